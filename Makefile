@@ -3,6 +3,10 @@
 
 # What can be built, run, and checked here. `make` alone lists the targets.
 
+# Only the race detector needs C. Everything else is built without it, so that the tests link what the programs were built
+# from, and link it without gcc.
+export CGO_ENABLED := 0
+
 include boilerplate/help.mk
 include boilerplate/tools.mk
 include boilerplate/build.mk

@@ -10,19 +10,20 @@ CONTAINER_ENGINE ?= $(if $(shell command -v podman),podman,docker)
 SCENARIO ?=
 ALERTS ?=
 KEEP ?=
+REAL ?=
 
 .PHONY: build
 build: ## Build our programs into bin/.
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$(VERSION)' -o bin/ ./cmd/...
+	go build -trimpath -ldflags '-X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.
 	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
 
 .PHONY: demo-fleet
-demo-fleet: $(CONTROL_PLANE) bin/placement build ## Upgrade twelve simulated clusters of a fleet, one of which fails, and retry.
-	bin/devcluster fleet demo
+demo-fleet: $(CONTROL_PLANE) $(if $(REAL),$(OCM),bin/placement) build ## Upgrade twelve simulated clusters of a fleet, one of which fails, and retry. REAL=1 takes two real clusters.
+	bin/devcluster fleet demo $(if $(REAL),--real)
 
 .PHONY: image
 image: ## Build the container image. IMAGE=name:tag names it, PLATFORM=linux/arm64 is of another machine.

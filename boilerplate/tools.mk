@@ -43,7 +43,7 @@ $(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s)
 
 # For the test of the template for Hive: what "oc process" calls.
 bin/process-template: $(wildcard test/e2e/process-template/*)
-	CGO_ENABLED=0 go build -C test/e2e/process-template -trimpath -buildvcs=false -o ../../../$@ .
+	go build -C test/e2e/process-template -trimpath -buildvcs=false -o ../../../$@ .
 
 # For authors of the OLM bundle; CI does not build it.
 $(eval $(call tool,operator-sdk,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,10 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))

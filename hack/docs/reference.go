@@ -162,7 +162,7 @@ func addFleetMetrics(registry *prometheus.Registry) error {
 	at := metav1.NewTime(time.Unix(0, 0))
 	fleetMetrics.ObserveStep(history.StepCondition{StartTime: &at, CompleteTime: &at})
 	fleetMetrics.SetFleet(metrics.Fleet{
-		Causes: []fleetv1beta1.Cause{{Type: fleetv1beta1.CauseFailed}}, BudgetLeft: new(int), Blocked: fleetv1beta1.ReasonPaused,
+		Clusters: map[string]int32{"": 1}, Failures: map[string]int32{"": 1}, BudgetLeft: new(int), Blocked: fleetv1beta1.ReasonPaused,
 		OldestInFlight: at.Time, LastPass: at.Time,
 	})
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks/fleet"
 )
 
 // upgrader is a way to upgrade.
@@ -43,7 +44,7 @@ func jobRunbook() (string, error) {
 
 // fleetRunbook returns the page of ClusterUpgradeRuns. Their upgrades have no window.
 func fleetRunbook() (string, error) {
-	book := runbooks.Fleet{}.Runbook(&fleetv1alpha1.ClusterUpgradeRun{}, history.Record{}, time.Time{})
+	book := fleet.Upgrader{}.Runbook(&fleetv1alpha1.ClusterUpgradeRun{}, history.Record{}, time.Time{})
 	page, err := runbookPage("ClusterUpgradeRun", "a `ClusterUpgradeRun`", book)
 	if err != nil {
 		return "", err

@@ -49,6 +49,12 @@ type Options struct {
 	// Dir is the state folder. It is created if it is missing.
 	Dir  string
 	Spec Spec
+	// Kinds are YAML files of CustomResourceDefinitions beside those of OpenShift; nil means none.
+	Kinds fs.FS
+	// Controllers are run by the controller manager beside controlplane.DefaultControllers.
+	Controllers []string
+	// Env is the environment of the control plane, as in controlplane.Options.
+	Env []string
 }
 
 // Cluster is a running dev cluster.
@@ -103,7 +109,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 			return nil, fmt.Errorf("--cvo=real: %w", err)
 		}
 	}
-	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir, Prepare: serveKinds})
+	running, err := controlplane.Start(ctx, controlplane.Options{
+		BinDir: options.BinDir, Dir: options.Dir, Env: options.Env,
+		Controllers: append(controlplane.DefaultControllers(), options.Controllers...),
+		Prepare:     func(ctx context.Context, access *rest.Config) error { return serveKinds(ctx, access, options.Kinds) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +124,18 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// serveKinds makes the API server serve the kinds of OpenShift.
-func serveKinds(ctx context.Context, access *rest.Config) error {
+// serveKinds makes the API server serve the kinds of OpenShift, and others.
+func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
 		return err
+	}
+	if others != nil {
+		more, err := manifests.Read(others)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
 	}
 	c, err := manifests.Client(access)
 	if err != nil {

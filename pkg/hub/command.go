@@ -4,6 +4,8 @@
 package hub
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
@@ -23,20 +25,12 @@ type Options struct {
 // Command returns the command line of the hub.
 func Command(version string) *cobra.Command {
 	options := Options{Options: manager.Options{Version: version}}
-	cmd := &cobra.Command{
-		Use:           "hub",
-		Short:         "Upgrades the clusters of fleets from a hub of Open Cluster Management.",
-		Version:       version,
-		Args:          manager.NoArgs,
-		SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Main(cmd.Context(), options, clock.RealClock{})
-		},
-	}
+	cmd := manager.NewCommand("hub", "Upgrades the clusters of fleets from a hub of Open Cluster Management.", version, func(ctx context.Context) error {
+		return Main(ctx, options, clock.RealClock{})
+	})
 	flags := cmd.Flags()
 	options.BindShared(flags)
 	flags.BoolVar(&options.AllowPlacementNamespaces, "allow-placement-namespaces", true, "allow a ManagedClustersUpgrade to name Placements of other namespaces, in which its creator may create ManagedClustersUpgrades")
-	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; required if an upgrade has ocpOperators, which fails without it after its platform is upgraded")
-	cmd.SetFlagErrorFunc(manager.FlagError)
+	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; without it, no cluster begins an upgrade that has ocpOperators")
 	return cmd
 }

@@ -32,15 +32,10 @@ const (
 
 // Main is Run with the API server and the log that the options name.
 func Main(ctx context.Context, o Options, clk clock.PassiveClock) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	restConfig, err := o.RESTConfig(userAgent)
+	restConfig, log, err := o.Start(userAgent)
 	if err != nil {
 		return err
 	}
-	log := o.Logger()
-	manager.SetLoggers(log)
 	return Run(ctx, o, restConfig, log, clk)
 }
 
@@ -74,7 +69,7 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 		return nil, fmt.Errorf("registering the metrics of fleets: %w", err)
 	}
 	h.upgrades = &managedclustersupgrade.Reconciler{
-		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces}, Metrics: fleets,
+		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces}, Image: o.Image, Metrics: fleets,
 	}
 	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image, OnEventFailure: fleets.IncEventFailures}
 	return h, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
@@ -32,9 +31,11 @@ type Fleet struct {
 	// Namespace and Name are those of the ManagedClustersUpgrade.
 	Namespace, Name string
 	// Clusters counts the clusters by their states.
-	Clusters fleetv1beta1.ClustersSummary
-	// Causes are why clusters failed or make no progress; their number is bounded.
-	Causes []fleetv1beta1.Cause
+	Clusters map[string]int32
+	// Failures counts the clusters that failed by their reasons; the number of reasons is bounded.
+	Failures map[string]int32
+	// Stalled is how many clusters in flight make no progress.
+	Stalled int32
 	// BudgetLeft is how many further failures are tolerated; nil means any number.
 	BudgetLeft *int
 	// Blocked is the reason for which no cluster begins; empty means that one may.
@@ -132,27 +133,17 @@ func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	emit := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- gauge(desc, value, append([]string{f.Namespace, f.Name}, labels...)...)
 	}
-	for state, n := range map[string]int32{
-		"NotStarted": f.Clusters.Pending, "Initialized": f.Clusters.Initialized, "PartialUpgrade": f.Clusters.PartialUpgrade,
-		"Complete": f.Clusters.Complete, "Failed": f.Clusters.Failed,
-	} {
+	for state, n := range f.Clusters {
 		emit(fleetClusters, float64(n), state)
 	}
-	stalled := int32(0)
-	failures := map[string]int32{}
-	for i := range f.Causes {
-		switch c := &f.Causes[i]; c.Type {
-		case fleetv1beta1.CauseFailed:
-			failures[label(c.Reason)] += c.Count
-		case fleetv1beta1.CauseStalled:
-			stalled += c.Count
-		case fleetv1beta1.CauseBlocked:
-		}
+	failures := map[string]int32{} // reasons may have the same label, and series must not
+	for reason, n := range f.Failures {
+		failures[label(reason)] += n
 	}
 	for reason, n := range failures {
 		emit(fleetFailures, float64(n), reason)
 	}
-	emit(fleetStalled, float64(stalled))
+	emit(fleetStalled, float64(f.Stalled))
 	if f.BudgetLeft != nil {
 		emit(fleetBudget, float64(*f.BudgetLeft))
 	}

@@ -423,6 +423,7 @@ func TestDecide(t *testing.T) {
 		{name: "dry run", plan: rollout.Plan{DryRun: true}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDryRun},
 		{name: "records lost", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonRecordsLost},
 		{name: "records lost of a rollout that looks finished", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: c}), reason: fleetv1beta1.ReasonRecordsLost},
+		{name: "hub without an image", plan: rollout.Plan{NoOperatorImage: "no --image"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonNoOperatorImage},
 		{name: "dependency that is missing", plan: rollout.Plan{DependencyMissing: "hubs does not exist"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDependencyMissing},
 		{name: "dependency that is incomplete", plan: rollout.Plan{DependencyIncomplete: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDependencyIncomplete},
 		{

@@ -57,7 +57,7 @@ func (m *model) mayBegin(c rollout.Member) bool {
 		return false
 	}
 	p := m.plan
-	rule10 := p.Paused || p.Cancelled || p.DryRun || p.RecordsLost+p.SelectionUnstable+p.DependencyMissing+p.DependencyIncomplete != "" ||
+	rule10 := p.Paused || p.Cancelled || p.DryRun || p.RecordsLost+p.SelectionUnstable+p.DependencyMissing+p.DependencyIncomplete+p.NoOperatorImage != "" ||
 		p.Window != nil && !p.Window.Open
 	if rule10 {
 		return false

@@ -58,6 +58,9 @@ type Plan struct {
 	SelectionUnstable string
 	// DependencyMissing and DependencyIncomplete describe which dependency is; empty means none.
 	DependencyMissing, DependencyIncomplete string
+	// NoOperatorImage describes that the hub cannot upgrade the operators that the upgrade includes; empty
+	// means that it can.
+	NoOperatorImage string
 	// Window is the maintenance window; nil means that clusters may begin at any time.
 	Window *Window
 }

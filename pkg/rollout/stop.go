@@ -108,6 +108,8 @@ func (t *tally) selection(plan *Plan) Stop {
 		return Stop{fleetv1beta1.ReasonDependencyMissing, plan.DependencyMissing}
 	case plan.DependencyIncomplete != "":
 		return Stop{fleetv1beta1.ReasonDependencyIncomplete, plan.DependencyIncomplete}
+	case plan.NoOperatorImage != "":
+		return Stop{fleetv1beta1.ReasonNoOperatorImage, plan.NoOperatorImage}
 	}
 	return Stop{}
 }

@@ -87,6 +87,7 @@ const (
 	ReasonOutsideWindow        = "OutsideWindow"
 	ReasonDependencyMissing    = "DependencyMissing"
 	ReasonDependencyIncomplete = "DependencyIncomplete"
+	ReasonNoOperatorImage      = "NoOperatorImage"
 	ReasonSelectionUnstable    = "SelectionUnstable"
 	ReasonInvalidStrategy      = "InvalidStrategy"
 	ReasonDeleting             = "Deleting"

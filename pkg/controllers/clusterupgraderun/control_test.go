@@ -4,6 +4,7 @@
 package clusterupgraderun_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -535,4 +537,70 @@ func TestRun_lock(t *testing.T) {
 	if work := w.work(upgradeWork); len(work.OwnerReferences) > 0 {
 		t.Errorf("the garbage collector would delete the work: %v", work.OwnerReferences)
 	}
+}
+
+// What a cluster costs does not grow with the time that its upgrade takes, nor with its messages. The cache
+// of the simulation lags by so much that the finalizers are removed by two writes.
+func TestRun_writes_little(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		soak  fleetv1beta1.Duration
+		limit int
+	}{
+		"without a soak": {takes: 40 * time.Minute, limit: 20},
+		"with a soak":    {takes: 40 * time.Minute, soak: "30m", limit: 21},
+		"slowly":         {takes: 110 * time.Minute, limit: 22}, // it stalls, and recovers
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.takes = tc.takes
+			w.admit(func(s *fleetv1alpha1.ClusterUpgradeRunSpec) { s.Timeouts.Soak = tc.soak })
+			w.settle(4 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			writes := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return strings.HasPrefix(r, "get ") || strings.HasPrefix(r, "list ") })
+			if len(writes) > tc.limit {
+				t.Errorf("%d writes, the limit is %d:\n%s", len(writes), tc.limit, strings.Join(writes, "\n"))
+			}
+		})
+	}
+}
+
+// The annotation by which the administrators of a cluster hold its upgrades also holds those of the fleet,
+// for as long as it exists.
+func TestRun_held_by_its_ClusterVersion(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"the store is being moved", ""} {
+		w := newWorld(t)
+		w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: reason})
+		w.admit()
+		w.runFor(3 * time.Hour)
+		w.expect(fleetv1alpha1.StateInitialized, "Paused")
+		w.expectUntouched()
+		if message := w.run().Status.Message; !strings.Contains(message, v1alpha1.HoldAnnotation) || !strings.Contains(message, reason) {
+			t.Errorf("message %q", message)
+		}
+		w.change(0, func() { w.spoke.Version().SetAnnotations(nil) })
+		w.settle(2 * time.Hour)
+		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	}
+}
+
+// A work of an earlier release of the hub does not report whether the cluster is held: it is written again.
+func TestRun_held_whose_preflight_is_of_an_earlier_hub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+	w.admit()
+	w.runFor(10 * time.Minute)
+	var work workv1.ManifestWork
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.run().Namespace, Name: delivery.PreflightName(w.run().Namespace)}, &work))
+	work.Annotations[delivery.Annotation] = "1/ReadOnly"
+	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
+	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
+	w.must(w.client.Update(t.Context(), &work))
+	w.runFor(time.Hour)
+	w.expect(fleetv1alpha1.StateInitialized, "Paused")
+	w.expectUntouched()
 }

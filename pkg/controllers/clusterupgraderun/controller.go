@@ -6,6 +6,7 @@ package clusterupgraderun
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,12 +21,14 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
 // Reconciler runs ClusterUpgradeRuns.
@@ -45,7 +48,7 @@ type Reconciler struct {
 
 	lifecycle *lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]
 	client    client.Client
-	memory    memory
+	cache     cache
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;patch
@@ -54,7 +57,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
 // Controller declares the controller.
@@ -96,11 +99,26 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 		r.OnEventFailure = r.Metrics.IncEventFailures
 	}
 	if r.Notifier.Events == nil {
-		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, OnFailure: r.OnEventFailure}
+		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, Omit: isOmitted, OnFailure: r.OnEventFailure}
 	}
 	l := r.lifecycle
 	l.Clock, l.Notifier, l.Metrics, l.Holders = r.Clock, r.Notifier, r.Metrics, r.Holders
 	return nil
+}
+
+// isOmitted reports which steps have no Event. The status of the run shows what it waits for; thousands of
+// Events would only hide the others.
+func isOmitted(n notify.StepNotification) bool {
+	switch n.Class {
+	case engine.ClassWaiting:
+		return true
+	case engine.ClassDone:
+		return n.Step == fleetv1alpha1.StepWorksRemoved
+	case engine.ClassSkipped:
+		return slices.Contains([]string{fleet.ReasonNoAction, fleet.ReasonNoClusterVersion, fleet.ReasonNoOperators}, n.Reason)
+	case engine.ClassUnknown, engine.ClassFailed:
+	}
+	return false
 }
 
 // workChanged requests a pass over the runs that a ManifestWork may concern.
@@ -117,7 +135,7 @@ func (r *Reconciler) clusterChanged(ctx context.Context, cluster client.Object) 
 // them: of its spec, or that all its clusters are finished. Its status changes with each of its runs.
 func (r *Reconciler) upgradeChanged(ctx context.Context, obj client.Object) []reconcile.Request {
 	upgrade, ok := obj.(*fleetv1beta1.ManagedClustersUpgrade)
-	if !ok || !r.memory.upgradeChanged(upgrade) {
+	if !ok || !r.cache.upgradeChanged(upgrade) {
 		return nil
 	}
 	return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.UID)})
@@ -141,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var run fleetv1alpha1.ClusterUpgradeRun
 	switch err := r.client.Get(ctx, req.NamespacedName, &run); {
 	case apierrors.IsNotFound(err):
-		r.memory.delete(req.NamespacedName)
+		r.cache.delete(req.NamespacedName)
 		return r.lifecycle.Reconcile(ctx, req)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("getting ClusterUpgradeRun %s: %w", req.NamespacedName, err)
@@ -150,7 +168,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.memory.setView(req.NamespacedName, v)
+	r.cache.setView(req.NamespacedName, v)
 	if changed, err := r.protect(ctx, &run); changed || err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the change causes another pass
 	}

@@ -11,12 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	books "github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
 const (
@@ -26,6 +28,9 @@ const (
 	runbookType = "ClusterUpgradeRun"
 	// cancelTimeout is how long a deletion waits until a request is withdrawn.
 	cancelTimeout = 10 * time.Minute
+	// never is how often the record of a step is written that waits, and whose reason stays the same: there
+	// are thousands of runs.
+	never = -1
 	// noVersion is the version in the record of a run that upgrades no platform.
 	noVersion = "none"
 )
@@ -88,7 +93,7 @@ func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
 	request := lifecycle.Request{
 		Version: version(run), At: run.Spec.AdmissionTime.Time, RunbookType: runbookType, Number: run.Spec.Attempt,
 	}
-	v := k.memory.view(client.ObjectKeyFromObject(run))
+	v := k.cache.view(client.ObjectKeyFromObject(run))
 	upgrade := v.upgrade
 	ref := &run.Spec.ManagedClustersUpgrade
 	switch {
@@ -114,13 +119,25 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 
 // Plan returns how the attempt is carried out.
 func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
-	book := runbooks.Fleet{Client: k.client, Image: k.Image}
+	v := k.cache.view(client.ObjectKeyFromObject(run))
+	book := books.Upgrader{Client: k.client, Image: k.Image, Upgrade: v.upgrade}
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
-		Book:   book.Runbook(run, record, k.memory.view(client.ObjectKeyFromObject(run)).progress.at),
+		Book:   book.Runbook(run, record, v.progress.at),
 		Window: -1, CancelTimeout: cancelTimeout,
+		Heartbeat: never, MessageInterval: never,
 		Retry: "raise spec.attempt of the ManagedClustersUpgrade",
 	}
+}
+
+// Release removes the finalizer about works of the ClusterVersion, too, unless one is left.
+func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	cluster := fleet.Cluster{Client: k.client, Run: run}
+	if left, err := cluster.ProtectClusterVersion(ctx); err != nil || left {
+		return err
+	}
+	controllerutil.RemoveFinalizer(run, fleetv1alpha1.WorksFinalizer)
+	return nil
 }
 
 // Hold returns no reason: a cluster that is held is paused, by Request.

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
@@ -36,12 +33,13 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	if v.held, err = r.held(ctx, run.Namespace); err != nil {
 		return v, err
 	}
-	uid := run.Spec.ManagedClustersUpgrade.UID
+	cluster, uid := fleet.Cluster{Client: r.client, Run: run}, run.Spec.ManagedClustersUpgrade.UID
 	var found [3]*workv1.ManifestWork
+	var forms [3]delivery.Form
 	for i, name := range []string{
 		delivery.UpgradeName(run.Namespace), delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade),
 	} {
-		if found[i], err = r.work(ctx, run, name); err != nil {
+		if found[i], forms[i], err = cluster.Delivered(ctx, name); err != nil {
 			return v, err
 		}
 	}
@@ -50,7 +48,7 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 		v.delivers = true
 		v.platform = fleet.ReadPlatform(run, found[0])
 		f := feedback.Read(found[0])
-		appliedPlatform = f.Applied == metav1.ConditionTrue && !strings.HasSuffix(found[0].Annotations[delivery.Annotation], string(delivery.FormWithdraw))
+		appliedPlatform = f.Applied == metav1.ConditionTrue && forms[0] != delivery.FormWithdraw
 	}
 	v.pre, v.post = readAction(found[1]), readAction(found[2])
 	appliedPre = v.pre != nil && v.pre.Applied
@@ -66,22 +64,6 @@ func (r *Reconciler) held(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("getting ManagedCluster %s: %w", name, err)
 	}
 	return admission.Held(&cluster), nil
-}
-
-// work returns a work of the attempt of a run; nil means that there is none.
-func (r *Reconciler) work(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, name string) (*workv1.ManifestWork, error) {
-	var work workv1.ManifestWork
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &work)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("getting ManifestWork %s/%s: %w", run.Namespace, name, err)
-	case work.Labels[fleetv1beta1.UpgradeLabel] != run.Spec.ManagedClustersUpgrade.UID,
-		!strings.HasPrefix(work.Annotations[delivery.Annotation], fmt.Sprintf("%d/", run.Spec.Attempt)):
-		return nil, nil
-	}
-	return &work, nil
 }
 
 // readAction returns the state of an action; nil means that it is not delivered.
@@ -106,7 +88,7 @@ func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *vi
 			now.step = c.Type
 		}
 	}
-	last := r.memory.view(client.ObjectKeyFromObject(run)).progress
+	last := r.cache.view(client.ObjectKeyFromObject(run)).progress
 	at := last.at
 	if last.at = now.at; last == now {
 		now.at = at

@@ -166,7 +166,7 @@ func TestRun_outcomes(t *testing.T) {
 			state: "Complete", reason: "Upgraded", desired: target,
 		},
 		"newer release is installed": {
-			script: func(w *world) { w.claim("4.20.7") }, state: "Failed", reason: "NewerVersionInstalled", states: []string{"Initialized", "Failed"},
+			script: func(w *world) { w.claim("4.20.7") }, state: "Failed", reason: "NewerVersionInstalled", states: []string{"Failed"},
 		},
 		"newer release is installed, by the preflight": {
 			script: func(w *world) { w.claim(""); w.spoke.Accept("4.20.7", w.Now()); w.spoke.Complete(w.Now()) },
@@ -453,7 +453,8 @@ func TestRun_lost_feedback_holds_the_soak_open(t *testing.T) {
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 }
 
-// TestRun_clock_of_the_cluster is wrong by an hour: a short failure ends no run.
+// TestRun_clock_of_the_cluster is wrong by an hour: a short failure ends no run, and a long one ends it in
+// time.
 func TestRun_clock_of_the_cluster(t *testing.T) {
 	t.Parallel()
 	for name, offset := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
@@ -470,6 +471,15 @@ func TestRun_clock_of_the_cluster(t *testing.T) {
 			set(20*time.Minute, "False")
 			w.settle(2 * time.Hour)
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+
+			w = newWorld(t)
+			w.takes = 0
+			w.admit()
+			set(15*time.Minute, "True")
+			w.runFor(24 * time.Minute)
+			w.expect(fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.ReasonClusterVersionFailing)
+			w.runFor(4 * time.Minute)
+			w.expect(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	}
 	f.must(f.client.Create(tb.Context(), upgrade))
 	program := &simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
-		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock}, &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
+		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: hubImage}, &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
 		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
 	}}
 	_, err = f.Start(program)

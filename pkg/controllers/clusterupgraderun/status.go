@@ -18,12 +18,11 @@ import (
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
-
-// reasonClusterLocked is the reason of the lifecycle for a run that waits for the lock.
-const reasonClusterLocked = "ClusterLocked"
 
 // hasRecord reports whether an attempt of a run is in progress or ended, so that the lifecycle manages
 // the run.
@@ -71,7 +70,7 @@ func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	if len(s.History) == 0 {
 		return
 	}
-	record, v := &s.History[0], k.memory.view(client.ObjectKeyFromObject(run))
+	record, v := &s.History[0], k.cache.view(client.ObjectKeyFromObject(run))
 	if s.Attempt != record.Attempt {
 		*s = fleetv1alpha1.ClusterUpgradeRunStatus{
 			Conditions: s.Conditions, ObservedGeneration: s.ObservedGeneration, NextTime: s.NextTime, History: s.History,
@@ -101,7 +100,7 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record)
 		s.State = fleetv1alpha1.StateComplete
 	case record.Phase == history.PhaseFailed:
 		s.State = fleetv1alpha1.StateFailed
-	case s.Accepted || step(record, fleetv1alpha1.StepClusterUpgraded).CompleteTime != nil:
+	case s.Accepted || record.Step(fleetv1alpha1.StepClusterUpgraded).CompleteTime != nil:
 		s.State = fleetv1alpha1.StatePartialUpgrade
 	default:
 		s.State = fleetv1alpha1.StateInitialized
@@ -117,7 +116,7 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record)
 	stalled := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionStalled)
 	switch {
 	case s.State == fleetv1alpha1.StateComplete || s.State == fleetv1alpha1.StateFailed:
-	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason == reasonClusterLocked:
+	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason == lifecycle.ReasonClusterLocked:
 		s.Reason, s.Message = fleetv1alpha1.ReasonLockedBy, accepted.Message
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		s.Reason, s.Message = fleetv1alpha1.ReasonStalled, stalled.Message
@@ -137,7 +136,7 @@ func messageOf(record *history.Record) string {
 
 // onlyPlatformLeft reports whether nothing but the platform was left to do when the attempt failed.
 func onlyPlatformLeft(v *view, record *history.Record) bool {
-	failed := step(record, fleetv1alpha1.StepClusterUpgraded)
+	failed := record.Step(fleetv1alpha1.StepClusterUpgraded)
 	return v.delivers && failed.CompleteTime != nil && failed.Status == metav1.ConditionFalse &&
 		record.Reason != fleetv1alpha1.ReasonSuperseded && record.CompleteTime != nil &&
 		v.upgrade != nil && v.upgrade.Spec.OCPOperators == nil && v.upgrade.Spec.PostUpgradeAction == nil
@@ -157,16 +156,6 @@ func showLateSuccess(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 	}
 }
 
-// step returns the condition of a step; the zero condition means that it has not started.
-func step(record *history.Record, name string) history.StepCondition {
-	for i := range record.Conditions {
-		if record.Conditions[i].Type == name {
-			return record.Conditions[i]
-		}
-	}
-	return history.StepCondition{}
-}
-
 // current returns the step that runs; nil means none.
 func current(record *history.Record) *history.StepCondition {
 	for i := range record.Conditions {
@@ -180,7 +169,7 @@ func current(record *history.Record) *history.StepCondition {
 // actionStatus returns the state of an action: by its step, or by its work while that runs. Nil means
 // that there is no such action.
 func actionStatus(record *history.Record, name string, before, seen *fleetv1alpha1.ActionStatus) *fleetv1alpha1.ActionStatus {
-	c := step(record, name)
+	c := record.Step(name)
 	switch {
 	case c.StartTime == nil:
 		return nil
@@ -199,8 +188,8 @@ func actionStatus(record *history.Record, name string, before, seen *fleetv1alph
 
 // soakedUntil returns when the soak ends; nil means that it has not begun.
 func soakedUntil(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) *metav1.Time {
-	c := step(record, fleetv1alpha1.StepSoaked)
-	soak := fleet.Timeout(run.Spec.Timeouts.Soak, "")
+	c := record.Step(fleetv1alpha1.StepSoaked)
+	soak := delivery.Timeout(run.Spec.Timeouts.Soak, "")
 	if c.StartTime == nil || soak == 0 {
 		return nil
 	}

@@ -27,21 +27,26 @@ func (w *world) upgradeConfig() *unstructured.Unstructured {
 
 // report has the operator of the cluster report a phase later.
 func (w *world) report(d time.Duration, phase string, conditions ...string) {
+	record := map[string]any{"version": target, "phase": phase}
+	if phase == "Upgrading" || phase == "Upgraded" {
+		status := "False"
+		if len(conditions) == 0 {
+			status = "True"
+		}
+		record["conditions"] = []any{
+			map[string]any{"type": "StartedNotificationSent", "status": "True", "completeTime": "2026-03-01T12:00:00Z"},
+			map[string]any{"type": "CommenceUpgrade", "status": status},
+		}
+	}
+	w.reportRecord(d, record, conditions...)
+}
+
+// reportRecord has the operator of the cluster report a record and conditions later.
+func (w *world) reportRecord(d time.Duration, record map[string]any, conditions ...string) {
 	w.change(d, func() {
 		config := w.upgradeConfig()
 		if config == nil {
 			return
-		}
-		record := map[string]any{"version": target, "phase": phase}
-		if phase == "Upgrading" || phase == "Upgraded" {
-			status := "False"
-			if len(conditions) == 0 {
-				status = "True"
-			}
-			record["conditions"] = []any{
-				map[string]any{"type": "StartedNotificationSent", "status": "True", "completeTime": "2026-03-01T12:00:00Z"},
-				map[string]any{"type": "CommenceUpgrade", "status": status},
-			}
 		}
 		config.Object["status"] = map[string]any{"observedGeneration": config.GetGeneration(), "history": []any{record}}
 		for _, c := range conditions {
@@ -66,6 +71,36 @@ func TestRun_delivers_an_UpgradeConfig(t *testing.T) {
 				w.report(60*time.Minute, "Upgraded")
 			},
 			state: "Complete", reason: "Upgraded", left: true,
+		},
+		"upgraded, with a first report of one step": { // the agent reports a list of one item as that item
+			script: func(w *world) {
+				w.reportRecord(4*time.Minute, map[string]any{"version": target, "phase": "Upgrading", "conditions": []any{
+					map[string]any{"type": "StartedNotificationSent", "status": "False"},
+				}})
+				w.report(5*time.Minute, "Upgrading", "Progressing")
+				w.report(10*time.Minute, "Upgrading")
+				w.report(60*time.Minute, "Upgraded")
+			},
+			state: "Complete", reason: "Upgraded", left: true,
+		},
+		"upgraded, with an error in between": {
+			script: func(w *world) {
+				w.report(5*time.Minute, "Upgrading")
+				w.reportRecord(20*time.Minute, map[string]any{"version": target, "phase": "Unknown"})
+				w.report(22*time.Minute, "Upgrading")
+				w.reportRecord(30*time.Minute, map[string]any{"version": target, "phase": "Pending"})
+				w.report(32*time.Minute, "Upgrading")
+				w.report(60*time.Minute, "Upgraded")
+			},
+			state: "Complete", reason: "Upgraded", left: true,
+		},
+		"fails in its first step": {
+			script: func(w *world) {
+				first := []any{map[string]any{"type": "StartedNotificationSent", "status": "False"}}
+				w.reportRecord(5*time.Minute, map[string]any{"version": target, "phase": "Upgrading", "conditions": first})
+				w.reportRecord(20*time.Minute, map[string]any{"version": target, "phase": "Failed", "conditions": first})
+			},
+			state: "Failed", reason: "ClusterVersionFailing",
 		},
 		"fails": {
 			script: func(w *world) {

@@ -56,17 +56,17 @@ func (s *scope) admit(ctx context.Context) error {
 		err := s.writeRun(ctx, s.runs[name], run)
 		switch {
 		case err == nil:
-			s.memory.written[name] = &written{run: run, at: s.now}
+			s.cache.written[name] = &written{run: run, at: s.now}
 			s.runs[name] = run
 		case apierrors.IsConflict(err):
 			return errors.Join(append(errs, err)...) // the cache is behind
 		case apierrors.IsAlreadyExists(err):
 			errs = append(errs, s.adopt(ctx, run))
 		case manager.IsRejected(err):
-			s.memory.refused[name] = refusal{reason: err.Error(), until: s.now.Add(refusedFor)}
+			s.cache.refused[name] = refusal{reason: err.Error(), until: s.now.Add(refusedFor)}
 			s.wakeAt(s.now.Add(refusedFor))
 		default: // it may have been served
-			s.memory.written[name] = &written{run: run, at: s.now, unsure: true}
+			s.cache.written[name] = &written{run: run, at: s.now, unsure: true}
 			s.runs[name] = run
 			errs = append(errs, err)
 		}
@@ -99,14 +99,14 @@ func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 		return client.IgnoreNotFound(fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err))
 	}
 	if !admission.Owns(s.upgrade, existing) {
-		s.memory.refused[run.Namespace] = refusal{
+		s.cache.refused[run.Namespace] = refusal{
 			reason: fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name),
 			until:  s.now.Add(refusedFor),
 		}
 		s.wakeAt(s.now.Add(refusedFor))
 		return nil
 	}
-	s.memory.written[run.Namespace] = &written{run: existing, at: s.now}
+	s.cache.written[run.Namespace] = &written{run: existing, at: s.now}
 	s.runs[run.Namespace] = existing
 	return nil
 }
@@ -150,6 +150,12 @@ func (s *scope) newRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
 			},
 			Outcome: admission.Outcome(spec, s.clusters[m.Name]),
 		},
+	}
+	if run.Spec.Outcome == nil { // the run starts at once, and would have to set them
+		run.Finalizers = []string{fleetv1alpha1.Finalizer}
+		if run.Spec.ClusterVersion != nil {
+			run.Finalizers = append(run.Finalizers, fleetv1alpha1.WorksFinalizer)
+		}
 	}
 	if m.IsCanary() {
 		run.Spec.Timeouts.Soak = cmp.Or(strategy.MinSuccessTime, fleetv1beta1.DefaultCanarySoak)

@@ -59,6 +59,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Selection configures which Placements are used.
 	Selection selection.Options
+	// Image is the image of the Jobs that approve operators; empty means that no cluster begins an upgrade
+	// of operators.
+	Image string
 	// Metrics are set after each pass; nil means that they are not exported.
 	Metrics *metrics.Fleets
 
@@ -66,7 +69,7 @@ type Reconciler struct {
 	selectMembers selector
 	client        client.Client
 	live          client.Reader
-	memories      map[types.NamespacedName]*memory
+	caches        map[types.NamespacedName]*cache
 }
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=get;list;watch;patch
@@ -98,7 +101,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		},
 		Reads: reads,
 		Bind: func(clients manager.Clients) error {
-			r.client, r.live, r.memories = clients.Client, clients.Live, map[types.NamespacedName]*memory{}
+			r.client, r.live, r.caches = clients.Client, clients.Live, map[types.NamespacedName]*cache{}
 			if r.selectMembers == nil {
 				r.selectMembers = selection.Select
 			}
@@ -121,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{}
 	err := r.client.Get(ctx, req.NamespacedName, upgrade)
 	if apierrors.IsNotFound(err) {
-		delete(r.memories, req.NamespacedName)
+		delete(r.caches, req.NamespacedName)
 		r.Metrics.DeleteFleet(req.Namespace, req.Name)
 		return reconcile.Result{}, nil
 	}
@@ -129,14 +132,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", req, err)
 	}
 	now := r.Clock.Now()
-	m := r.memory(upgrade, now)
-	if m.isBehind(upgrade, now) {
+	m := r.cacheOf(upgrade, now)
+	if m.replaced.IsBehind(upgrade, now) {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
 	}
 	if rest := m.decided.Add(decisionInterval).Sub(now); rest > 0 && rest <= decisionInterval && m.generation == upgrade.Generation {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
-	s := &scope{Reconciler: r, memory: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
+	s := &scope{Reconciler: r, cache: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
 	if upgrade.DeletionTimestamp != nil {
 		err = s.delete(ctx)
 	} else {
@@ -182,11 +185,10 @@ func (s *scope) patchStatus(ctx context.Context, updated client.Object, patch cl
 func (s *scope) write(ctx context.Context, doing string, send patch, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
 	updated := s.upgrade.DeepCopy()
 	change(updated)
-	replaced := s.upgrade.ResourceVersion
 	if err := send(ctx, updated, client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.upgrade), err)
 	}
-	s.memory.wrote(replaced, s.now)
+	s.cache.replaced.Note(s.upgrade, updated, s.now)
 	s.upgrade = updated
 	return nil
 }

@@ -369,16 +369,14 @@ func TestDelete_removes_runs_first(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4, concurrency(2))
 	w.runFor(10 * time.Minute)
-	held := w.run("c0001")
-	held.Finalizers = []string{fleetv1alpha1.Finalizer}
-	w.must(w.client.Update(t.Context(), held))
+	w.cleaning["c0001"] = true
 	w.must(w.client.Delete(t.Context(), w.get()))
 	w.runFor(time.Hour)
 	w.expect("4/0/2/0/0/2", fleetv1beta1.ReasonDeleting)
 	if n := len(w.runs()); n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	held = w.run("c0001")
+	held := w.run("c0001")
 	held.Finalizers = nil
 	w.must(w.client.Update(t.Context(), held))
 	w.runFor(time.Minute)

@@ -33,7 +33,7 @@ var initialReasons = []string{
 var warnings = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
 	fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonDependencyMissing,
-	fleetv1beta1.ReasonCannotObserve,
+	fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonNoOperatorImage,
 }
 
 const (
@@ -52,7 +52,7 @@ func (s *scope) publishTransitions(ctx context.Context, next *fleetv1beta1.Manag
 		after := &next.Conditions[i]
 		if n, notable := transition(apimeta.FindStatusCondition(before.Conditions, after.Type), after); notable {
 			n.ID = transitionID(before, after)
-			s.memory.events = append(s.memory.events, n)
+			s.cache.events = append(s.cache.events, n)
 		}
 	}
 	s.writeEvents(ctx)
@@ -65,7 +65,7 @@ func (s *scope) writeEvents(ctx context.Context) {
 		APIVersion: fleetv1beta1.GroupVersion.String(), Kind: "ManagedClustersUpgrade",
 		Namespace: s.upgrade.Namespace, Name: s.upgrade.Name, UID: s.upgrade.UID,
 	}
-	m := s.memory
+	m := s.cache
 	m.events = m.events[max(0, len(m.events)-maxEvents):]
 	for len(m.events) > 0 {
 		if err := s.events.Create(ctx, ref, m.events[0]); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -17,16 +18,12 @@ import (
 
 // observe exports the state of the fleet after a pass that ended without an error.
 func (s *scope) observe() {
-	s.memory.passed = s.now
+	s.cache.passed = s.now
 	s.observeSteps()
-	published := &s.upgrade.Status
-	if published.ClustersSummery == nil {
+	if s.upgrade.Status.ClustersSummery == nil {
 		return
 	}
-	fleet := metrics.Fleet{
-		Namespace: s.upgrade.Namespace, Name: s.upgrade.Name, Clusters: *published.ClustersSummery, Causes: published.Causes,
-		Blocked: s.decision.Stopped.Reason, OldestInFlight: s.oldestInFlight(),
-	}
+	fleet := metrics.Fleet{Blocked: s.decision.Stopped.Reason, OldestInFlight: s.oldestInFlight()}
 	if tolerated := s.decision.Tolerated; tolerated != rollout.Unlimited {
 		left := tolerated - s.decision.Failures
 		fleet.BudgetLeft = &left
@@ -37,28 +34,43 @@ func (s *scope) observe() {
 // observeFailure exports the published state after a pass that ended with an error. The time of the last
 // pass without one remains; it is that of the first pass if there is none.
 func (s *scope) observeFailure() {
-	fleet, published := s.memory.exported, &s.upgrade.Status
-	fleet.Namespace, fleet.Name, fleet.Causes, fleet.Blocked = s.upgrade.Namespace, s.upgrade.Name, published.Causes, ""
-	if published.ClustersSummery != nil {
-		fleet.Clusters = *published.ClustersSummery
-	}
-	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
+	fleet := s.cache.exported
+	fleet.Blocked = ""
+	if c := apimeta.FindStatusCondition(s.upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
 		fleet.Blocked = c.Reason
 	}
-	passed := s.memory.passed
+	passed := s.cache.passed
 	if passed.IsZero() {
-		passed = s.memory.started
+		passed = s.cache.started
 	}
 	s.export(&fleet, passed)
 }
 
-// export exports the state of the fleet, with the time of the last pass unless the upgrade is finished.
+// export adds the published counts to the state of the fleet, and the time of the last pass unless the
+// upgrade is finished, and exports it.
 func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
+	fleet.Namespace, fleet.Name = s.upgrade.Namespace, s.upgrade.Name
+	clusters := ptr.Deref(s.upgrade.Status.ClustersSummery, fleetv1beta1.ClustersSummary{})
+	fleet.Clusters = map[string]int32{
+		string(rollout.NotStarted): clusters.Pending, string(rollout.Initialized): clusters.Initialized,
+		string(rollout.PartialUpgrade): clusters.PartialUpgrade, string(rollout.Complete): clusters.Complete,
+		string(rollout.Failed): clusters.Failed,
+	}
+	fleet.Failures, fleet.Stalled = map[string]int32{}, 0
+	for i := range s.upgrade.Status.Causes {
+		switch c := &s.upgrade.Status.Causes[i]; c.Type {
+		case fleetv1beta1.CauseFailed:
+			fleet.Failures[c.Reason] += c.Count
+		case fleetv1beta1.CauseStalled:
+			fleet.Stalled += c.Count
+		case fleetv1beta1.CauseBlocked:
+		}
+	}
 	fleet.LastPass = time.Time{}
-	if c := fleet.Clusters; c.Total == 0 || c.Complete+c.Failed < c.Total {
+	if clusters.Total == 0 || clusters.Complete+clusters.Failed < clusters.Total {
 		fleet.LastPass = passed
 	}
-	s.memory.exported = *fleet
+	s.cache.exported = *fleet
 	s.Metrics.SetFleet(*fleet)
 }
 
@@ -81,7 +93,7 @@ func (s *scope) oldestInFlight() time.Time {
 // observeSteps observes the steps of the runs that have ended since the last pass, each run once an
 // attempt. Those that had ended before the first pass of this process are not observed.
 func (s *scope) observeSteps() {
-	first := s.memory.ended == nil
+	first := s.cache.ended == nil
 	ended := make(map[string]int32, len(s.runs))
 	for name, run := range s.runs {
 		state := run.Status.State
@@ -89,12 +101,12 @@ func (s *scope) observeSteps() {
 			continue
 		}
 		ended[name] = run.Status.Attempt
-		if first || s.memory.ended[name] == run.Status.Attempt || len(run.Status.History) == 0 {
+		if first || s.cache.ended[name] == run.Status.Attempt || len(run.Status.History) == 0 {
 			continue
 		}
 		for _, step := range run.Status.History[0].Conditions {
 			s.Metrics.ObserveStep(step)
 		}
 	}
-	s.memory.ended = ended
+	s.cache.ended = ended
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/preflight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
 const (
@@ -65,13 +66,13 @@ func (s *scope) preflight(ctx context.Context) error {
 	if !s.upgrade.Spec.DryRun || s.upgrade.Spec.Cancelled {
 		return s.endPreflight(ctx)
 	}
-	if p := s.memory.preflight; p == nil || p.generation != s.upgrade.Generation {
-		s.memory.preflight = &preflights{
+	if p := s.cache.preflight; p == nil || p.generation != s.upgrade.Generation {
+		s.cache.preflight = &preflights{
 			generation: s.upgrade.Generation, results: map[string]answer{}, started: map[string]time.Time{},
 			created: map[string]time.Time{}, deleted: map[types.UID]bool{},
 		}
 	}
-	s.memory.swept = false
+	s.cache.swept = false
 	works, err := s.listPreflights(ctx, s.client)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *scope) preflight(ctx context.Context) error {
 		delete(works, m.Name)
 		complete = complete && m.Checked
 	}
-	s.memory.preflight.complete = complete
+	s.cache.preflight.complete = complete
 	for name := range works { // no longer selected
 		errs = append(errs, s.deletePreflight(ctx, works[name]))
 	}
@@ -98,9 +99,9 @@ func (s *scope) preflight(ctx context.Context) error {
 }
 
 // forget leaves the room of clusters that are no longer selected to others. A work that the cache may not
-// hold yet is remembered until the cache does, and one that is deleted while the cache holds it.
+// hold yet is kept until the cache does, and one that is deleted while the cache holds it.
 func (s *scope) forget(works map[string]*workv1.ManifestWork) {
-	p := s.memory.preflight
+	p := s.cache.preflight
 	selected := make(map[string]bool, len(s.members))
 	for i := range s.members {
 		selected[s.members[i].Name] = true
@@ -116,7 +117,7 @@ func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 
 // checkMember checks one cluster, and deletes its work once the result is known.
 func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.Cluster) error {
-	p := s.memory.preflight
+	p := s.cache.preflight
 	result := preflight.Result{Checked: true} // one that has begun
 	if m.State == rollout.NotStarted {
 		result = preflight.CheckClaims(&s.upgrade.Spec, c)
@@ -147,7 +148,7 @@ func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.
 
 // isRechecked reports whether a cluster that is blocked is being checked again, or will be now.
 func (s *scope) isRechecked(name string, known answer) bool {
-	p := s.memory.preflight
+	p := s.cache.preflight
 	if _, asked := p.started[name]; asked {
 		return true
 	}
@@ -161,7 +162,7 @@ func (s *scope) isRechecked(name string, known answer) bool {
 
 // askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.
 func (s *scope) askAgent(ctx context.Context, m *status.Member, c *preflight.Cluster) (preflight.Result, error) {
-	p := s.memory.preflight
+	p := s.cache.preflight
 	started, asked := p.started[m.Name]
 	if !asked {
 		if len(p.started) >= maxPreflights {
@@ -188,16 +189,16 @@ func (s *scope) askAgent(ctx context.Context, m *status.Member, c *preflight.Clu
 	return preflight.Result{}, s.createPreflight(ctx, m)
 }
 
-// isCurrent reports whether a work observes what the spec requests.
+// isCurrent reports whether a work observes what the spec requests and what a check reads.
 func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
-	return work.DeletionTimestamp.IsZero() && !s.memory.preflight.deleted[work.UID] &&
+	return work.DeletionTimestamp.IsZero() && delivery.IsCurrentPreflight(work) && !s.cache.preflight.deleted[work.UID] &&
 		work.Annotations[delivery.DryRunAnnotation] == strconv.FormatInt(s.upgrade.Generation, 10)
 }
 
 // createPreflight creates the work of a cluster. One that exists is of a run or of another upgrade, or
 // the cache does not hold it yet.
 func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
-	p := s.memory.preflight
+	p := s.cache.preflight
 	if at, is := p.created[m.Name]; is && s.now.Sub(at) < cacheTimeout {
 		s.wakeAt(at.Add(cacheTimeout))
 		return nil
@@ -216,26 +217,23 @@ func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
 }
 
 // deletePreflight deletes a work, once, unless it was changed since it was read. A work that a user has
-// edited so that its deletion would delete the ClusterVersion is repaired first.
+// edited so that its deletion would delete the ClusterVersion is deleted once the agent has applied its
+// repair, which causes another pass.
 func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
-	if p := s.memory.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
+	if p := s.cache.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
 		return nil
 	}
-	if !delivery.KeepsClusterVersion(work) {
-		if err := s.client.Patch(ctx, delivery.KeepClusterVersion(work), client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("repairing ManifestWork %s: %w", work.Name, err)
-		}
-		return errBehind // it is deleted as it was repaired
-	}
-	unchanged := client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}
-	err := client.IgnoreNotFound(s.client.Delete(ctx, work.DeepCopy(), unchanged))
+	err := fleet.RemoveWork(ctx, s.client, work)
 	switch {
+	case errors.Is(err, fleet.ErrRepairPending):
+		s.unrepaired = append(s.unrepaired, work.Namespace)
+		return nil
 	case apierrors.IsConflict(err):
 		return errBehind // it may have been edited so
 	case err != nil:
-		return fmt.Errorf("deleting ManifestWork %s: %w", work.Name, err)
+		return err
 	}
-	if p := s.memory.preflight; p != nil {
+	if p := s.cache.preflight; p != nil {
 		p.deleted[work.UID] = true
 	}
 	return nil
@@ -244,11 +242,11 @@ func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) 
 // endPreflight deletes the works of a dry run that is over, also those of an earlier process and those
 // that the cache does not hold yet.
 func (s *scope) endPreflight(ctx context.Context) error {
-	m := s.memory
+	m := s.cache
 	if m.swept {
 		return nil
 	}
-	if err := s.deletePreflights(ctx, s.client); err != nil {
+	if err := s.deletePreflights(ctx, s.client); err != nil || len(s.unrepaired) > 0 {
 		return err
 	}
 	if m.preflight != nil {

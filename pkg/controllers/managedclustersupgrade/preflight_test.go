@@ -5,6 +5,7 @@ package managedclustersupgrade
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
@@ -124,6 +126,25 @@ func (w *dryRunWorld) expectUntouched() {
 		if cluster.Version() == nil || cluster.Desired() != "" || len(cluster.Objects("ClusterRole")) > 0 {
 			w.t.Errorf("cluster %s has ClusterVersion %v and ClusterRoles %v", name, cluster.Version(), cluster.Objects("ClusterRole"))
 		}
+	}
+}
+
+// A work of an earlier release of the hub does not report whether the cluster is held: it is created again.
+func TestDryRun_whose_work_is_of_an_earlier_hub(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 1)
+	w.spokes["c0000"].Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+	w.silent["c0000"] = true
+	w.runFor(30 * time.Second)
+	work := w.works()[0]
+	work.Annotations[delivery.Annotation] = "1/ReadOnly"
+	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
+	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
+	w.must(w.client.Update(t.Context(), &work))
+	w.silent["c0000"] = false
+	w.runFor(10 * time.Minute)
+	if got := w.causes(); got != "Blocked Held 1: c0000" {
+		t.Errorf("causes %q", got)
 	}
 }
 
@@ -319,18 +340,67 @@ func TestDryRun_checks_another_target_again(t *testing.T) {
 	w.expectUntouched()
 }
 
-// A user may remove the rule that keeps the ClusterVersion.
+// dropDeleteOption removes the rule that keeps the ClusterVersion from the first work.
+func (w *dryRunWorld) dropDeleteOption() client.ObjectKey {
+	w.t.Helper()
+	work := w.works()[0]
+	work.Spec.DeleteOption = nil
+	w.must(w.client.Update(w.t.Context(), &work))
+	return client.ObjectKeyFromObject(&work)
+}
+
+// A user may remove the rule that keeps the ClusterVersion. The work is deleted once the agent has applied
+// its repair, whatever ends the dry run meanwhile.
 func TestDryRun_repairs_an_edited_work(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*dryRunWorld){
+		"passed": func(*dryRunWorld) {},
+		"dryRun is false": func(w *dryRunWorld) {
+			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.Paused = false, true })
+		},
+		"deleted": func(w *dryRunWorld) { w.must(w.client.Delete(w.t.Context(), w.get())) },
+		"deselected": func(w *dryRunWorld) {
+			w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDryRun(t, 1)
+			w.runFor(5 * time.Second)
+			work := w.dropDeleteOption()
+			w.answer(work) // the agent owns the ClusterVersion
+			w.silent["c0000"] = true
+			w.runFor(10 * time.Second)
+			end(w)
+			w.runFor(5 * time.Minute)
+			works := w.works()
+			if len(works) != 1 || !works[0].DeletionTimestamp.IsZero() || !delivery.KeepsClusterVersion(&works[0]) {
+				t.Fatalf("%d works before the agent applied the repair, want one that is repaired and not deleted", len(works))
+			}
+			w.silent["c0000"] = false
+			w.answer(work)
+			w.runFor(2 * time.Minute)
+			w.expectUntouched()
+		})
+	}
+}
+
+// The agent of a cluster that has left the hub applies no repair.
+func TestDryRun_removes_an_edited_work_of_a_detached_cluster(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 1)
 	w.runFor(5 * time.Second)
-	work := w.works()[0]
-	work.Spec.DeleteOption = nil
-	w.must(w.client.Update(t.Context(), &work))
-	w.runFor(2 * time.Minute)
-	w.expectUntouched()
-	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
-		t.Errorf("condition PreflightPassed: %+v", c)
+	w.dropDeleteOption()
+	w.silent["c0000"] = true
+	w.must(w.client.Delete(t.Context(), w.get()))
+	w.runFor(time.Minute)
+	if c := w.condition(fleetv1beta1.ConditionAdmitting); c.Reason != fleetv1beta1.ReasonDeleting || !strings.Contains(c.Message, "c0000") {
+		t.Errorf("condition Admitting: %+v", c)
+	}
+	w.must(w.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
+	w.runFor(maxRequeue + time.Minute)
+	if works := w.works(); len(works) != 0 {
+		t.Errorf("%d works are left", len(works))
 	}
 }
 
@@ -369,9 +439,7 @@ func TestDryRun_work_that_is_edited_before_its_deletion(t *testing.T) {
 	w.plan = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "delete" && r.Kind == "ManifestWork" && !edited {
 			edited = true
-			work := w.works()[0]
-			work.Spec.DeleteOption = nil
-			w.must(w.client.Update(t.Context(), &work))
+			w.dropDeleteOption()
 		}
 		return simulation.Fault{}
 	}

@@ -37,7 +37,7 @@ func (s *scope) recordStart(ctx context.Context) error {
 // publish publishes the status, at most once a second, and only if it has changed. A run whose
 // creation may have failed is not published: the status counts what has begun.
 func (s *scope) publish(ctx context.Context) error {
-	for _, w := range s.memory.written {
+	for _, w := range s.cache.written {
 		if w.unsure {
 			s.wakeAt(s.now.Add(retryDelay))
 			return nil
@@ -52,7 +52,7 @@ func (s *scope) publish(ctx context.Context) error {
 		s.noteCounted()
 		return nil
 	}
-	if at := s.memory.published.Add(publishInterval); at.After(s.now) && at.Sub(s.now) <= publishInterval {
+	if at := s.cache.published.Add(publishInterval); at.After(s.now) && at.Sub(s.now) <= publishInterval {
 		s.wakeAt(at)
 		return nil
 	}
@@ -60,14 +60,14 @@ func (s *scope) publish(ctx context.Context) error {
 	if err := s.writeStatus(ctx, &next); err != nil {
 		return err
 	}
-	s.memory.published = s.now
+	s.cache.published = s.now
 	s.noteCounted()
 	return nil
 }
 
 // noteCounted notes which clusters the published status counts as begun.
 func (s *scope) noteCounted() {
-	m := s.memory
+	m := s.cache
 	m.begun, m.ignored, m.detached = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range s.decision.Ignored {
 		m.ignored[name] = true
@@ -114,6 +114,10 @@ func (s *scope) delete(ctx context.Context) error {
 	}
 	if err := s.deletePreflights(ctx, s.live); err != nil {
 		return err
+	}
+	if len(s.unrepaired) > 0 {
+		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting, "the ManagedClustersUpgrade is being deleted; waiting until the agents apply "+
+			"the restored deleteOption of their ManifestWorks: "+text.JoinNames(s.unrepaired))
 	}
 	return s.write(ctx, "removing the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)

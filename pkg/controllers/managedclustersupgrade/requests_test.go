@@ -5,13 +5,13 @@ package managedclustersupgrade
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -43,8 +43,8 @@ func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 		}, false},
 		{"a selected cluster that becomes reachable", func() { w.setReachable("a", metav1.ConditionTrue) }, true},
 		{"another cluster that becomes reachable", func() { w.setReachable("other", metav1.ConditionTrue) }, false},
-		{"a selected cluster that the hub accepts", func() {
-			w.editCluster("b", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
+		{"a selected cluster that the hub accepts no more", func() {
+			w.editCluster("b", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
 		}, true},
 	} {
 		before := w.reconciles
@@ -110,12 +110,7 @@ func TestDeselected_cluster_keeps_its_slot_until_it_is_cleaned_up(t *testing.T) 
 	w := newWorld(t, 2, concurrency(1))
 	w.fails["c0000"] = 1
 	w.runFor(10 * time.Minute)
-	finalize := func(change func(*fleetv1alpha1.ClusterUpgradeRun)) {
-		run := w.run("c0000")
-		change(run)
-		w.must(w.client.Update(t.Context(), run))
-	}
-	finalize(func(run *fleetv1alpha1.ClusterUpgradeRun) { controllerutil.AddFinalizer(run, fleetv1alpha1.Finalizer) })
+	w.cleaning["c0000"] = true
 	w.runFor(time.Hour)
 	w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonNoFreeSlot)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
@@ -125,9 +120,38 @@ func TestDeselected_cluster_keeps_its_slot_until_it_is_cleaned_up(t *testing.T) 
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 	w.runFor(time.Hour)
 	w.expect("1/0/0/0/0/1", fleetv1beta1.ReasonNoFreeSlot)
-	finalize(func(run *fleetv1alpha1.ClusterUpgradeRun) {
-		controllerutil.RemoveFinalizer(run, fleetv1alpha1.Finalizer)
-	})
+	w.cleaning["c0000"] = false
+	w.release(w.run("c0000"))
 	w.runFor(hours)
 	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
+}
+
+// A hub that cannot upgrade operators begins no upgrade of them, and says so.
+func TestAdmission_of_operators_without_an_image(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, concurrency(1), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
+	})
+	w.runFor(hours)
+	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonNoOperatorImage)
+	expectMessage := func(removable bool) {
+		t.Helper()
+		message := w.condition(fleetv1beta1.ConditionAdmitting).Message
+		if !strings.Contains(message, "--image") || strings.Contains(message, "or remove ocpOperators") != removable {
+			t.Errorf("message %q", message)
+		}
+	}
+	expectMessage(true)
+	w.image = "registry.example.com/operator@sha256:0a"
+	w.restart()
+	w.runFor(10 * time.Minute) // the first cluster is admitted: spec.ocpOperators is immutable
+	w.image = ""
+	w.restart()
+	w.runFor(hours)
+	w.expect("2/0/0/1/0/1", fleetv1beta1.ReasonNoOperatorImage)
+	expectMessage(false)
+	w.image = "registry.example.com/operator@sha256:0a"
+	w.restart()
+	w.runFor(hours)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }

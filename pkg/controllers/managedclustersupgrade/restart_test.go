@@ -11,7 +11,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
 func (w *world) restart() {
@@ -63,7 +62,7 @@ func TestDelete_waits_for_a_run_without_its_label(t *testing.T) {
 	w := newWorld(t, 2, concurrency(2))
 	w.runFor(10 * time.Minute)
 	held := w.run("c0001")
-	held.Finalizers, held.Labels = []string{fleetv1alpha1.Finalizer}, nil
+	held.Labels, w.cleaning["c0001"] = nil, true
 	w.must(w.client.Update(t.Context(), held))
 	w.must(w.client.Delete(t.Context(), w.get()))
 	w.runFor(time.Minute)
@@ -87,15 +86,14 @@ func TestRetry_while_a_failed_canary_cleans_up(t *testing.T) {
 	w.makeCanary("c0000")
 	w.fails["c0000"] = 1
 	w.runFor(30 * time.Minute)
-	run := w.run("c0000")
-	run.Finalizers = []string{fleetv1alpha1.Finalizer}
-	w.must(w.client.Update(t.Context(), run))
+	w.cleaning["c0000"] = true
 	w.runFor(time.Hour)
 	w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonCanaryFailed)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(time.Hour)
 	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonNoFreeSlot)
-	run = w.run("c0000")
+	w.cleaning["c0000"] = false
+	run := w.run("c0000")
 	run.Finalizers = nil
 	w.must(w.client.Update(t.Context(), run))
 	w.runFor(hours)

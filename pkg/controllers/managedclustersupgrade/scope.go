@@ -18,6 +18,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -29,7 +30,7 @@ var errBehind = errors.New("the cache is behind the API server")
 // scope is one pass over one upgrade.
 type scope struct {
 	*Reconciler
-	memory  *memory
+	cache   *cache
 	upgrade *fleetv1beta1.ManagedClustersUpgrade // as it is cached, or as this pass wrote it
 	now     time.Time
 
@@ -42,6 +43,7 @@ type scope struct {
 	plan         rollout.Plan
 	decision     rollout.Decision
 	wake         time.Time // when the next pass has something to do
+	unrepaired   []string  // clusters whose agent has not applied the repair of a work that is to be deleted
 }
 
 // attempt returns the attempt that the spec requests.
@@ -80,7 +82,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 	s.decideAgain()
 	for _, name := range s.decision.Removed {
 		if s.runs[name] == nil {
-			delete(s.memory.deselected, name)
+			delete(s.cache.deselected, name)
 		}
 	}
 	s.wakeAt(s.decision.Next)
@@ -102,7 +104,13 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	}
 	s.dependencies = dependencies
 	s.listMembers()
-	s.plan = s.fleet(lost).Plan(&s.memory.windows)
+	s.plan = s.fleet(lost).Plan(&s.cache.windows)
+	if s.Image == "" && delivery.ApprovesOperators(s.upgrade) {
+		s.plan.NoOperatorImage = "spec.ocpOperators needs the image of a Job, and the hub runs without --image: set --image in the arguments of the hub"
+		if s.upgrade.Status.StartTime == nil { // immutable from then on
+			s.plan.NoOperatorImage += ", or remove ocpOperators"
+		}
+	}
 	return nil
 }
 
@@ -110,16 +118,16 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 func (s *scope) fleet(lost string) *admission.Fleet {
 	return &admission.Fleet{
 		Upgrade: s.upgrade, Selection: s.selection, Clusters: s.clusters, Runs: s.runs, Dependencies: s.dependencies,
-		Deselected: s.memory.deselected, Refused: s.refused(), RecordsLost: lost, Now: s.now,
+		Deselected: s.cache.deselected, Refused: s.refused(), RecordsLost: lost, Now: s.now,
 	}
 }
 
 // refused returns the clusters whose run was rejected lately, with the reason.
 func (s *scope) refused() map[string]string {
 	refused := map[string]string{}
-	for name, r := range s.memory.refused {
+	for name, r := range s.cache.refused {
 		if !s.now.Before(r.until) {
-			delete(s.memory.refused, name)
+			delete(s.cache.refused, name)
 			continue
 		}
 		s.wakeAt(r.until)
@@ -167,10 +175,10 @@ func (s *scope) readRuns(ctx context.Context) error {
 	for i := range list {
 		s.runs[list[i].Namespace] = &list[i]
 	}
-	for name, w := range s.memory.written {
+	for name, w := range s.cache.written {
 		cached := s.runs[name]
 		if cached != nil && cached.Spec.Attempt >= w.run.Spec.Attempt {
-			delete(s.memory.written, name)
+			delete(s.cache.written, name)
 			continue
 		}
 		if w.unsure || s.now.Sub(w.at) >= cacheTimeout {
@@ -179,7 +187,7 @@ func (s *scope) readRuns(ctx context.Context) error {
 				return err
 			}
 			if !exists {
-				delete(s.memory.written, name)
+				delete(s.cache.written, name)
 				continue
 			}
 			w.unsure, w.at = false, s.now
@@ -193,7 +201,7 @@ func (s *scope) readRuns(ctx context.Context) error {
 // observeSelection notes since when members are not selected. A selection that may be incomplete
 // changes nothing.
 func (s *scope) observeSelection() {
-	m := s.memory
+	m := s.cache
 	if s.selection.Unstable != "" {
 		if m.selected != nil {
 			s.selection.Members = m.selected
@@ -234,7 +242,7 @@ func (s *scope) observeSelection() {
 // one; empty means that it is not, or that this is confirmed. The process does not know for how long
 // clusters are deselected.
 func (s *scope) shrunk(selected map[string]bool) string {
-	confirmed := s.memory.started.Add(rollout.RemovalDelay)
+	confirmed := s.cache.started.Add(rollout.RemovalDelay)
 	if !s.now.Before(confirmed) {
 		return ""
 	}
@@ -245,12 +253,12 @@ func (s *scope) shrunk(selected map[string]bool) string {
 			found++
 		}
 	}
-	if found >= s.memory.expected {
+	if found >= s.cache.expected {
 		return ""
 	}
 	s.wakeAt(confirmed)
 	return fmt.Sprintf("confirming for %s that %d of %d clusters are no longer selected",
-		rollout.RemovalDelay, s.memory.expected-found, s.memory.expected)
+		rollout.RemovalDelay, s.cache.expected-found, s.cache.expected)
 }
 
 // recallIgnored keeps deselected failures ignored that the published status does not count.
@@ -279,8 +287,8 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 		return // the status may count one of them
 	}
 	for _, name := range deselected {
-		s.memory.deselected[name] = s.now.Add(-rollout.RemovalDelay)
-		s.memory.ignored[name] = true
+		s.cache.deselected[name] = s.now.Add(-rollout.RemovalDelay)
+		s.cache.ignored[name] = true
 	}
 }
 
@@ -313,7 +321,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	}
 	s.observeDetached()
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
-	exist := len(s.memory.detached)
+	exist := len(s.cache.detached)
 	for _, run := range s.runs {
 		if s.isCounted(run) {
 			exist++
@@ -326,7 +334,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	live := len(s.memory.detached)
+	live := len(s.cache.detached)
 	for i := range runs {
 		if s.isCounted(&runs[i]) {
 			live++
@@ -341,22 +349,22 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
 func (s *scope) isCounted(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	if s.memory.begun[run.Namespace] {
+	if s.cache.begun[run.Namespace] {
 		return true // the run may have failed since, in an earlier attempt
 	}
-	return !s.memory.ignored[run.Namespace] && status.StateOf(run, s.attempt()) != rollout.NotStarted
+	return !s.cache.ignored[run.Namespace] && status.StateOf(run, s.attempt()) != rollout.NotStarted
 }
 
 // observeDetached notes the clusters whose run has gone with the cluster while this process watched.
 // A cluster that is being deleted goes too.
 func (s *scope) observeDetached() {
-	for name := range s.memory.begun {
+	for name := range s.cache.begun {
 		cluster := s.clusters[name]
 		switch {
 		case s.runs[name] != nil:
-			delete(s.memory.detached, name)
+			delete(s.cache.detached, name)
 		case cluster == nil || cluster.DeletionTimestamp != nil:
-			s.memory.detached[name] = true
+			s.cache.detached[name] = true
 		}
 	}
 }

@@ -51,9 +51,11 @@ type world struct {
 	metrics    *metrics.Fleets // nil means that they are not exported
 	requests   []string        // of the hub to the API server
 	unstable   string
-	unreadable error          // why the clusters cannot be selected
-	placements bool           // clusters are selected by Placements, not by their label
-	fails      map[string]int // how often the upgrade of a cluster fails
+	unreadable error           // why the clusters cannot be selected
+	placements bool            // clusters are selected by Placements, not by their label
+	fails      map[string]int  // how often the upgrade of a cluster fails
+	image      string          // of the Jobs that approve operators
+	cleaning   map[string]bool // clusters whose run keeps its finalizers after its end
 	slow       map[string]bool
 	detachable bool           // runs and clusters may disappear
 	admissions map[string]int // by cluster and attempt
@@ -71,7 +73,7 @@ func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	}
 	w := &world{
 		World: simulation.New(simulation.Options{Definitions: hub}), t: tb,
-		fails: map[string]int{}, slow: map[string]bool{}, admissions: map[string]int{},
+		cleaning: map[string]bool{}, fails: map[string]int{}, slow: map[string]bool{}, admissions: map[string]int{},
 	}
 	w.client = w.Client("test")
 	for i := range clusters {
@@ -114,7 +116,9 @@ func canary(u *fleetv1beta1.ManagedClustersUpgrade) {
 }
 
 func (w *world) addCluster(name string) {
-	w.must(w.client.Create(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"selected": "yes"}}}))
+	w.must(w.client.Create(w.t.Context(), &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"selected": "yes"}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}))
 }
 
 func (w *world) start() {
@@ -124,7 +128,7 @@ func (w *world) start() {
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	r := &Reconciler{Clock: env.Clock, Metrics: w.metrics}
+	r := &Reconciler{Clock: env.Clock, Metrics: w.metrics, Image: w.image}
 	if !w.placements {
 		r.selectMembers = w.selectClusters
 	}
@@ -187,6 +191,9 @@ func (w *world) observe(change simulation.Change) {
 		if before == nil || before.Spec.Attempt != object.Spec.Attempt {
 			w.observeAdmission(object)
 		}
+		if !object.DeletionTimestamp.IsZero() {
+			w.After(0, func() { w.release(object) })
+		}
 	case *fleetv1beta1.ManagedClustersUpgrade:
 		w.observeStatus(change, object)
 	}
@@ -237,6 +244,21 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 		Type: fleetv1alpha1.StepUpgradeDelivered, Status: metav1.ConditionTrue, Reason: "Done", StartTime: &started, CompleteTime: &ended, LastTransitionTime: &ended,
 	}}}}
 	w.must(w.client.Status().Update(w.t.Context(), run))
+	if state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed {
+		w.release(run)
+	}
+}
+
+// release removes the finalizers of a run, as its controller does once the run has ended.
+func (w *world) release(ended *fleetv1alpha1.ClusterUpgradeRun) {
+	run := &fleetv1alpha1.ClusterUpgradeRun{}
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(ended), run)
+	if w.cleaning[ended.Namespace] || apierrors.IsNotFound(err) || err == nil && len(run.Finalizers) == 0 {
+		return
+	}
+	w.must(err)
+	run.Finalizers = nil
+	w.must(w.client.Update(w.t.Context(), run))
 }
 
 // observeStatus checks the invariants of a status.

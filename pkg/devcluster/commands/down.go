@@ -60,7 +60,7 @@ func down(opts *globalOptions) *cobra.Command {
 
 // clearState removes what a cluster leaves in its state folder, and the folder if nothing else is in it.
 func clearState(dir string) error {
-	stateFiles := []string{"audit-policy.yaml", "hub.kubeconfig", "placement.kubeconfig", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
+	stateFiles := []string{"audit-policy.yaml", "hub.kubeconfig", "components.kubeconfig", "bootstrap.kubeconfig", "spokes", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,15 +25,24 @@ type fleetFlags struct{ spec fleet.Spec }
 
 func (f *fleetFlags) bind(flags *pflag.FlagSet) {
 	f.spec = fleet.Spec{}.WithDefaults()
-	flags.IntVar(&f.spec.Clusters, "clusters", f.spec.Clusters, "number of simulated clusters")
+	flags.BoolVar(&f.spec.Real, "real", false, "run dev clusters with the agents of Open Cluster Management, two by default, at most four")
+	flags.IntVar(&f.spec.Clusters, "clusters", f.spec.Clusters, "number of clusters")
 	flags.IntVar(&f.spec.Canaries, "canaries", f.spec.Canaries, "how many of them have the label canary=true")
 	flags.IntVar(&f.spec.Groups, "groups", f.spec.Groups, "number of groups of the others, in their label group")
-	flags.DurationVar(&f.spec.Duration, "duration", f.spec.Duration, "how long an upgrade of a cluster takes")
+	flags.DurationVar(&f.spec.Duration, "duration", f.spec.Duration, "how long an upgrade of a simulated cluster takes")
 	flags.DurationVar(&f.spec.Interval, "interval", f.spec.Interval, "time between two polls of an agent")
 }
 
+// described returns the description of the fleet. The default number of clusters is that of simulated ones.
+func (f *fleetFlags) described(flags *pflag.FlagSet) fleet.Spec {
+	if f.spec.Real && !flags.Changed("clusters") {
+		f.spec.Clusters, f.spec.Groups = 0, 0
+	}
+	return f.spec
+}
+
 func fleetCommand(opts *globalOptions) *cobra.Command {
-	cmd := &cobra.Command{Use: "fleet", Short: "Run a hub of Open Cluster Management with simulated clusters."}
+	cmd := &cobra.Command{Use: "fleet", Short: "Run a hub of Open Cluster Management with simulated or real clusters."}
 	cmd.AddCommand(fleetUp(opts), fleetDemo(opts))
 	return cmd
 }
@@ -46,12 +56,12 @@ func fleetUp(opts *globalOptions) *cobra.Command {
 		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			startTime := time.Now()
-			running, stop, err := startFleet(cmd.Context(), opts, flags.spec, !withoutHub)
+			running, stop, err := startFleet(cmd.Context(), opts, flags.described(cmd.Flags()), !withoutHub)
 			if err != nil {
 				return ignoreInterrupt(cmd.Context(), err)
 			}
 			defer func() { err = errors.Join(err, stop()) }()
-			printFleet(cmd.OutOrStdout(), opts, running.Spec(), time.Since(startTime))
+			printFleet(cmd.OutOrStdout(), opts, running, time.Since(startTime))
 			select {
 			case <-cmd.Context().Done():
 				return nil
@@ -87,9 +97,9 @@ func startFleet(ctx context.Context, opts *globalOptions, spec fleet.Spec, withH
 	return running, func() error { return errors.Join(hub.Stop(), running.Stop()) }, nil
 }
 
-func printFleet(out io.Writer, opts *globalOptions, spec fleet.Spec, took time.Duration) {
-	for _, line := range []string{
-		fmt.Sprintf("A hub with %d clusters is up after %.1f s.", spec.Clusters, took.Seconds()),
+func printFleet(out io.Writer, opts *globalOptions, running *fleet.Fleet, took time.Duration) {
+	for _, line := range slices.Concat([]string{
+		fmt.Sprintf("A hub with %d clusters is up after %.1f s.", running.Spec().Clusters, took.Seconds()),
 		"",
 		"  export KUBECONFIG=" + opts.kubeconfig(),
 		"  export PATH=" + opts.bin + ":$PATH",
@@ -101,12 +111,26 @@ func printFleet(out io.Writer, opts *globalOptions, spec fleet.Spec, took time.D
 		fleet.UpgradeYAML(),
 		"END",
 		"",
-		"Annotations script a cluster:",
-		"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.FailsAnnotation + "='etcd is degraded'",
-		"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.UnreachableAnnotation + "=",
+	}, aboutClusters(running), []string{
 		"",
 		"Logs are in " + filepath.Join(opts.dir, "logs") + ". Ctrl-C ends everything.",
-	} {
+	}) {
 		fmt.Fprintln(out, line)
 	}
+}
+
+// aboutClusters returns how to reach or script the clusters.
+func aboutClusters(running *fleet.Fleet) []string {
+	if !running.Spec().Real {
+		return []string{
+			"Annotations script a cluster:",
+			"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.FailsAnnotation + "='etcd is degraded'",
+			"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.UnreachableAnnotation + "=",
+		}
+	}
+	lines := []string{"The clusters:"}
+	for _, spoke := range running.Spokes {
+		lines = append(lines, "  kubectl --kubeconfig "+spoke.AdminKubeconfig()+" get clusterversion")
+	}
+	return lines
 }

@@ -15,18 +15,16 @@ import (
 	"github.com/spf13/cobra"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 const (
-	// failingCluster is the cluster of the demonstration that fails.
+	// failingCluster is the cluster of the demonstration that fails, or the last one if there are fewer.
 	failingCluster = 5
 	// screenInterval is the time between two looks at the screen, which is printed if it has changed.
 	screenInterval = 2 * time.Second
@@ -42,8 +40,9 @@ func fleetDemo(opts *globalOptions) *cobra.Command {
 		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p := &printer{out: cmd.OutOrStdout(), now: time.Now}
-			p.line("Starting a hub with %d simulated clusters.", flags.spec.Clusters)
-			running, stop, err := startFleet(cmd.Context(), opts, flags.spec, true)
+			spec := flags.described(cmd.Flags())
+			p.line("Starting a hub with %d clusters.", spec.WithDefaults().Clusters)
+			running, stop, err := startFleet(cmd.Context(), opts, spec, true)
 			if err != nil {
 				return interrupted(cmd.Context(), err)
 			}
@@ -75,8 +74,8 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	if err := controlplane.RequireBuilt(d.opts.bin, "make build", "kubectl-update"); err != nil {
 		return err
 	}
-	failing := fleet.ClusterName(failingCluster)
-	if err := d.annotate(ctx, failing, func(a map[string]string) { a[agent.FailsAnnotation] = "etcd is degraded" }); err != nil {
+	failing := fleet.ClusterName(min(failingCluster, d.fleet.Spec().Clusters))
+	if err := d.fleet.Degrade(ctx, failing); err != nil {
 		return err
 	}
 	upgrade, err := fleet.NewUpgrade()
@@ -94,7 +93,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 		return err
 	}
 	d.printer.line("\nRepairing %s, and retrying what failed.\n", failing)
-	if err := d.annotate(ctx, failing, func(a map[string]string) { delete(a, agent.FailsAnnotation) }); err != nil {
+	if err := d.fleet.Repair(ctx, failing); err != nil {
 		return err
 	}
 	retried, err := d.command(ctx, "retry")
@@ -108,20 +107,6 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 		return err
 	}
 	d.printer.line("\nAll clusters are upgraded.")
-	return nil
-}
-
-// annotate changes the script of a cluster.
-func (d *fleetDemonstration) annotate(ctx context.Context, name string, change func(map[string]string)) error {
-	cluster := &clusterv1.ManagedCluster{}
-	if err := d.fleet.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return fmt.Errorf("getting cluster %s: %w", name, err)
-	}
-	before := cluster.DeepCopy()
-	change(cluster.Annotations)
-	if err := d.fleet.Client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("annotating cluster %s: %w", name, err)
-	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/virtual"
@@ -61,7 +62,7 @@ func (o *simulateOptions) run(ctx context.Context, out io.Writer, name string) e
 		return err
 	}
 	startTime := time.Now()
-	world, err := virtual.New(story)
+	world, err := virtual.New(story, cli.RunSimulated)
 	if err != nil {
 		return fmt.Errorf("%s: %w", story.Name, err)
 	}

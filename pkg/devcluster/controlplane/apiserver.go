@@ -11,11 +11,15 @@ import (
 )
 
 // auditPolicy records who did what with which object and how it ended, once per request, watches
-// included.
+// included. Those that change the ClusterVersion are recorded with their content.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: RequestResponse
+  omitManagedFields: true
+  verbs: [patch, update]
+  resources: [{group: config.openshift.io, resources: [clusterversions]}]
 - level: Metadata
 `
 
@@ -33,6 +37,11 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--tls-cert-file="+c.authority.serving.certFile,
 		"--tls-private-key-file="+c.authority.serving.keyFile,
 		"--client-ca-file="+c.authority.caFile,
+		"--requestheader-client-ca-file="+c.authority.caFile, // servers that authenticate as this one does wait for it
+		"--requestheader-allowed-names=front-proxy",          // there is none
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+c.authority.tokens.keyFile,

@@ -24,6 +24,7 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
 	caFile      string
+	caKeyFile   string
 	serial      int64
 
 	serving           pair // of all servers, and of the API server as a client of etcd
@@ -41,7 +42,7 @@ func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	a := &authority{dir: dir, caFile: filepath.Join(dir, "ca.crt")}
+	a := &authority{dir: dir, caFile: filepath.Join(dir, "ca.crt"), caKeyFile: filepath.Join(dir, "ca.key")}
 	for _, do := range []func() error{
 		a.makeCA,
 		func() (err error) {
@@ -70,7 +71,7 @@ func newAuthority(dir string) (*authority, error) {
 }
 
 func (a *authority) makeCA() error {
-	key, err := writeKey(filepath.Join(a.dir, "ca.key"))
+	key, err := writeKey(a.caKeyFile)
 	if err != nil {
 		return err
 	}

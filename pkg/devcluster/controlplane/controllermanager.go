@@ -31,6 +31,8 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.authority.tokens.keyFile,
 		"--root-ca-file="+c.authority.caFile,
+		"--cluster-signing-cert-file="+c.authority.caFile, // for the controllers of CertificateSigningRequests
+		"--cluster-signing-key-file="+c.authority.caKeyFile,
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 		"--profiling=false",

@@ -110,9 +110,18 @@ func (s *APIServer) AwaitKinds(ctx context.Context, kinds int, selector string) 
 
 // Kubectl returns a command that runs kubectl as a user does, with a cache of its own.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	return s.command(ctx, s.kubectl, args...)
+}
+
+// KubectlUpdate returns a command that runs kubectl-update in the same way. "make build" builds it.
+func (s *APIServer) KubectlUpdate(ctx context.Context, args ...string) *exec.Cmd {
+	return s.command(ctx, s.kubectl+"-update", args...)
+}
+
+func (s *APIServer) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cache := filepath.Join(filepath.Dir(s.kubeconfig), "cache")
 	common := []string{"--kubeconfig", s.kubeconfig, "--cache-dir", cache, "--namespace", s.Namespace}
-	return exec.CommandContext(ctx, s.kubectl, append(common, args...)...) //nolint:gosec // the kubectl of the control plane
+	return exec.CommandContext(ctx, program, append(common, args...)...) //nolint:gosec // a program of the control plane
 }
 
 // RunKubectl runs kubectl as a user does and returns what it prints.

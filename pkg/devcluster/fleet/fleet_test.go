@@ -31,6 +31,7 @@ func TestSpec_invalid(t *testing.T) {
 	for name, spec := range map[string]Spec{
 		"negative":             {Clusters: -1},
 		"too many":             {Clusters: 10000},
+		"too many real":        {Clusters: 5, Real: true},
 		"more canaries":        {Clusters: 2, Canaries: 3},
 		"more groups":          {Clusters: 2, Groups: 33},
 		"negative duration":    {Duration: -1},
@@ -42,5 +43,16 @@ func TestSpec_invalid(t *testing.T) {
 	}
 	if err := (&Spec{Clusters: 3, Canaries: 3}).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSpec_real(t *testing.T) {
+	t.Parallel()
+	if got := (Spec{Real: true}).WithDefaults(); got.Clusters != 2 || got.Canaries != 1 || got.Groups != 1 || got.Validate() != nil {
+		t.Errorf("defaults %+v: %v", got, got.Validate())
+	}
+	spec := Spec{Real: true}.WithDefaults()
+	if cluster := spec.cluster(2); len(cluster.Annotations) > 0 {
+		t.Errorf("a real cluster is scripted: %v", cluster.Annotations)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,16 +57,19 @@ type Options struct {
 	Spec       Spec
 }
 
-// Fleet is a running hub with its simulated clusters.
+// Fleet is a running hub with its clusters.
 type Fleet struct {
 	*controlplane.ControlPlane
 
 	// Client has all permissions, and reads from the API server.
 	Client client.WithWatch
+	// Spokes are the clusters of a real fleet, in the order of their numbers; nil means that the clusters
+	// are simulated.
+	Spokes []*Spoke
 
 	spec       Spec
-	placement  *controlplane.Process
-	stopAgents context.CancelFunc
+	components []*controlplane.Process // of Open Cluster Management on the hub
+	stopAgents context.CancelFunc      // of simulated clusters; nil means none
 	agents     chan error
 }
 
@@ -79,33 +83,59 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
+// hubControllers are the controllers that a hub with real agents needs: agents request certificates, and
+// what a deleted object owns is collected.
+func hubControllers() []string {
+	return []string{
+		"certificatesigningrequest-approving-controller",
+		"certificatesigningrequest-signing-controller",
+		"clusterrole-aggregation-controller",
+		"garbage-collector-controller",
+		"namespace-controller",
+		"serviceaccount-controller",
+	}
+}
+
+// lessMemory is the environment of the control planes of a real fleet, of which there are at least three.
+func lessMemory() []string { return []string{"GOGC=100"} }
+
 // Start returns when the clusters are registered, and placement and agents run. The context bounds the
 // start alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*Fleet, error) {
 	if err := options.Spec.Validate(); err != nil {
 		return nil, err
 	}
-	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir, WithoutControllerManager: true})
+	hub := controlplane.Options{
+		BinDir: options.BinDir, Dir: options.Dir,
+		Prepare: func(ctx context.Context, access *rest.Config) error {
+			return serveKinds(ctx, access, options.Repository)
+		},
+	}
+	if hub.WithoutControllerManager = !options.Spec.Real; options.Spec.Real {
+		hub.Controllers, hub.Env = hubControllers(), lessMemory()
+	}
+	running, err := controlplane.Start(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
 	f := &Fleet{ControlPlane: running, spec: options.Spec.WithDefaults()}
-	if err := f.start(ctx, options.Repository); err != nil {
+	if err := f.start(ctx); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
 	return f, nil
 }
 
-func (f *Fleet) start(ctx context.Context, repository string) error {
-	if err := controlplane.RequireBuilt(f.BinDir(), "make bin/placement", "placement"); err != nil {
+func (f *Fleet) start(ctx context.Context) error {
+	programs := []string{"placement"}
+	if f.spec.Real {
+		programs = append(programs, "registration", "work")
+	}
+	if err := controlplane.RequireBuilt(f.BinDir(), "make bin/"+strings.Join(programs, " bin/"), programs...); err != nil {
 		return err
 	}
 	scheme, err := Scheme()
 	if err != nil {
 		return fmt.Errorf("knowing the kinds of Open Cluster Management: %w", err)
-	}
-	if err := f.serveKinds(ctx, repository); err != nil {
-		return err
 	}
 	if f.Client, err = client.NewWithWatch(f.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -113,15 +143,18 @@ func (f *Fleet) start(ctx context.Context, repository string) error {
 	if err := f.install(ctx); err != nil {
 		return err
 	}
-	if err := f.startPlacement(); err != nil {
+	if err := f.startComponents(); err != nil {
 		return err
+	}
+	if f.spec.Real {
+		return f.startSpokes(ctx)
 	}
 	return f.startAgents(ctx, scheme)
 }
 
 // serveKinds applies the kinds of Open Cluster Management, and what belongs to our hub except what runs it.
-func (f *Fleet) serveKinds(ctx context.Context, repository string) error {
-	c, err := manifests.Client(f.RESTConfig())
+func serveKinds(ctx context.Context, access *rest.Config, repository string) error {
+	c, err := manifests.Client(access)
 	if err != nil {
 		return err
 	}
@@ -150,24 +183,39 @@ func (f *Fleet) Path(elements ...string) string {
 // Spec returns the description of the fleet with all defaults.
 func (f *Fleet) Spec() Spec { return f.spec }
 
-// startPlacement starts the placement controller of Open Cluster Management.
-func (f *Fleet) startPlacement() error {
-	kubeconfig := f.Path("placement.kubeconfig")
+// startComponents starts the controllers of Open Cluster Management on the hub.
+func (f *Fleet) startComponents() error {
+	kubeconfig := f.Path("components.kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, f.RESTConfig()); err != nil {
 		return err
 	}
+	components := [][]string{{"placement", "controller"}}
+	if f.spec.Real {
+		components = append(components,
+			[]string{"registration", "controller", "--feature-gates=ManagedClusterAutoApproval=true,DefaultClusterSet=true", "--auto-approved-csr-users=admin"},
+			[]string{"work", "manager", "--feature-gates=ManifestWorkReplicaSet=true"},
+		)
+	}
+	for _, c := range components {
+		process, err := startOCM(f.ControlPlane, c[0], append(c[1:], "--kubeconfig="+kubeconfig, "--namespace="+componentsNamespace)...)
+		if err != nil {
+			return err
+		}
+		f.components = append(f.components, process)
+	}
+	return nil
+}
+
+// startOCM starts a program of Open Cluster Management, whose unexpected end the control plane reports.
+func startOCM(of *controlplane.ControlPlane, program string, args ...string) (*controlplane.Process, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.placement, err = controlplane.StartProcess(controlplane.Command{
-		Path: filepath.Join(f.BinDir(), "placement"), Log: f.Path("logs", "placement.log"), OnExit: f.ReportExit,
-		Args: []string{
-			"controller", "--kubeconfig=" + kubeconfig, "--disable-leader-election", "--namespace=" + componentsNamespace,
-			fmt.Sprintf("--listen=127.0.0.1:%d", port),
-		},
+	return controlplane.StartProcess(controlplane.Command{
+		Path: filepath.Join(of.BinDir(), program), Log: filepath.Join(of.Dir(), "logs", program+".log"), OnExit: of.ReportExit,
+		Args: append(args, "--disable-leader-election", fmt.Sprintf("--listen=127.0.0.1:%d", port)),
 	})
-	return err
 }
 
 // startAgents starts the simulated agents, which run until Stop.
@@ -188,7 +236,7 @@ func (f *Fleet) startAgents(ctx context.Context, scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Stop ends the agents, placement, and the control plane. It may be called again.
+// Stop ends the agents and their clusters, the components, and the control plane. It may be called again.
 func (f *Fleet) Stop() error {
 	var errs []error
 	if f.stopAgents != nil {
@@ -196,6 +244,11 @@ func (f *Fleet) Stop() error {
 		errs = append(errs, <-f.agents)
 		f.stopAgents = nil
 	}
-	errs = append(errs, f.placement.Stop(grace), f.ControlPlane.Stop())
-	return errors.Join(errs...)
+	for _, spoke := range f.Spokes {
+		errs = append(errs, spoke.Stop())
+	}
+	for _, component := range f.components {
+		errs = append(errs, component.Stop(grace))
+	}
+	return errors.Join(append(errs, f.ControlPlane.Stop())...)
 }

@@ -59,14 +59,18 @@ func (f *Fleet) registerAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// register creates a managed cluster with its namespace, as an import does.
+// register creates a managed cluster as an import does. A simulated one has joined; the namespace and the
+// status of a real one are those that the registration controller and the agents create.
 func (f *Fleet) register(ctx context.Context, number int) error {
 	cluster := f.spec.cluster(number)
-	if err := f.Client.Create(ctx, namespace(cluster.Name)); err != nil {
-		return fmt.Errorf("creating namespace %s: %w", cluster.Name, err)
-	}
 	if err := f.Client.Create(ctx, cluster); err != nil {
 		return fmt.Errorf("creating ManagedCluster %s: %w", cluster.Name, err)
+	}
+	if f.spec.Real {
+		return nil
+	}
+	if err := f.Client.Create(ctx, namespace(cluster.Name)); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", cluster.Name, err)
 	}
 	cluster.Status = clusterStatus(time.Now())
 	if err := f.Client.Status().Update(ctx, cluster); err != nil {

@@ -9,7 +9,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,15 +19,15 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
 // hubUser is the user of our hub program.
@@ -38,19 +40,21 @@ type rollout struct {
 	hub     *fleet.Hub
 	upgrade *fleetv1beta1.ManagedClustersUpgrade
 
-	mu      sync.Mutex
-	largest int                                         // bytes of the object
-	began   []string                                    // clusters in the order of their admission
-	states  map[string]fleetv1alpha1.State              // by cluster
-	status  fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
-	runs    map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
+	mu        sync.Mutex
+	name      string                                      // of the upgrade that is observed
+	hasCanary bool                                        // the first cluster
+	largest   int                                         // bytes of the object
+	began     []string                                    // clusters in the order of their admission
+	states    map[string]fleetv1alpha1.State              // by cluster
+	status    fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
+	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
 }
 
 func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.ManagedClustersUpgrade)) *rollout {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute+time.Duration(spec.Clusters)*100*time.Millisecond)
 	defer cancel()
-	r := &rollout{t: tb, states: map[string]fleetv1alpha1.State{}, runs: map[string]*fleetv1alpha1.ClusterUpgradeRun{}}
+	r := &rollout{t: tb}
 	var err error
 	r.fleet, err = fleet.Start(ctx, fleet.Options{Dir: tb.TempDir(), Repository: "../../..", Spec: spec})
 	must(tb, err)
@@ -74,6 +78,18 @@ func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.Manage
 	change(r.upgrade)
 	r.watch()
 	return r
+}
+
+// start creates an upgrade, and observes it instead of the one before.
+func (r *rollout) start(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
+	r.t.Helper()
+	r.read(func() {
+		r.hasCanary = r.fleet.Spec().Canaries == 1 && upgrade.Spec.UpgradeStrategy.CanaryClusters != nil
+		r.name, r.began, r.status = upgrade.Name, nil, fleetv1beta1.ManagedClustersUpgradeStatus{}
+		r.states, r.runs = map[string]fleetv1alpha1.State{}, map[string]*fleetv1alpha1.ClusterUpgradeRun{}
+	})
+	r.upgrade = upgrade
+	must(r.t, r.fleet.Client.Create(r.t.Context(), upgrade))
 }
 
 // watch observes the upgrade and its runs until the test ends.
@@ -109,6 +125,9 @@ func (r *rollout) watch() {
 func (r *rollout) observe(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if upgrade.Name != r.name {
+		return
+	}
 	r.status = upgrade.Status
 	c := upgrade.Status.ClustersSummery
 	if c == nil {
@@ -135,10 +154,13 @@ func (r *rollout) observe(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if run.Spec.ManagedClustersUpgrade.Name != r.name {
+		return
+	}
 	canary := fleet.ClusterName(1)
 	if _, known := r.states[run.Namespace]; !known {
 		r.began = append(r.began, run.Namespace)
-		if r.fleet.Spec().Canaries == 1 && run.Namespace != canary && r.states[canary] != fleetv1alpha1.StateComplete {
+		if r.hasCanary && run.Namespace != canary && r.states[canary] != fleetv1alpha1.StateComplete {
 			r.t.Errorf("%s begins while the canary is %q", run.Namespace, r.states[canary])
 		}
 	}
@@ -172,15 +194,8 @@ func (r *rollout) edit(change func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
 	must(r.t, r.fleet.Client.Patch(r.t.Context(), current, client.MergeFrom(before)))
 }
 
-// annotate changes the script of a cluster.
-func (r *rollout) annotate(name string, change func(map[string]string)) {
-	r.t.Helper()
-	cluster := &clusterv1.ManagedCluster{}
-	must(r.t, r.fleet.Client.Get(r.t.Context(), client.ObjectKey{Name: name}, cluster))
-	before := cluster.DeepCopy()
-	change(cluster.Annotations)
-	must(r.t, r.fleet.Client.Patch(r.t.Context(), cluster, client.MergeFrom(before)))
-}
+// pauseLimit is the time after a pause within which admission stops.
+const pauseLimit = 2 * time.Second
 
 // request is a request of the hub, as the audit log records it.
 type request struct {
@@ -228,6 +243,11 @@ func (q *request) writes() bool {
 	return q.Verb == "create" || q.Verb == "patch" || q.Verb == "update" || q.Verb == "delete"
 }
 
+// createsUpgrade reports whether a request has created the work of the platform of a cluster.
+func (q *request) createsUpgrade() bool {
+	return q.Verb == "create" && q.Object.Resource == "manifestworks" && q.Object.Name == delivery.UpgradeName(q.Object.Namespace) && q.Response.Code == http.StatusCreated
+}
+
 // TestRollout upgrades a fleet through the binary: the canary, a failure, a pause, a hub that is killed,
 // a retry, and the deletion.
 func TestRollout(t *testing.T) {
@@ -235,8 +255,8 @@ func TestRollout(t *testing.T) {
 	r := newRollout(t, fleet.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
 		func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.MinSuccessTime = "1s" })
 	failing := fleet.ClusterName(5)
-	r.annotate(failing, func(a map[string]string) { a[agent.FailsAnnotation] = "etcd is degraded" })
-	must(t, r.fleet.Client.Create(t.Context(), r.upgrade))
+	must(t, r.fleet.Degrade(t.Context(), failing))
+	r.start(r.upgrade)
 
 	t.Log("the hub is killed while clusters are in flight")
 	r.await("clusters are in flight", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 1 && c.PartialUpgrade >= 2 })
@@ -248,14 +268,25 @@ func TestRollout(t *testing.T) {
 	t.Log("a pause admits no other cluster")
 	r.await("more clusters are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 3 })
 	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = true })
-	time.Sleep(2 * time.Second) // the limit within which admission stops
-	var before, after int
-	r.read(func() { before = len(r.began) })
+	paused := time.Now()
+	await(t, "the pause is observed", func(context.Context) (observed bool) {
+		r.read(func() {
+			admitting := apimeta.FindStatusCondition(r.status.Conditions, fleetv1beta1.ConditionAdmitting)
+			observed = admitting != nil && admitting.Reason == fleetv1beta1.ReasonPaused
+		})
+		return observed
+	})
 	r.await("what was delivered has ended", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 0 })
-	r.read(func() { after = len(r.began) })
-	if before != after || after == 12 {
-		t.Errorf("%d clusters had begun 2 s after the pause, and %d later", before, after)
-	}
+	r.read(func() {
+		for name, run := range r.runs {
+			if run.CreationTimestamp.After(paused.Add(pauseLimit)) {
+				t.Errorf("%s has begun more than %s after the pause", name, pauseLimit)
+			}
+		}
+		if len(r.began) == 12 {
+			t.Error("no cluster was left when the upgrade was paused")
+		}
+	})
 	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = false })
 
 	t.Log("one cluster fails, in the words of its cluster version operator")
@@ -270,7 +301,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Log("a retry completes it")
-	r.annotate(failing, func(a map[string]string) { delete(a, agent.FailsAnnotation) })
+	must(t, r.fleet.Repair(t.Context(), failing))
 	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Attempt = 2 })
 	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 12 })
 	r.checkWorks(t)
@@ -280,14 +311,11 @@ func TestRollout(t *testing.T) {
 		var works workv1.ManifestWorkList
 		return r.fleet.Client.List(ctx, &works) == nil && len(works.Items) == 0
 	})
-	time.Sleep(3 * time.Second)
-	quiet := time.Now()
-	time.Sleep(5 * time.Second)
-	for _, q := range r.requests(quiet) {
-		if q.writes() {
-			t.Errorf("a write while nothing happens: %s %s", q.Verb, q.URI)
-		}
-	}
+	gone := time.Now()
+	await(t, "the hub writes nothing for 5 s", func(context.Context) bool {
+		since := time.Now().Add(-5 * time.Second)
+		return since.After(gone) && !slices.ContainsFunc(r.requests(since), func(q request) bool { return q.writes() })
+	})
 
 	r.delete(t)
 	r.checkPermissions(t)
@@ -298,7 +326,7 @@ func (r *rollout) checkWorks(t *testing.T) {
 	t.Helper()
 	created := map[string]int{}
 	for _, q := range r.requests(time.Time{}) {
-		if q.Verb == "create" && q.Object.Resource == "manifestworks" && q.Object.Name == delivery.UpgradeName(q.Object.Namespace) && q.Response.Code == 201 {
+		if q.createsUpgrade() {
 			created[q.Object.Namespace]++
 		}
 	}
@@ -309,11 +337,17 @@ func (r *rollout) checkWorks(t *testing.T) {
 	}
 }
 
-// delete deletes the upgrade, which leaves no run, no work, and no lock that is held.
+// delete deletes the upgrade, which leaves no run, no work, and no lock.
 func (r *rollout) delete(t *testing.T) {
 	t.Helper()
-	must(t, r.fleet.Client.Delete(t.Context(), r.upgrade)) // its Placement is garbage, which nothing collects here
-	await(t, "the upgrade is gone with its runs and works, and holds no lock", func(ctx context.Context) bool {
+	must(t, r.fleet.Client.Delete(t.Context(), r.upgrade))
+	if r.fleet.Spec().Real { // without a controller manager, nothing collects garbage
+		await(t, "its Placement is gone", func(ctx context.Context) bool {
+			var placements ocmv1beta1.PlacementList
+			return r.fleet.Client.List(ctx, &placements) == nil && len(placements.Items) == 0
+		})
+	}
+	await(t, "the upgrade is gone with its runs, works, and locks", func(ctx context.Context) bool {
 		var runs fleetv1alpha1.ClusterUpgradeRunList
 		var works workv1.ManifestWorkList
 		var leases coordinationv1.LeaseList
@@ -322,13 +356,13 @@ func (r *rollout) delete(t *testing.T) {
 				return false
 			}
 		}
-		held := 0
+		locks := 0
 		for i := range leases.Items {
-			if holder := leases.Items[i].Spec.HolderIdentity; leases.Items[i].Name == "cluster-upgrade" && holder != nil && *holder != "" {
-				held++
+			if leases.Items[i].Name == lock.Name {
+				locks++
 			}
 		}
 		gone := r.fleet.Client.Get(ctx, client.ObjectKeyFromObject(r.upgrade), &fleetv1beta1.ManagedClustersUpgrade{}) != nil
-		return gone && len(runs.Items) == 0 && len(works.Items) == 0 && held == 0
+		return gone && len(runs.Items) == 0 && len(works.Items) == 0 && locks == 0
 	})
 }

@@ -34,15 +34,24 @@ type Spec struct {
 	// Clusters is the number of clusters, Canaries how many of them are canaries, and Groups the number of
 	// groups into which the others are divided; 0 means one group.
 	Clusters, Canaries, Groups int
-	// Duration is how long an upgrade of a cluster takes.
+	// Duration is how long an upgrade of a simulated cluster takes.
 	Duration time.Duration
 	// Interval is the time between two polls of an agent.
 	Interval time.Duration
+	// Real clusters are dev clusters with the agents of Open Cluster Management, at most four.
+	Real bool
 }
 
-// WithDefaults returns the description with its defaults: twelve clusters, one canary, two groups.
+// maxReal is how many real clusters a fleet may have: each takes half a GiB.
+const maxReal = 4
+
+// WithDefaults returns the description with its defaults: twelve clusters, one canary, two groups; or two
+// real clusters, one of them a canary.
 func (s Spec) WithDefaults() Spec {
-	if s.Clusters == 0 {
+	switch {
+	case s.Clusters == 0 && s.Real:
+		s.Clusters, s.Canaries = 2, max(s.Canaries, 1)
+	case s.Clusters == 0:
 		s.Clusters, s.Canaries, s.Groups = 12, max(s.Canaries, 1), max(s.Groups, 2)
 	}
 	s.Groups = max(s.Groups, 1)
@@ -58,6 +67,8 @@ func (s Spec) WithDefaults() Spec {
 // Validate returns what is invalid in a description.
 func (s *Spec) Validate() error {
 	switch {
+	case s.Real && s.Clusters > maxReal:
+		return fmt.Errorf("clusters: is %d, must be at most %d: each real cluster needs half a GiB", s.Clusters, maxReal)
 	case s.Clusters < 0 || s.Clusters > 9999:
 		return fmt.Errorf("clusters: is %d, must be between 1 and 9999", s.Clusters)
 	case s.Canaries < 0 || s.Clusters > 0 && s.Canaries > s.Clusters:
@@ -78,11 +89,13 @@ func (s *Spec) cluster(number int) *clusterv1.ManagedCluster {
 	name := ClusterName(number)
 	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        name,
-			Labels:      map[string]string{"name": name, clusterv1beta2.ClusterSetLabel: ClusterSet},
-			Annotations: map[string]string{agent.DurationAnnotation: s.Duration.String()},
+			Name:   name,
+			Labels: map[string]string{"name": name, clusterv1beta2.ClusterSetLabel: ClusterSet},
 		},
 		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
+	if !s.Real {
+		cluster.Annotations = map[string]string{agent.DurationAnnotation: s.Duration.String()}
 	}
 	if number <= s.Canaries {
 		cluster.Labels[CanaryLabel] = "true"

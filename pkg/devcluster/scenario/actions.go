@@ -32,6 +32,8 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 		return r.check(ctx, *action.Check)
 	case action.Until != nil:
 		return r.awaitStatement(ctx, wait, *action.Until)
+	case action.Command != nil:
+		return r.runCommand(ctx, wait, *action.Command)
 	case action.Denied != nil:
 		return r.awaitDenial(ctx, wait, &unstructured.Unstructured{Object: action.Denied})
 	case action.Wait != 0:

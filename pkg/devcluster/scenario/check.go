@@ -37,6 +37,7 @@ func (r *Run) Check(ctx context.Context) []string {
 		failures = append(failures, r.checkVersion(ctx, *expect.ClusterVersion, requests)...)
 	}
 	failures = append(failures, r.checkNotifications(expect.Notifications)...)
+	failures = append(failures, r.observations.incomplete()...)
 	for _, statement := range expect.Finally {
 		failures = append(failures, r.checkStatement(ctx, statement)...)
 	}

@@ -86,7 +86,7 @@ func inFile(file string, errs ...error) error {
 
 func (s *Scenario) setDefaults() {
 	s.Cluster = s.Cluster.WithDefaults()
-	if len(s.UpgradeConfigs) == 0 && len(s.Maintenance) == 0 {
+	if s.UpgradeConfigs == nil && len(s.Maintenance) == 0 {
 		s.UpgradeConfigs = []UpgradeConfig{{}}
 	}
 	for _, object := range s.Maintenance {

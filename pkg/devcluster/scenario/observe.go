@@ -21,10 +21,11 @@ type observations struct {
 	held     map[string]string // by statement that has held, the object and the time
 	failures []string          // errors of actions and expressions
 	awaited  map[string]string // by statement that an action waits for, why it does not hold
+	commands map[*Rule]int     // by rule with commands, how often it has still to be completed
 }
 
 func newObservations() *observations {
-	return &observations{held: map[string]string{}, awaited: map[string]string{}}
+	return &observations{held: map[string]string{}, awaited: map[string]string{}, commands: map[*Rule]int{}}
 }
 
 // setAwaited records why a statement that an action waits for does not hold; "" means that no action
@@ -47,6 +48,34 @@ func (o *observations) unmet() []string {
 	for _, key := range slices.Sorted(maps.Keys(o.awaited)) {
 		lines = append(lines, "a rule waits until "+o.awaited[key])
 	}
+	return lines
+}
+
+// expectCommands requires that a rule is completed that often.
+func (o *observations) expectCommands(rule *Rule, times int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commands[rule] = times
+}
+
+// completed records that all actions of a rule were run.
+func (o *observations) completed(rule *Rule) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commands[rule]--
+}
+
+// incomplete returns a line for each rule with commands that has not been completed as often as it is to be.
+func (o *observations) incomplete() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var lines []string
+	for rule, times := range o.commands {
+		if times > 0 {
+			lines = append(lines, fmt.Sprintf("rule %q: its commands have not been run", rule.Name))
+		}
+	}
+	slices.Sort(lines)
 	return lines
 }
 

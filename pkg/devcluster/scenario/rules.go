@@ -6,6 +6,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +50,9 @@ func (t *trigger) evaluate(object *unstructured.Unstructured, deleted bool) {
 func (r *Run) prepareRules() error {
 	for i := range r.Scenario.Rules {
 		rule := &r.Scenario.Rules[i]
+		if slices.ContainsFunc(rule.Do, func(a Action) bool { return a.Command != nil }) {
+			r.observations.expectCommands(rule, rule.Times)
+		}
 		if rule.For == nil {
 			continue
 		}
@@ -104,5 +108,6 @@ func (r *Run) runActions(ctx context.Context, wait func(time.Duration) bool, rul
 			return false
 		}
 	}
+	r.observations.completed(rule)
 	return true
 }

@@ -42,7 +42,8 @@ type Scenario struct {
 	// the operator.
 	UpdateStatus bool `json:"updateStatus,omitempty"`
 	// UpgradeConfigs are objects of upgrade.managed.openshift.io, created in this order when the
-	// operator is ready. They default to one with the highest release, unless there is Maintenance.
+	// operator is ready. They default to one with the highest release, unless there is Maintenance or the
+	// list is empty.
 	UpgradeConfigs []UpgradeConfig `json:"upgradeConfigs,omitempty"`
 	// Maintenance lists objects of managedupgrade.appuio.io, created in this order after the
 	// UpgradeConfigs: of the kinds ClusterVersion, UpgradeConfig, UpgradeJob, UpgradeJobHook, and
@@ -162,6 +163,9 @@ type Action struct {
 	Check *Statement `json:"check,omitempty"`
 	// Until waits until the statement holds.
 	Until *Statement `json:"until,omitempty"`
+	// Command runs a command, and fails the scenario unless it does what it must. A rule with commands must
+	// have applied as often as it may when the scenario ends.
+	Command *Command `json:"command,omitempty"`
 	// Denied waits until admission control denies the creation of the object, for example because a
 	// ValidatingAdmissionPolicy is in effect. The object is never created.
 	Denied map[string]any `json:"denied,omitempty"`

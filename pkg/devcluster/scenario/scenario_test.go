@@ -60,6 +60,31 @@ func TestDecode_applies_defaults(t *testing.T) {
 	}
 }
 
+func TestDecode_needs_no_UpgradeConfig(t *testing.T) {
+	t.Parallel()
+	story, err := scenario.Decode("story.yaml", []byte(minimal+"upgradeConfigs: []\n"))
+	if err != nil || len(story.UpgradeConfigs) > 0 || len(story.Expect.UpgradeConfigs) > 0 {
+		t.Errorf("got %+v, %v", story, err)
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string][]string{
+		"":                               nil,
+		" oc  update status ":            {"oc", "update", "status"},
+		`oc patch x -p '{"a": "b"}'`:     {"oc", "patch", "x", "-p", `{"a": "b"}`},
+		`oc --reason="it's reviewed" ''`: {"oc", "--reason=it's reviewed", ""},
+	} {
+		if got, err := scenario.Words(line); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, %v, want %q", line, got, err, want)
+		}
+	}
+	if got, err := scenario.Words(`oc 'a`); err == nil {
+		t.Errorf("accepted as %q", got)
+	}
+}
+
 func TestDecode_defaults_to_highest_release(t *testing.T) {
 	t.Parallel()
 	story, err := scenario.Decode("story.yaml", []byte(minimal+"cluster: {releases: [{version: 4.20.9}, {version: 4.20.10}]}\n"))
@@ -164,7 +189,7 @@ func TestDecode_reports_errors_with_paths(t *testing.T) {
 			"rules: [{name: a}]", []string{"rules[0].do: Required value: must have at least one action"},
 		},
 		"action with two fields": {
-			"rules: [{name: a, do: [{apiServer: stop, wait: 5s}]}]", []string{"rules[0].do[0]: Invalid value: must have exactly one of alertmanager, apiServer, apply, check, configure, delete,"},
+			"rules: [{name: a, do: [{apiServer: stop, wait: 5s}]}]", []string{"rules[0].do[0]: Invalid value: must have exactly one of alertmanager, apiServer, apply, check, command, configure, delete,"},
 		},
 		"action on the operator unknown": {
 			"rules: [{name: a, do: [{operator: pause}]}]", []string{`rules[0].do[0].operator: Unsupported value: "pause": supported values: "kill", "killLeader", "restart", "start", "stop"`},
@@ -202,6 +227,13 @@ func TestDecode_reports_errors_with_paths(t *testing.T) {
 		},
 		"check without an expression": {
 			"rules: [{name: a, do: [{check: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].check.that: Required value: must be a CEL expression"},
+		},
+		"command that is no command": {
+			"rules: [{name: a, do: [{command: {run: reboot, prints: ['(']}}, {command: {run: oc 'x, lacks: ['['], within: 5}}]}]",
+			[]string{
+				`rules[0].do[0].command.run: Invalid value: "reboot": must be a command of oc`, `rules[0].do[0].command.prints[0]: Invalid value: "(": must be a regular expression`,
+				`rules[0].do[1].command.run: Invalid value: "oc 'x": the quote ' is not closed`, `rules[0].do[1].command.lacks[0]: Invalid value`, "rules[0].do[1].command.within: Invalid value",
+			},
 		},
 		"until without an expression": {
 			"rules: [{name: a, do: [{until: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].until.that: Required value: must be a CEL expression"},

@@ -157,6 +157,7 @@ func (a Action) set() map[string]bool {
 		"apiServer":    a.APIServer != "",
 		"apply":        a.Apply != nil,
 		"check":        a.Check != nil,
+		"command":      a.Command != nil,
 		"configure":    a.Configure != nil,
 		"delete":       a.Delete != nil,
 		"denied":       a.Denied != nil,
@@ -217,6 +218,9 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	}
 	if a.Check != nil {
 		allErrs = append(allErrs, a.Check.validate(path.Child("check"))...)
+	}
+	if a.Command != nil {
+		allErrs = append(allErrs, a.Command.validate(path.Child("command"))...)
 	}
 	if a.Until != nil {
 		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)

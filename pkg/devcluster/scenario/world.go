@@ -45,6 +45,9 @@ type World interface {
 	SetNode(node Node)
 	// SetInformer changes how an update informer answers, and starts it if it is not running.
 	SetInformer(ctx context.Context, informer Informer) error
+	// Command runs a command of oc; words[0] is "oc", and there is at least one other. Wait waits as in a
+	// Script. An error means that the command could not be run.
+	Command(ctx context.Context, wait func(time.Duration) bool, words []string) (CommandResult, error)
 	// RunOperator starts, stops, kills, or restarts the operator, or kills its leader. It does not
 	// wait until the operator is ready; AwaitOperator does.
 	RunOperator(ctx context.Context, verb string) error

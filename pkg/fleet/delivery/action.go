@@ -40,13 +40,22 @@ func ActionWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedC
 	return work, nil
 }
 
+// HasAction reports whether an upgrade has an action.
+func HasAction(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) bool {
+	return sourceOf(mcu, action) != nil
+}
+
+func sourceOf(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) *fleetv1beta1.UpgradeAction {
+	if action == PostUpgrade {
+		return mcu.Spec.PostUpgradeAction
+	}
+	return mcu.Spec.PreUpgradeAction
+}
+
 // ActionSpec returns the spec of the works of an action: that of the user, with feedback about each Job.
 // nil means that there is no such action.
 func ActionSpec(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) (*workv1.ManifestWorkSpec, error) {
-	source := mcu.Spec.PreUpgradeAction
-	if action == PostUpgrade {
-		source = mcu.Spec.PostUpgradeAction
-	}
+	source := sourceOf(mcu, action)
 	if source == nil {
 		return nil, nil
 	}

@@ -19,7 +19,8 @@ type Change string
 
 const (
 	// ChangeNone means that this attempt has delivered the work in this form, maybe by another release
-	// of the hub, which builds another work: it is not rewritten.
+	// of the hub, which builds another work: it is not rewritten. The work of a preflight, which changes
+	// nothing, is rewritten if it observes less.
 	ChangeNone Change = "None"
 	// ChangeCreate means that there is no such work.
 	ChangeCreate Change = "Create"

@@ -125,7 +125,7 @@ func approverJob(name, image string, timeout time.Duration, include, exclude str
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": object{"name": name, "namespace": approver},
 		"spec": object{
-			"activeDeadlineSeconds": int64((timeout + OperatorsGrace).Seconds()),
+			"activeDeadlineSeconds": int64((timeout + operatorsGrace).Seconds()),
 			"backoffLimit":          3,
 			"podFailurePolicy": object{"rules": []object{
 				{"action": "FailJob", "onExitCodes": object{"operator": "In", "values": []int{1}}},

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -96,13 +97,22 @@ func withoutEmpty(o object) object {
 	return o
 }
 
+// preflightRevision follows the form in the Annotation of the work of a preflight. It changes with what the
+// work observes: a value that it does not ask for looks like one that the cluster does not have.
+const preflightRevision = "/2"
+
+// IsCurrentPreflight reports whether the work of a preflight observes what this release of the hub reads.
+func IsCurrentPreflight(work *workv1.ManifestWork) bool {
+	return strings.HasSuffix(work.Annotations[Annotation], preflightRevision)
+}
+
 // PreflightWork returns the work that observes whether the target of a run can be installed. It changes
 // nothing on the cluster but the permissions of the agent.
 func PreflightWork(run *fleetv1alpha1.ClusterUpgradeRun) (*workv1.ManifestWork, error) {
 	if run.Spec.ClusterVersion == nil {
 		return nil, errNoRelease
 	}
-	work := newWork(run, PreflightName(run.Namespace), FormReadOnly)
+	work := newWork(run, PreflightName(run.Namespace), FormReadOnly+preflightRevision)
 	work.Spec.DeleteOption = orphan(clusterVersionID)
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{
 		config(clusterVersionID, workv1.UpdateStrategyTypeReadOnly, feedback.PreflightRules(Target(run))),

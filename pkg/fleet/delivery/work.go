@@ -15,6 +15,7 @@ import (
 )
 
 // Annotation on a work identifies what it delivers: the attempt and the form, for example 1/Apply.
+// That of a preflight has a revision, too.
 const Annotation = "upgrade.managed.openshift.io/delivery"
 
 // DryRunAnnotation on a work means that a dry run reads its feedback and then deletes it. Its value is the

@@ -11,9 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 // agent reports objects as the work agent of Open Cluster Management v1.2.0 does.
@@ -45,9 +46,13 @@ func (a agent) work(tb testing.TB, manifest string, rules []workv1.FeedbackRule)
 	add(tb, work, object, condition(workv1.ManifestApplied, 3), condition(workv1.ManifestAvailable, 0))
 	work.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, 3), condition(workv1.WorkAvailable, 3)}
 	for _, path := range rules[0].JsonPaths {
-		if value, ok := a.value(tb, path, object); ok {
+		value, err := spoke.Evaluate(object.Object, path, a.rawJSON)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if value != nil {
 			reported := &work.Status.ResourceStatus.Manifests[0].StatusFeedbacks
-			reported.Values = append(reported.Values, value)
+			reported.Values = append(reported.Values, *value)
 		}
 	}
 	return work
@@ -77,44 +82,6 @@ var resources = map[string]string{"Job": "jobs", "ConfigMap": "configmaps", "Clu
 
 func condition(name string, generation int64) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: "Reason", Message: "the message of " + name}
-}
-
-// value evaluates a path. Missing keys are no value; with more than one match, the first one counts, or
-// all as JSON.
-func (a agent) value(tb testing.TB, path workv1.JsonPath, object *unstructured.Unstructured) (workv1.FeedbackValue, bool) {
-	tb.Helper()
-	j := jsonpath.New(path.Name).AllowMissingKeys(true)
-	if err := j.Parse("{" + path.Path + "}"); err != nil {
-		tb.Fatalf("path %s: %v", path.Path, err)
-	}
-	results, err := j.FindResults(object.Object)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 {
-		return workv1.FeedbackValue{}, false
-	}
-	found := results[0][0].Interface()
-	if a.rawJSON && len(results[0]) > 1 {
-		var all []any
-		for _, r := range results[0] {
-			all = append(all, r.Interface())
-		}
-		found = all
-	}
-	value := workv1.FeedbackValue{Name: path.Name}
-	switch v := found.(type) {
-	case int64:
-		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &v}
-	case string:
-		value.Value = workv1.FieldValue{Type: workv1.String, String: &v}
-	case bool:
-		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}
-	default:
-		data, err := json.Marshal(v)
-		if err != nil || !a.rawJSON || len(data) > 1024 {
-			return value, false
-		}
-		value.Value = workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: new(string(data))}
-	}
-	return value, true
 }
 
 const digest = "quay.io/openshift-release-dev/ocp-release@sha256:%064d"

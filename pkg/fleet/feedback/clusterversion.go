@@ -52,6 +52,9 @@ type ClusterVersion struct {
 	// names them.
 	Channel, Installed, Offered, Conditional Value
 	Recommended                              Condition
+	// Hold is the reason of the annotation that holds all upgrades of the cluster, which may be empty. It is
+	// reported by the work of a preflight only; missing means that there is no annotation.
+	Hold Value
 
 	generation, observedGeneration Value
 }
@@ -72,6 +75,7 @@ func (f *Feedback) ClusterVersion() ClusterVersion {
 		Upgradeable: v.condition("Upgradeable"), Invalid: v.condition("Invalid"),
 		Channel: v.name(nameChannel), Installed: v.name(nameInstalled), Offered: v.name(nameOffered),
 		Conditional: v.name(nameConditional), Recommended: v.condition("Recommended"),
+		Hold:       v.read(nameHold, workv1.String),
 		generation: v.read(nameGeneration, workv1.Integer), observedGeneration: v.read(nameObservedGeneration, workv1.Integer),
 	}
 }

@@ -318,6 +318,7 @@ func TestUpgradeConfig(t *testing.T) {
 		Accepted:  Condition{is("True"), "Valid", "", at(0)},
 		Succeeded: Condition{is("False"), "InProgress", "it runs", at(2)},
 		Stalled:   Condition{is("False"), "NotStalled", "", at(3)},
+		FirstStep: is("True"),
 	}
 	f := Read(agent{}.work(t, upgradeConfig, UpgradeConfigRules()))
 	got := f.UpgradeConfig()
@@ -327,6 +328,7 @@ func TestUpgradeConfig(t *testing.T) {
 	if !got.IsObserved() {
 		t.Error("not observed")
 	}
+	want.FirstStep = Value{Quality: Mistyped}
 	want.Steps = []Step{{"Validated", "True", at(0)}, {"Commenced", "True", at(5)}, {Type: "ControlPlaneUpgraded", Status: "False"}}
 	f = Read(agent{rawJSON: true}.work(t, upgradeConfig, UpgradeConfigRules()))
 	if diff := cmp.Diff(want, f.UpgradeConfig(), ignored); diff != "" {

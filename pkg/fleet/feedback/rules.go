@@ -6,8 +6,11 @@ package feedback
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
 // The names of values. Those of conditions have a suffix.
@@ -25,6 +28,7 @@ const (
 	nameInstalled          = "installed"
 	nameOffered            = "offered"
 	nameConditional        = "conditional"
+	nameHold               = "hold"
 	namePhase              = "phase"
 	nameStep               = "step"
 	nameStepTypes          = "stepTypes"
@@ -86,6 +90,7 @@ func PreflightRules(target Target) []workv1.FeedbackRule {
 		workv1.JsonPath{Name: nameChannel, Path: ".spec.channel"},
 		workv1.JsonPath{Name: nameInstalled, Path: `.status.history[?(@.state=="Completed")].version`},
 		workv1.JsonPath{Name: nameOffered, Path: fmt.Sprintf(".status.availableUpdates[?(@.%s==%s)].version", field, value)},
+		workv1.JsonPath{Name: nameHold, Path: ".metadata.annotations." + strings.ReplaceAll(v1alpha1.HoldAnnotation, ".", `\.`)},
 		workv1.JsonPath{Name: nameConditional, Path: conditional + ".release.version"},
 	)
 	return rules(append(paths, conditionPaths("Recommended", conditional+`.conditions[?(@.type=="Recommended")]`)...))

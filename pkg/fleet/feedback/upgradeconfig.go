@@ -26,6 +26,9 @@ type UpgradeConfig struct {
 	// Steps are the steps in their order. They are empty unless the feature gate RawFeedbackJsonString
 	// of the agent is on, and if they are longer than an agent reports.
 	Steps []Step
+	// FirstStep is the status of the first step if the agent reports no list: the gate is off, or there is
+	// only one step.
+	FirstStep Value
 
 	generation, observedGeneration Value
 }
@@ -49,7 +52,7 @@ func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	return UpgradeConfig{
 		Phase: v.name(namePhase), Version: v.name(nameVersion), Step: v.name(nameStep), Message: v.message(nameMessage),
 		Accepted: v.condition("Accepted"), Succeeded: v.condition("Succeeded"), Stalled: v.condition("Stalled"),
-		Steps:      v.steps(),
+		Steps: v.steps(), FirstStep: v.name(nameStepStatuses),
 		generation: v.read(nameGeneration, workv1.Integer), observedGeneration: v.read(nameObservedGeneration, workv1.Integer),
 	}
 }

@@ -21,9 +21,11 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons of obstacles, in addition to those for which a cluster is refused, and to the reasons
@@ -149,9 +151,9 @@ func Check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Result {
 	return checkConditions(spec.ClusterVersion, &version)
 }
 
-// CheckHistory returns the result if the history of the cluster decides it. The newest entry must be
-// known. An upgrade to another release that is in progress is an obstacle, even if the installed release
-// is older than the target.
+// CheckHistory returns the result if the history of the cluster decides it, or the annotation by which its
+// administrators hold upgrades that have not begun. The newest entry must be known. An upgrade to another
+// release that is in progress is an obstacle, even if the installed release is older than the target.
 func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Result, bool) {
 	switch version.Stage(target) {
 	case feedback.StageCompleted, feedback.StagePartial: // the run continues from there
@@ -165,6 +167,10 @@ func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Res
 	}
 	if !version.State.Is("Completed") {
 		return blocked(ReasonUpgradeInProgress, "it is being upgraded to %s", version.Version.Text), true
+	}
+	if version.Hold.Quality != feedback.Missing {
+		return blocked(fleetv1beta1.ReasonHeld, "the annotation %s of its ClusterVersion holds it: %s",
+			v1alpha1.HoldAnnotation, text.Reason(version.Hold.Text)), true
 	}
 	return Result{}, false
 }

@@ -80,7 +80,8 @@ func (s *source) add(name, message string) {
 	s.names = s.names[:min(len(s.names), fleetv1beta1.MaxCauseClusters)]
 }
 
-// addCauses notes why the member failed, is stalled, or cannot begin.
+// addCauses notes why the member failed, is stalled, is held, or cannot begin. A pause of the whole upgrade
+// is no cause: a condition shows it.
 func (t *totals) addCauses(m *Member) {
 	note := func(kind fleetv1beta1.CauseType, reason, message string) {
 		key := causeKey{kind, reason}
@@ -98,6 +99,8 @@ func (t *totals) addCauses(m *Member) {
 		note(fleetv1beta1.CauseBlocked, m.Obstacle.Reason, m.Obstacle.Message)
 	case m.State == rollout.NotStarted && m.Hold != "":
 		note(fleetv1beta1.CauseBlocked, fleetv1beta1.ReasonHeld, m.Hold)
+	case m.isHeld() && !t.Upgrade.Spec.Paused:
+		note(fleetv1beta1.CauseBlocked, fleetv1beta1.ReasonHeld, m.Run.Status.Message)
 	}
 	if c := m.stalled(); c != nil {
 		t.stalls++

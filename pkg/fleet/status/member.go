@@ -4,15 +4,14 @@
 package status
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -92,36 +91,14 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 		if step.Type == fleetv1alpha1.StepUpgradeDelivered {
 			return delivery.ApplyBy(run, &run.Status.History[0])
 		}
-		if timeout := timeoutOf(step.Type, run); timeout > 0 {
+		if step.Type == fleetv1alpha1.StepClusterUpgraded && run.Status.SoakedUntil != nil {
+			continue // upgraded, and observed for as long as the soak lasts
+		}
+		if timeout := delivery.StepTimeout(run, step.Type); timeout > 0 {
 			return step.StartTime.Add(timeout)
 		}
 	}
 	return time.Time{}
-}
-
-// timeoutOf returns how long a step may take; zero means without end.
-func timeoutOf(step string, run *fleetv1alpha1.ClusterUpgradeRun) time.Duration {
-	timeouts := &run.Spec.Timeouts
-	var text, byDefault fleetv1beta1.Duration
-	var grace time.Duration
-	switch step {
-	case fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepPostUpgradeActionAvailable:
-		text, byDefault = timeouts.Action, fleetv1beta1.DefaultActionTimeout
-	case fleetv1alpha1.StepClusterUpgraded:
-		if run.Status.SoakedUntil != nil {
-			return 0 // upgraded, and observed for as long as the soak lasts
-		}
-		text, byDefault = timeouts.ClusterUpgrade, fleetv1beta1.DefaultClusterUpgradeTimeout
-	case fleetv1alpha1.StepOperatorsUpgraded:
-		text, byDefault, grace = timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout, delivery.OperatorsGrace
-	default:
-		return 0
-	}
-	timeout, err := time.ParseDuration(string(cmp.Or(text, byDefault)))
-	if err != nil {
-		return 0 // the API server would not have accepted it
-	}
-	return timeout + grace
 }
 
 func timeOf(t *metav1.Time) time.Time {
@@ -140,6 +117,11 @@ func (m *Member) stalled() *metav1.Condition {
 		return c
 	}
 	return nil
+}
+
+// isHeld reports whether the run waits because its cluster is held, and keeps its slot meanwhile.
+func (m *Member) isHeld() bool {
+	return m.Run != nil && m.InFlight() && isCurrent(m.Run) && m.Run.Status.Reason == engine.ReasonPaused
 }
 
 // begun reports whether the cluster was admitted in the current attempt.

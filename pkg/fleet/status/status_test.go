@@ -317,18 +317,20 @@ func TestCompute_causes_and_groups(t *testing.T) {
 	held := member("h", 2, nil)
 	held.Hold = "audit"
 	members = append(members, member("s", 2, run("s", fleetv1alpha1.StatePartialUpgrade, "", stalled)), held)
+	members = append(members, member("w", 2, run("w", fleetv1alpha1.StateInitialized, "Paused",
+		func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.Message = "its ClusterVersion holds it" })))
 	got := compute(rollout.Plan{}, upgrade(), members...)
 	wantCauses := []fleetv1beta1.Cause{
 		{Type: fleetv1beta1.CauseFailed, Reason: "ApplyTimedOut", Message: "of a", Count: 4, Clusters: []string{"a", "b", "d"}},
 		{Type: fleetv1beta1.CauseStalled, Reason: "NoProgress", Message: "no progress for 47m", Count: 1, Clusters: []string{"s"}},
-		{Type: fleetv1beta1.CauseBlocked, Reason: "Held", Message: "audit", Count: 1, Clusters: []string{"h"}},
+		{Type: fleetv1beta1.CauseBlocked, Reason: "Held", Message: "audit", Count: 2, Clusters: []string{"h", "w"}},
 	}
 	if diff := cmp.Diff(wantCauses, got.Causes); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 	wantGroups := []fleetv1beta1.GroupStatus{
 		{Index: 1, ClustersSummary: fleetv1beta1.ClustersSummary{Total: 2, Failed: 2}},
-		{Index: 3, ClustersSummary: fleetv1beta1.ClustersSummary{Total: 2, PartialUpgrade: 1, Pending: 1}},
+		{Index: 3, ClustersSummary: fleetv1beta1.ClustersSummary{Total: 3, Initialized: 1, PartialUpgrade: 1, Pending: 1}},
 		{Index: 41, ClustersSummary: fleetv1beta1.ClustersSummary{Total: 2, Failed: 2}},
 	}
 	if diff := cmp.Diff(wantGroups, got.Groups); diff != "" {

@@ -69,7 +69,7 @@ func actions() []action {
 		{"degrade an operator", 2, func(h *runner) { h.degrade(true) }},
 		{"repair the operators", 4, func(h *runner) { h.degrade(false) }},
 		{"an alert fires", 2, func(h *runner) { h.cluster.Alerts.FireOnly("etcdMembersDown") }},
-		{"no alert fires", 4, func(h *runner) { h.cluster.Alerts.Firing, h.cluster.Alerts.Err = nil, nil }},
+		{"no alert fires", 4, func(h *runner) { h.cluster.Alerts.ResolveAll(); h.cluster.Alerts.Err = nil }},
 		{"alerts cannot be queried", 1, func(h *runner) { h.cluster.Alerts.Err = errors.New("connection refused") }},
 		{"Alertmanager fails", 1, func(h *runner) { h.cluster.Alertmanager.Err = errors.New("connection refused") }},
 		{"Alertmanager works", 2, func(h *runner) { h.cluster.Alertmanager.Err = nil }},
@@ -391,7 +391,8 @@ func (h *runner) before(do func(*runner)) {
 // calmDown ends all that fails or is in the way, as people do in the end.
 func (h *runner) calmDown() {
 	h.calm, h.trigger = true, nil
-	h.cluster.Alerts.Firing, h.cluster.Alerts.Err, h.cluster.Alertmanager.Err = nil, nil, nil
+	h.cluster.Alerts.ResolveAll()
+	h.cluster.Alerts.Err, h.cluster.Alertmanager.Err = nil, nil
 	h.receiver.down = false
 	h.hold(false)
 	h.pausePool(false)

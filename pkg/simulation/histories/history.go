@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +70,7 @@ type runner struct {
 	calm       bool // nothing fails any more
 	receiver   receiver
 	backup     *simulation.Backup
+	registry   *prometheus.Registry // of the newest life; nil means that nothing reads its metrics
 
 	backupVersion string // of the cluster in the backup
 }
@@ -151,7 +153,7 @@ func newRunner(seed uint64, kind Kind, actions []action, report *Report) (*runne
 	h.receiver.steps = map[string]bool{}
 	h.program = OperatorWithWebhook(h.cluster, h.config, h.newWebhook)
 	if kind == UpgradeJobs {
-		h.program = wholeOperator(h.cluster, h.config, h.newWebhook)
+		h.program = wholeOperator(h.cluster, h.config, h.newWebhook, h.newRegistry)
 	}
 	h.program.Plan = h.plan
 	h.program.OnCrash = func() { h.restartAfter(h.upTo(30 * time.Second)) }
@@ -269,6 +271,11 @@ func (h *runner) startLeader() error {
 		h.leaders = append(h.leaders, process)
 	}
 	return err
+}
+
+func (h *runner) newRegistry() *prometheus.Registry {
+	h.registry = prometheus.NewRegistry()
+	return h.registry
 }
 
 func (h *runner) restartAfter(d time.Duration) {

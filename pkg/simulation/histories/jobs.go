@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -290,35 +290,20 @@ func (c *jobChecker) unrest() string {
 			return fmt.Sprintf("%s is not over: deleted %t, finalizers %v, %s", key, job.DeletionTimestamp != nil, job.Finalizers, strings.Join(parts, "; "))
 		}
 	}
-	var jobs batchv1.JobList
-	if err := c.h.cluster.Client.List(context.Background(), &jobs, client.InNamespace(Namespace)); err != nil {
-		return err.Error()
-	}
-	for i := range jobs.Items {
-		if slices.Contains(jobs.Items[i].Finalizers, "managedupgrade.appuio.io/hook-result") {
-			return "Job " + jobs.Items[i].Name + " has the finalizer of the operator"
-		}
-	}
-	return c.pausedPool()
+	return ""
 }
 
-// pausedPool returns a pool that the operator has left paused, unless an outcome says so.
-func (c *jobChecker) pausedPool() string {
-	for _, job := range c.jobs {
-		for _, r := range job.Status.History {
-			if r.Reason == "UnpausingPoolsExpired" || r.Reason == "HookFailed" {
-				return ""
-			}
-		}
-	}
-	var pools mcfgv1.MachineConfigPoolList
-	if err := c.h.cluster.Client.List(context.Background(), &pools); err != nil {
+// leftBehind returns what the upgrades have left behind that have ended.
+func (c *jobChecker) leftBehind() string {
+	series, err := c.h.registry.Gather()
+	if err != nil {
 		return err.Error()
 	}
-	for i := range pools.Items {
-		if mark := pools.Items[i].Annotations["managedupgrade.appuio.io/paused-by"]; pools.Items[i].Spec.Paused && mark != "" {
-			return fmt.Sprintf("pool %s is paused by the operator, marked %s", pools.Items[i].Name, mark)
-		}
+	// Other clients replace and withdraw what the operator requests, so that it requests it again; the checker follows
+	// each request.
+	scene := aftermath.Scene{Objects: c.h.cluster.Client, Namespace: Namespace, Now: c.h.world.Now(), Series: series}
+	if err := scene.Check(context.Background()); err != nil {
+		return err.Error()
 	}
 	return ""
 }

@@ -92,8 +92,10 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 }
 
 // wholeOperator returns the operator as Run wires it, with all its controllers, and the simulated
-// monitoring.
-func wholeOperator(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
+// monitoring. Each of its lives has another webhook and registry of metrics.
+func wholeOperator(
+	cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher, newRegistry func() *prometheus.Registry,
+) *simulation.Program {
 	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}
 	}
@@ -102,7 +104,7 @@ func wholeOperator(cluster *openshift.Cluster, cfg config.Config, newWebhook fun
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 			return operator.NewControllers(
 				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, virtualClock{now: env.Clock}, upgraders,
-				operator.Externals{Prometheus: cluster.Alerts, Alertmanager: cluster.Alertmanager, Webhook: newWebhook(env)},
+				operator.Externals{Prometheus: cluster.Alerts, Alertmanager: cluster.Alertmanager, Webhook: newWebhook(env), Registry: newRegistry()},
 			)
 		},
 	}

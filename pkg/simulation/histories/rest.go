@@ -55,7 +55,10 @@ func (c *checker) unrest() string {
 	if missing := c.undelivered(); missing != "" {
 		return missing
 	}
-	return c.leftovers()
+	if left := c.leftovers(); left != "" || c.h.kind != UpgradeJobs {
+		return left
+	}
+	return c.jobs.leftBehind()
 }
 
 // upgradedSince reports whether an upgrade has succeeded since then.

@@ -70,7 +70,7 @@ func New(w *simulation.World, spec devcluster.Spec) (*Cluster, error) {
 	spec = spec.WithDefaults()
 	c := &Cluster{
 		World: w, Spec: spec, Client: w.Client("administrator"), Catalog: updategraph.NewCatalog(spec.Releases...),
-		Alerts: &Alerts{}, Alertmanager: &Alertmanager{clock: w.Clock()},
+		Alerts: &Alerts{clock: w.Clock()}, Alertmanager: &Alertmanager{clock: w.Clock()},
 	}
 	c.Kubelets = kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: spec.Speed.Scale(retryInterval), StatusInterval: 24 * time.Hour})
 	c.MachineConfig = machineconfig.New(machineconfig.Options{

@@ -11,52 +11,72 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
+// severityCritical is the severity of critical alerts.
+const severityCritical = "critical"
+
 // Alerts simulates Prometheus. It answers with what was set last.
 type Alerts struct {
-	// Firing are the alerts that fire. Only those of severity critical are reported.
-	Firing []monitoring.Alert
 	// Err is the reason why Prometheus cannot be queried; nil means that it can.
 	Err error
 	// Queries counts the queries.
 	Queries int
+
+	clock  clock.PassiveClock
+	firing []clusterstate.Alert
 }
 
 // FireOnly makes one critical alert of the platform fire, and resolves all others.
 func (a *Alerts) FireOnly(name string) {
-	a.Firing = []monitoring.Alert{{Name: name, Labels: map[string]string{"severity": "critical", "namespace": "openshift-monitoring"}}}
+	a.ResolveAll()
+	a.Fire(monitoring.Alert{Name: name, Labels: map[string]string{"severity": severityCritical, "namespace": "openshift-monitoring"}})
 }
 
 // Fire makes an alert fire, in addition to those that fire already.
-func (a *Alerts) Fire(alert monitoring.Alert) { a.Firing = append(a.Firing, alert) }
+func (a *Alerts) Fire(alert monitoring.Alert) {
+	a.firing = append(a.firing, clusterstate.Alert{
+		Name: alert.Name, Namespace: alert.Labels["namespace"], Severity: alert.Labels["severity"], Labels: alert.Labels,
+		Firing: true, Since: a.clock.Now(),
+	})
+}
 
 // Resolve resolves all alerts of that name.
 func (a *Alerts) Resolve(name string) {
-	a.Firing = slices.DeleteFunc(a.Firing, func(alert monitoring.Alert) bool { return alert.Name == name })
+	a.firing = slices.DeleteFunc(a.firing, func(alert clusterstate.Alert) bool { return alert.Name == name })
 }
 
-// CriticalAlerts returns the critical alerts that are firing.
-func (a *Alerts) CriticalAlerts(context.Context) ([]checks.Alert, error) {
+// ResolveAll resolves all alerts.
+func (a *Alerts) ResolveAll() { a.firing = nil }
+
+// ActiveAlerts returns the alerts that are firing.
+func (a *Alerts) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 	a.Queries++
 	if a.Err != nil {
 		return nil, fmt.Errorf("querying Prometheus for alerts: %w", a.Err)
 	}
+	return slices.Clone(a.firing), nil
+}
+
+// CriticalAlerts returns the critical alerts that are firing.
+func (a *Alerts) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
+	active, err := a.ActiveAlerts(ctx)
 	var alerts []checks.Alert
-	for _, alert := range a.Firing {
-		if alert.Labels["severity"] == "critical" {
-			alerts = append(alerts, checks.Alert{Name: alert.Name, Namespace: alert.Labels["namespace"]})
+	for _, alert := range active {
+		if alert.Severity == severityCritical {
+			alerts = append(alerts, checks.Alert{Name: alert.Name, Namespace: alert.Namespace})
 		}
 	}
-	return alerts, nil
+	return alerts, err
 }
 
 // HasSamples reports whether an expression has a result: as if some alert fired.
 func (a *Alerts) HasSamples(context.Context, string) (bool, error) {
 	a.Queries++
-	return len(a.Firing) > 0, a.Err
+	return len(a.firing) > 0, a.Err
 }
 
 // Alertmanager simulates Alertmanager: it keeps silences, by its own clock.

@@ -4,14 +4,12 @@
 package spoke
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -62,13 +60,12 @@ func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.Manifes
 	return status
 }
 
-// Delete deletes the objects of a work that is being deleted, but those that it orphans.
+// Delete deletes the objects of a work that is being deleted, but those that it orphaned when it was
+// applied last: an edit of its deleteOption that was not applied has no effect.
 func (c *Cluster) Delete(work *workv1.ManifestWork) {
 	for _, key := range c.works[work.Name] {
-		if !c.isOrphanedID(work, key) {
-			delete(c.objects, key)
-			delete(c.applied, key)
-		}
+		delete(c.objects, key)
+		delete(c.applied, key)
 	}
 	delete(c.works, work.Name)
 }
@@ -119,50 +116,15 @@ func (c *Cluster) isOrphanedID(work *workv1.ManifestWork, key id) bool {
 	return o == nil || isOrphaned(work, o)
 }
 
-// report returns the feedback of an object. Of several matches the first one counts, or all as JSON.
+// report returns the feedback of an object.
 func (c *Cluster) report(o *unstructured.Unstructured, rules []workv1.FeedbackRule) []workv1.FeedbackValue {
 	var values []workv1.FeedbackValue
 	for i := range rules {
 		for _, path := range rules[i].JsonPaths {
-			if value, ok := c.value(o, path); ok {
-				values = append(values, value)
+			if value, err := Evaluate(o.Object, path, c.RawJSON); err == nil && value != nil {
+				values = append(values, *value)
 			}
 		}
 	}
 	return values
-}
-
-func (c *Cluster) value(o *unstructured.Unstructured, path workv1.JsonPath) (workv1.FeedbackValue, bool) {
-	j := jsonpath.New(path.Name).AllowMissingKeys(true)
-	if err := j.Parse("{" + path.Path + "}"); err != nil {
-		return workv1.FeedbackValue{}, false
-	}
-	results, err := j.FindResults(o.Object)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 {
-		return workv1.FeedbackValue{}, false
-	}
-	found := results[0][0].Interface()
-	if c.RawJSON && len(results[0]) > 1 {
-		all := make([]any, len(results[0]))
-		for i, r := range results[0] {
-			all[i] = r.Interface()
-		}
-		found = all
-	}
-	value := workv1.FeedbackValue{Name: path.Name}
-	switch v := found.(type) {
-	case int64:
-		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &v}
-	case string:
-		value.Value = workv1.FieldValue{Type: workv1.String, String: &v}
-	case bool:
-		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}
-	default:
-		data, err := json.Marshal(v)
-		if err != nil || !c.RawJSON || len(data) > 1024 {
-			return value, false
-		}
-		value.Value = workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: new(string(data))}
-	}
-	return value, true
 }

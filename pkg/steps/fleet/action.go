@@ -10,6 +10,7 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
@@ -20,6 +21,48 @@ import (
 var failReasons = map[delivery.Action]string{
 	delivery.PreUpgrade:  fleetv1alpha1.ReasonPreActionDegraded,
 	delivery.PostUpgrade: fleetv1alpha1.ReasonPostActionDegraded,
+}
+
+// The answers of steps that have nothing to do.
+var (
+	noAction         = engine.Skip(ReasonNoAction, "there is no such action")
+	noOperators      = engine.Skip(ReasonNoOperators, "no operators are upgraded")
+	noClusterVersion = engine.Skip(ReasonNoClusterVersion, "no release is requested")
+	noSoak           = engine.Skip(ReasonNoSoak, "the cluster is complete at once")
+)
+
+// SkipAction answers for the step of an action that the upgrade does not have; the zero Result means that
+// it has it, or that the upgrade is not known, which is nil.
+func SkipAction(upgrade *fleetv1beta1.ManagedClustersUpgrade, action delivery.Action) engine.Result {
+	if upgrade == nil || delivery.HasAction(upgrade, action) {
+		return engine.Result{}
+	}
+	return noAction
+}
+
+// SkipOperators does the same for the step of the operators.
+func SkipOperators(upgrade *fleetv1beta1.ManagedClustersUpgrade) engine.Result {
+	if upgrade == nil || delivery.ApprovesOperators(upgrade) {
+		return engine.Result{}
+	}
+	return noOperators
+}
+
+// SkipPlatform answers for the wait for the platform if no release is requested; the zero Result means
+// that one is.
+func (c *Cluster) SkipPlatform() engine.Result {
+	if c.Run.Spec.ClusterVersion == nil {
+		return noClusterVersion
+	}
+	return engine.Result{}
+}
+
+// SkipSoak answers for the soak of a cluster that does not soak; the zero Result means that it does.
+func (c *Cluster) SkipSoak() engine.Result {
+	if c.Run.Spec.Timeouts.Soak == "" {
+		return noSoak
+	}
+	return engine.Result{}
 }
 
 // ActionAvailable applies an action, and waits until it is available.
@@ -34,7 +77,7 @@ func (c *Cluster) ActionAvailable(action delivery.Action) engine.UpgradeStep {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("building the ManifestWork of the action: %w", err)
 		case desired == nil:
-			return engine.Skip(ReasonNoAction, "there is no such action"), nil
+			return noAction, nil
 		}
 		return c.available(ctx, desired, failReasons[action])
 	}
@@ -57,7 +100,7 @@ func (c *Cluster) OperatorsUpgraded(ctx context.Context, _ engine.Run) (engine.R
 	case err != nil:
 		return engine.Result{}, err
 	case !delivery.ApprovesOperators(upgrade):
-		return engine.Skip(reasonNoOperators, "no operators are upgraded"), nil
+		return noOperators, nil
 	case c.Image == "":
 		return engine.Result{}, errNoImage
 	}

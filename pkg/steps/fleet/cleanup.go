@@ -6,15 +6,11 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -26,7 +22,7 @@ import (
 // the hub cannot reach: its agent withdraws the request once it is back.
 func (c *Cluster) Withdraw(ctx context.Context, _ engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
-		return engine.Skip(reasonNoClusterVersion, "no release was requested"), nil
+		return noClusterVersion, nil
 	}
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
 	switch {
@@ -75,7 +71,7 @@ func (c *Cluster) isWithdrawn(work *workv1.ManifestWork) bool {
 
 // isReachable reports whether the hub hears of the cluster.
 func (c *Cluster) isReachable(ctx context.Context) (bool, error) {
-	cluster, err := c.managedCluster(ctx)
+	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
 	if err != nil || cluster == nil {
 		return false, err
 	}
@@ -171,42 +167,13 @@ func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
 		}
 		found = true
 		if !isProtected(work) {
-			errs = append(errs, c.repair(ctx, work))
+			errs = append(errs, repair(ctx, c.Client, work))
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
-// isProtected reports whether no deletion of a work deletes the ClusterVersion.
-func isProtected(work *workv1.ManifestWork) bool {
-	isCollected := delivery.HasClusterVersion(work) && slices.ContainsFunc(work.OwnerReferences, isRun)
-	return delivery.KeepsClusterVersion(work) && !isCollected
-}
-
-func isRun(owner metav1.OwnerReference) bool {
-	return owner.Kind == "ClusterUpgradeRun" && strings.HasPrefix(owner.APIVersion, fleetv1alpha1.GroupVersion.Group+"/")
-}
-
-// repair restores the deleteOption of a work, and removes its owner.
-func (c *Cluster) repair(ctx context.Context, work *workv1.ManifestWork) error {
-	repaired := work.DeepCopy()
-	if !delivery.KeepsClusterVersion(work) {
-		repaired = delivery.KeepClusterVersion(work)
-		if repaired.Annotations == nil {
-			repaired.Annotations = map[string]string{}
-		}
-		repaired.Annotations[delivery.RepairedAnnotation] = "deleteOption"
-	}
-	repaired.OwnerReferences = slices.DeleteFunc(repaired.OwnerReferences, isRun)
-	if err := c.Client.Patch(ctx, repaired, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("restoring the deleteOption of ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
-	}
-	return nil
-}
-
-// remove deletes a work of the run. A work whose deletion would delete the ClusterVersion, as a user may
-// have edited it, is repaired first, and deleted once the agent has applied it: until then, the agent
-// may own the ClusterVersion.
+// remove deletes a work of the run.
 func (c *Cluster) remove(ctx context.Context, name string) error {
 	work, err := c.work(ctx, name)
 	switch {
@@ -215,24 +182,5 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero():
 		return nil
 	}
-	if !isProtected(work) {
-		if err := c.repair(ctx, work); err != nil {
-			return err
-		}
-		return awaitsRepair(work)
-	}
-	if f := feedback.Read(work); work.Annotations[delivery.RepairedAnnotation] != "" && f.Applied != metav1.ConditionTrue {
-		if detached, err := c.detached(ctx); err != nil || detached == "" {
-			return errors.Join(awaitsRepair(work), err)
-		}
-	}
-	if err := client.IgnoreNotFound(c.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})); err != nil {
-		return fmt.Errorf("deleting ManifestWork %s/%s: %w", work.Namespace, name, err)
-	}
-	return nil
-}
-
-// awaitsRepair returns the error for a work that cannot be deleted yet.
-func awaitsRepair(work *workv1.ManifestWork) error {
-	return fmt.Errorf("deleting ManifestWork %s/%s: the agent has not applied its restored deleteOption, and may own the ClusterVersion", work.Namespace, work.Name)
+	return RemoveWork(ctx, c.Client, work)
 }

@@ -28,6 +28,7 @@ import (
 // The reasons of steps that wait.
 const (
 	reasonDelivered    = "Delivered"    // a work is written, and the agent has not applied it
+	reasonApplyFailing = "ApplyFailing" // a work is written, and the agent cannot apply it
 	reasonConflict     = "Conflict"     // another client has written meanwhile, or the cache is behind
 	reasonForeignWork  = "ForeignWork"  // the name of a work is in use
 	reasonWorkDeleting = "WorkDeleting" // an earlier work of that name is being deleted
@@ -37,18 +38,20 @@ const (
 	reasonSoaking      = "Soaking"
 )
 
-// The reasons of steps that concern nothing.
+// The reasons of a withdrawal that is not needed.
 const (
-	reasonNoClusterVersion = "NoClusterVersion"
-	reasonNoOperators      = "NoOperators"
-	reasonNoSoak           = "NoSoak"
 	reasonNothingDelivered = "NothingDelivered"
 	reasonTargetAccepted   = "TargetAccepted"
 	reasonUnreachable      = "Unreachable"
 )
 
-// ReasonNoAction is the reason of the step of an action that the upgrade does not have.
-const ReasonNoAction = "NoAction"
+// The reasons of steps that have nothing to do.
+const (
+	ReasonNoAction         = "NoAction"
+	ReasonNoClusterVersion = "NoClusterVersion"
+	ReasonNoOperators      = "NoOperators"
+	ReasonNoSoak           = "NoSoak"
+)
 
 // retryAfter is the time after which a step is called again because the cache is behind.
 const retryAfter = time.Second
@@ -66,6 +69,8 @@ type Cluster struct {
 	Record history.Record
 	// Image is the image of the Job that approves operators.
 	Image string
+
+	written map[string]*workv1.ManifestWork // by this pass, which the cache may not hold yet
 }
 
 // upgrade returns the ManagedClustersUpgrade of the run.
@@ -92,6 +97,9 @@ func Upgrade(ctx context.Context, r client.Reader, run *fleetv1alpha1.ClusterUpg
 
 // work returns the work of a name; nil means that it does not exist.
 func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, error) {
+	if work := c.written[name]; work != nil {
+		return work.DeepCopy(), nil
+	}
 	var work workv1.ManifestWork
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Run.Namespace, Name: name}, &work)
 	if apierrors.IsNotFound(err) {
@@ -101,6 +109,17 @@ func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, 
 		return nil, fmt.Errorf("getting ManifestWork %s/%s: %w", c.Run.Namespace, name, err)
 	}
 	return &work, nil
+}
+
+// Delivered returns the work of a name that this attempt delivered, and its form; nil means that it did
+// not.
+func (c *Cluster) Delivered(ctx context.Context, name string) (*workv1.ManifestWork, delivery.Form, error) {
+	work, err := c.work(ctx, name)
+	form := c.formOf(work)
+	if err != nil || form == "" {
+		return nil, "", err
+	}
+	return work, form, nil
 }
 
 // isOwn reports whether a work belongs to the upgrade of the run. It is false for nil.
@@ -138,9 +157,10 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	case delivery.ChangeCreate:
 		err = c.Client.Create(ctx, desired)
 	case delivery.ChangeUpdate:
-		merged := delivery.Merge(existing, desired)
-		merged.OwnerReferences = desired.OwnerReferences
-		err = c.Client.Patch(ctx, merged, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
+		owners := desired.OwnerReferences
+		desired = delivery.Merge(existing, desired)
+		desired.OwnerReferences = owners
+		err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err): // the cache is behind, or the work lacks our label
@@ -150,7 +170,24 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	case err != nil:
 		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
-	return nil, engine.Wait(reasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
+	if c.written == nil {
+		c.written = map[string]*workv1.ManifestWork{}
+	}
+	c.written[desired.Name] = desired
+	return nil, waitForAgent(desired.Name), nil
+}
+
+func waitForAgent(work string) engine.Result {
+	return engine.Wait(reasonDelivered, "waiting until the agent applies ManifestWork %s", work)
+}
+
+// waitForApply waits until the agent applies a work, and shows why it cannot. That has a reason of its own,
+// by which it is saved at once.
+func waitForApply(work string, f *feedback.Feedback) engine.Result {
+	if f.Message == "" {
+		return waitForAgent(work)
+	}
+	return engine.Wait(reasonApplyFailing, "the agent cannot apply ManifestWork %s: %s", work, f.Message)
 }
 
 // compare is delivery.Compare, with the work of another ManagedClustersUpgrade taken over. Its run has
@@ -178,62 +215,51 @@ func (c *Cluster) own(work *workv1.ManifestWork) {
 	}}
 }
 
-// detached returns why nothing can be delivered to the cluster any more; empty means that it can.
-func (c *Cluster) detached(ctx context.Context) (string, error) {
-	cluster, err := c.managedCluster(ctx)
+// detached returns why nothing can be delivered to a cluster any more; empty means that it can.
+func detached(ctx context.Context, r client.Reader, name string) (string, error) {
+	cluster, err := managedCluster(ctx, r, name)
 	switch {
 	case err != nil:
 		return "", err
 	case cluster == nil:
-		return "there is no ManagedCluster " + c.Run.Namespace, nil
+		return "there is no ManagedCluster " + name, nil
 	case !cluster.DeletionTimestamp.IsZero():
-		return "ManagedCluster " + c.Run.Namespace + " is being deleted", nil
+		return "ManagedCluster " + name + " is being deleted", nil
 	case !cluster.Spec.HubAcceptsClient:
-		return "the hub does not accept ManagedCluster " + c.Run.Namespace, nil
+		return "the hub does not accept ManagedCluster " + name, nil
 	}
 	return "", nil
 }
 
-// managedCluster returns the cluster; nil means that it does not exist.
-func (c *Cluster) managedCluster(ctx context.Context) (*clusterv1.ManagedCluster, error) {
+// managedCluster returns a cluster; nil means that it does not exist.
+func managedCluster(ctx context.Context, r client.Reader, name string) (*clusterv1.ManagedCluster, error) {
 	var cluster clusterv1.ManagedCluster
-	err := c.Client.Get(ctx, client.ObjectKey{Name: c.Run.Namespace}, &cluster)
+	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("getting ManagedCluster %s: %w", c.Run.Namespace, err)
+		return nil, fmt.Errorf("getting ManagedCluster %s: %w", name, err)
 	}
 	return &cluster, nil
 }
 
 // failIfDetached fails a step once the cluster has left the hub; the zero Result means that it has not.
 func (c *Cluster) failIfDetached(ctx context.Context) (engine.Result, error) {
-	reason, err := c.detached(ctx)
+	reason, err := detached(ctx, c.Client, c.Run.Namespace)
 	if err != nil || reason == "" {
 		return engine.Result{}, err
 	}
 	return engine.Fail(fleetv1alpha1.ReasonClusterDetached, "%s", reason), nil
 }
 
-// Timeout returns how long a part of the upgrade may take.
-func Timeout(configured, byDefault fleetv1beta1.Duration) time.Duration {
-	timeout, err := time.ParseDuration(string(cmp.Or(configured, byDefault)))
-	if err != nil { // the API server would not have accepted it
-		return 0
-	}
-	return timeout
-}
-
 // since returns since when a step has been waiting for a reason: not before it was recorded, and not
 // before the cluster reports it. A report from the future, by a clock that is ahead, does not count.
 func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time {
 	since := now
-	for i := range c.Record.Conditions {
-		if s := &c.Record.Conditions[i]; s.Type == step && s.Reason == reason {
-			if at := cmp.Or(s.ReasonTime, s.LastTransitionTime, s.StartTime); at != nil {
-				since = at.Time
-			}
+	if s := c.Record.Step(step); s.Reason == reason {
+		if at := cmp.Or(s.ReasonTime, s.LastTransitionTime, s.StartTime); at != nil {
+			since = at.Time
 		}
 	}
 	if reported.After(since) && !reported.After(now) {

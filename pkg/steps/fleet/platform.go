@@ -65,13 +65,15 @@ func holdsUpgradeConfig(f *feedback.Feedback) bool {
 
 // readUpgradeConfig returns how far the Managed Upgrade Operator of the cluster is. Its phase is not
 // more exact than Upgrading: what it does before the commit counts as accepted unless its steps are
-// reported.
+// reported. Once it counts, it stays so while the UpgradeConfig requests the target: nothing else has
+// replaced it.
 func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedback) Platform {
 	u := f.UpgradeConfig()
 	p := Platform{Stage: feedback.StageUnknown, Message: u.Message}
 	if !u.IsObserved() {
 		return p
 	}
+	accepted := run.Status.Accepted && run.Status.Attempt == run.Spec.Attempt
 	switch {
 	case !u.Version.Is(run.Spec.ClusterVersion.Version):
 		p.Stage = feedback.StageNotAccepted
@@ -79,10 +81,10 @@ func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedbac
 		p.Stage = feedback.StageCompleted
 	case u.Phase.Is("Upgrading"), u.Phase.Is("Failed"):
 		p.Stage = feedback.StagePartial
-		if !commenced(u.Steps) {
+		if !accepted && !commenced(&u) {
 			p.Stage = feedback.StageNotAccepted
 		}
-	case u.Phase.IsKnown():
+	case u.Phase.IsKnown() && !u.Phase.Is("Unknown") && !accepted: // a step that fails for a moment is Unknown
 		p.Stage = feedback.StageNotAccepted
 	}
 	if u.Phase.Is("Failed") {
@@ -99,12 +101,12 @@ func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedbac
 const stepCommenced = "CommenceUpgrade"
 
 // commenced reports whether the upgrade of an UpgradeConfig has passed its commit. Steps that are not
-// reported may have.
-func commenced(steps []feedback.Step) bool {
-	for _, step := range steps {
+// reported may have, unless the first one is not complete.
+func commenced(u *feedback.UpgradeConfig) bool {
+	for _, step := range u.Steps {
 		if step.Type == stepCommenced {
 			return step.Status == "True"
 		}
 	}
-	return len(steps) == 0
+	return len(u.Steps) == 0 && (!u.FirstStep.IsKnown() || u.FirstStep.Is("True"))
 }

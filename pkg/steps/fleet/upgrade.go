@@ -79,17 +79,13 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, _ engine.Run) (engine.Res
 		return result, err
 	}
 	f := feedback.Read(work)
-	message := "waiting until the agent applies ManifestWork " + work.Name
-	if f.Message != "" {
-		message += ": " + f.Message
-	}
-	return engine.Wait(reasonDelivered, "%s", message), nil
+	return waitForApply(work.Name, &f), nil
 }
 
 // Deliver requests the upgrade of the platform.
 func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
-		return engine.Skip(reasonNoClusterVersion, "no release is requested"), nil
+		return noClusterVersion, nil
 	}
 	work, err := c.upgradeWork(ctx, delivery.FormApply)
 	if err != nil {
@@ -97,7 +93,7 @@ func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, err
 	}
 	_, result, err := c.deliver(ctx, work)
 	if err == nil && result.IsZero() { // ObserveDelivery answers
-		return engine.Wait(reasonDelivered, "waiting until the agent applies ManifestWork %s", work.Name), nil
+		return waitForAgent(work.Name), nil
 	}
 	return result, err
 }
@@ -120,7 +116,7 @@ func (c *Cluster) check(ctx context.Context) (engine.Result, error) {
 	if result, err := c.failIfDetached(ctx); err != nil || !result.IsZero() {
 		return result, err
 	}
-	cluster, err := c.managedCluster(ctx)
+	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
 	if err != nil || cluster == nil {
 		return engine.Result{}, err
 	}
@@ -142,13 +138,18 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	}
 	f := feedback.Read(work)
 	version := f.ClusterVersion()
-	if !version.Version.IsKnown() || !version.State.IsKnown() {
+	switch {
+	case f.Applied != metav1.ConditionTrue:
+		return waitForApply(work.Name, &f), nil
+	case !version.Version.IsKnown() || !version.State.IsKnown():
 		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
 	}
 	found, _ := preflight.CheckHistory(&version, delivery.Target(c.Run))
 	switch obstacle := found.Obstacle; obstacle.Reason {
 	case "":
 		return engine.Result{}, nil
+	case fleetv1beta1.ReasonHeld:
+		return engine.Wait(engine.ReasonPaused, "%s", obstacle.Message), nil
 	case preflight.ReasonUpgradeInProgress:
 		return engine.Wait(obstacle.Reason, "%s", obstacle.Message), nil
 	default:
@@ -159,7 +160,7 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 // Upgraded waits until the platform is at the target.
 func (c *Cluster) Upgraded(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
-		return engine.Skip(reasonNoClusterVersion, "no release is requested"), nil
+		return noClusterVersion, nil
 	}
 	work, result, err := c.observed(ctx)
 	if err != nil || !result.IsZero() {
@@ -250,7 +251,7 @@ func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
 // failing waits for an upgrade that reports that it is failing, in the words of the cluster version
 // operator.
 func (c *Cluster) failing(step, reason string, condition *feedback.Condition, run engine.Run) engine.Result {
-	limit := Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
+	limit := delivery.Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
 	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
 	return c.failAfter(limit, step, reason, condition, run.Now, message)
 }
@@ -282,9 +283,9 @@ func (c *Cluster) target() string {
 // that is failing, hold the soak open.
 func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if c.Run.Spec.Timeouts.Soak == "" {
-		return engine.Skip(reasonNoSoak, "the cluster is complete at once"), nil
+		return noSoak, nil
 	}
-	until := run.Since.Add(Timeout(c.Run.Spec.Timeouts.Soak, ""))
+	until := run.Since.Add(delivery.Timeout(c.Run.Spec.Timeouts.Soak, ""))
 	if c.Run.Spec.ClusterVersion != nil {
 		work, result, err := c.observed(ctx)
 		if err != nil || !result.IsZero() {

@@ -199,20 +199,31 @@ func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
 	}
 }
 
+// The agent owns the ClusterVersion of a work without the orphaning rule, until it applies one with it.
 func TestAgents_a_work_without_the_orphaning_rule_deletes_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.deliver(delivery.FormApply, 1)
-	work := &workv1.ManifestWork{}
-	w.must(w.client.Get(t.Context(), w.key, work))
-	work.Spec.DeleteOption = nil
-	w.must(w.client.Update(t.Context(), work))
-	w.after(time.Minute)
-	w.must(w.client.Get(t.Context(), w.key, work))
-	w.must(w.client.Delete(t.Context(), work))
-	w.after(0)
-	if history := w.agents.spokes["c"].version.history; history[0].version != "" {
-		t.Errorf("history %v", history)
+	for name, restored := range map[string]bool{"edited": false, "restored before its deletion, and not applied": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.deliver(delivery.FormApply, 1)
+			work := &workv1.ManifestWork{}
+			w.must(w.client.Get(t.Context(), w.key, work))
+			rule := work.Spec.DeleteOption
+			work.Spec.DeleteOption = nil
+			w.must(w.client.Update(t.Context(), work))
+			w.after(time.Minute)
+			w.must(w.client.Get(t.Context(), w.key, work))
+			if restored {
+				work.Spec.DeleteOption = rule
+				w.must(w.client.Update(t.Context(), work))
+			}
+			w.must(w.client.Delete(t.Context(), work))
+			w.after(0)
+			if history := w.agents.spokes["c"].version.history; history[0].version != "" {
+				t.Errorf("history %v", history)
+			}
+		})
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	simulated "github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 // feedbackCondition is the condition of a manifest about its feedback.
@@ -49,7 +49,7 @@ func values(of object, kind string, config *workv1.ManifestConfigOption) ([]work
 			paths = wellKnown[kind]
 		}
 		for _, path := range paths {
-			value, err := evaluate(of, path)
+			value, err := simulated.Evaluate(of, path, false)
 			if err != nil {
 				return all, metav1.Condition{
 					Type: feedbackCondition, Status: metav1.ConditionFalse, Reason: "StatusFeedbackSyncFailed",
@@ -62,29 +62,4 @@ func values(of object, kind string, config *workv1.ManifestConfigOption) ([]work
 		}
 	}
 	return all, metav1.Condition{Type: feedbackCondition, Status: metav1.ConditionTrue, Reason: "StatusFeedbackSynced"}
-}
-
-// evaluate returns the value at a path: the first match, if it is a string, an integer, or a boolean. nil
-// means no value. The feature gate RawFeedbackJsonString is off.
-func evaluate(of object, path workv1.JsonPath) (*workv1.FeedbackValue, error) {
-	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
-	if err := parsed.Parse("{" + path.Path + "}"); err != nil {
-		return nil, fmt.Errorf("parsing path %s: %w", path.Path, err)
-	}
-	results, err := parsed.FindResults(of)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 {
-		return nil, nil //nolint:nilerr // a missing value is none
-	}
-	value := &workv1.FeedbackValue{Name: path.Name}
-	switch found := results[0][0].Interface().(type) {
-	case int64:
-		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &found}
-	case string:
-		value.Value = workv1.FieldValue{Type: workv1.String, String: &found}
-	case bool:
-		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &found}
-	default:
-		return nil, nil
-	}
-	return value, nil
 }

@@ -130,14 +130,14 @@ func (c *spoke) applyUpgradeConfig(a *applied, spec object, readOnly bool) {
 	}
 }
 
-// delete deletes what a work owns.
+// delete deletes what a work owned when it was applied last.
 func (c *spoke) delete(work *workv1.ManifestWork) {
 	w := c.works[work.Name]
 	if w == nil {
 		return
 	}
 	for i := range w.manifests {
-		if owns(work.Spec.DeleteOption, &w.manifests[i].meta) {
+		if w.manifests[i].owned {
 			c.remove(&w.manifests[i])
 		}
 	}

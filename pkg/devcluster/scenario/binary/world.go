@@ -36,6 +36,9 @@ type Options struct {
 	Repository string
 }
 
+// statusGrace is how long the Update Status Controller may take to end.
+const statusGrace = 10 * time.Second
+
 // World is a dev cluster with the operator.
 type World struct {
 	Cluster  *devcluster.Cluster
@@ -77,7 +80,7 @@ func (w *World) prepare(ctx context.Context, story *scenario.Scenario, repositor
 		return err
 	}
 	if story.UpdateStatus {
-		if err := w.startStatusController(ctx); err != nil {
+		if w.status, err = w.Cluster.StartStatusController(ctx, repository); err != nil {
 			return fmt.Errorf("starting the Update Status Controller: %w", err)
 		}
 	}

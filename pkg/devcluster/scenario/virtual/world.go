@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,9 +29,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
@@ -57,6 +60,10 @@ type World struct {
 	operator   *simulation.Process // nil means that it does not run
 	// statusController is the Update Status Controller; nil means that it is not installed.
 	statusController *simulation.Process
+	registry         *prometheus.Registry // of the present life of the operator
+	requests         aftermath.Requests   // by the operator
+	update           UpdateProgram
+	alerts           informers.Prometheus // nil means that the cluster has no monitoring
 	receiver         receiver
 	handlers         map[schema.GroupVersionKind][]scenario.Handler
 	observing        bool
@@ -65,8 +72,9 @@ type World struct {
 	stops            []func()
 }
 
-// New installs a cluster and prepares the operator.
-func New(story *scenario.Scenario) (*World, error) {
+// New installs a cluster and prepares the operator. Commands of kubectl-update are run by the program; nil
+// means that the scenario may have none.
+func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 	if story.Binary {
 		return nil, ErrBinary
 	}
@@ -85,34 +93,35 @@ func New(story *scenario.Scenario) (*World, error) {
 	w := &World{
 		simulation: simulation.New(simulation.Options{Definitions: definitions}),
 		handlers:   map[schema.GroupVersionKind][]scenario.Handler{},
+		update:     update,
 	}
 	if w.Cluster, err = openshift.New(w.simulation, story.Cluster); err != nil {
 		return nil, err
 	}
 	w.simulation.Observe(w.observe)
 	if story.Cluster.Monitoring != nil {
+		w.alerts = w.Cluster.Alerts
 		for _, alert := range story.Cluster.Monitoring.Alerts {
 			w.Cluster.Alerts.Fire(alert)
 		}
 	}
 	w.program = w.newProgram(settings)
 	if story.UpdateStatus {
-		if w.statusController, err = w.simulation.Start(newStatusController()); err != nil {
+		if w.statusController, err = w.simulation.Start(w.newStatusController()); err != nil {
 			return nil, fmt.Errorf("starting the Update Status Controller: %w", err)
 		}
 	}
 	return w, nil
 }
 
-// newStatusController returns the Update Status Controller as a program of the simulation, without a
-// Prometheus.
-func newStatusController() *simulation.Program {
+// newStatusController returns the Update Status Controller as a program of the simulation.
+func (w *World) newStatusController() *simulation.Program {
 	return &simulation.Program{
 		Name: statuscontroller.Component, Latency: 5 * time.Millisecond,
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 			o := statuscontroller.Options{ServiceAccount: statuscontroller.Component}
 			o.Namespace = devcluster.OperatorNamespace
-			return statuscontroller.NewControllers(o, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, nil)
+			return statuscontroller.NewControllers(o, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, w.alerts)
 		},
 	}
 }
@@ -126,13 +135,29 @@ func (w *World) newProgram(settings config.Config) *simulation.Program {
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+			w.registry = prometheus.NewRegistry()
 			return operator.NewControllers(
 				manager.Options{Namespace: devcluster.OperatorNamespace}, settings, manager.Clients{Client: env.Client, Live: env.Live},
 				passiveClock{now: env.Clock}, upgraders,
-				operator.Externals{Prometheus: w.Cluster.Alerts, Alertmanager: w.Cluster.Alertmanager, Webhook: w.newWebhook(env)},
+				operator.Externals{Prometheus: w.Cluster.Alerts, Alertmanager: w.Cluster.Alertmanager, Webhook: w.newWebhook(env), Registry: w.registry},
 			)
 		},
 	}
+}
+
+// Aftermath returns an error that names what upgrades have left behind, if the operator has ever run.
+func (w *World) Aftermath(ctx context.Context) error {
+	if w.operator == nil {
+		return nil
+	}
+	scene := aftermath.Scene{Objects: w.Cluster.Client, Namespace: devcluster.OperatorNamespace, Now: w.simulation.Now(), Requests: &w.requests}
+	if w.operator.Alive() {
+		var err error
+		if scene.Series, err = w.registry.Gather(); err != nil {
+			return fmt.Errorf("gathering the metrics: %w", err)
+		}
+	}
+	return scene.Check(ctx)
 }
 
 // Stop ends the scripts and the operator.
@@ -150,7 +175,8 @@ func (w *World) Stop() {
 // Objects returns a client of the simulated API server.
 func (w *World) Objects() client.Client { return administrator{w.Cluster.Client, w.simulation} }
 
-// administrator is a client that can delete a CustomResourceDefinition without objects.
+// administrator is a client that can delete a CustomResourceDefinition without objects, and that knows its
+// user.
 type administrator struct {
 	client.Client
 	simulation *simulation.World
@@ -238,6 +264,7 @@ func (w *World) observeAll(ctx context.Context, of func(schema.GroupVersionKind)
 }
 
 func (w *World) observe(change simulation.Change) {
+	w.requests.Observe(change.Old, change.New, change.Actor == w.program.Name)
 	w.changes++
 	before := w.notifying
 	w.notifying = true

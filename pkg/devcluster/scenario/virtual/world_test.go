@@ -13,15 +13,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/virtual"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// runScenario runs a scenario. It returns the log of its rules and the unmet expectations.
+// cleanupTime is how long upgrades that have ended may take to leave nothing behind.
+const cleanupTime = 2 * time.Minute
+
+// runScenario runs a scenario. It returns the log of its rules and the unmet expectations, or what
+// upgrades have left behind.
 func runScenario(t *testing.T, story *scenario.Scenario) (log string, problems []string) {
 	t.Helper()
-	world, err := virtual.New(story)
+	world, err := virtual.New(story, cli.RunSimulated)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +36,27 @@ func runScenario(t *testing.T, story *scenario.Scenario) (log string, problems [
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems = run.Wait(t.Context())
+	if problems = run.Wait(t.Context()); len(problems) == 0 {
+		problems = leftBehind(t, world)
+	}
 	return out.String(), problems
+}
+
+// leftBehind returns what upgrades have left behind.
+func leftBehind(t *testing.T, world *virtual.World) []string {
+	t.Helper()
+	for end := world.Now().Add(cleanupTime); ; {
+		err := world.Aftermath(t.Context())
+		if err == nil {
+			return nil
+		}
+		if !world.Now().Before(end) {
+			return strings.Split(err.Error(), "\n")
+		}
+		if err := world.Step(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func load(t *testing.T, name string) *scenario.Scenario {
@@ -149,6 +173,44 @@ func TestWorld_compares_UpgradeJobs(t *testing.T) {
 	}
 }
 
+// commandStory runs commands on a cluster that nothing changes.
+const commandStory = `
+name: story
+description: An administrator runs a command.
+updateStatus: true
+operator: {stopped: true}
+upgradeConfigs: []
+rules:
+  - name: look
+    do: [{command: {run: oc update status, prints: ['^UP TO DATE  4\.20\.5 since'], lacks: ['^STUCK'], within: 10s}}]
+expect: {within: 20s}
+`
+
+func TestWorld_runs_commands(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ old, updated, want string }{
+		"as expected":            {"", "", ""},
+		"another exit code":      {"lacks:", "exitCode: 10, lacks:", "exit code 0, want 10"},
+		"lacks what it must":     {"UP TO DATE  4", "DONE  4", "does not match"},
+		"prints what it may not": {"'^STUCK'", "'^UP TO DATE'", "matches"},
+		"nothing to follow":      {"lacks:", "follow: true, lacks:", "prints no command to follow"},
+		"another program":        {"oc update status", "oc reboot", `exit code 1`},
+		"never run":              {"do: [", "after: 1h\n    do: [", `rule "look": its commands have not been run`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story, err := scenario.Decode("story.yaml", []byte(strings.Replace(commandStory, test.old, test.updated, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, problems := runScenario(t, story)
+			if got := strings.Join(problems, "\n"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestWorld_is_deterministic(t *testing.T) {
 	t.Parallel()
 	first, _ := runScenario(t, load(t, "operator-restarts"))
@@ -160,7 +222,7 @@ func TestWorld_is_deterministic(t *testing.T) {
 
 func TestNew_rejects_scenarios_that_need_the_binary(t *testing.T) {
 	t.Parallel()
-	if _, err := virtual.New(load(t, "leader-dies")); !errors.Is(err, virtual.ErrBinary) {
+	if _, err := virtual.New(load(t, "leader-dies"), nil); !errors.Is(err, virtual.ErrBinary) {
 		t.Errorf("got %v, want %v", err, virtual.ErrBinary)
 	}
 }

@@ -1,7 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runbooks
+// Package fleet has the table of the steps by which the hub upgrades a managed cluster. The operator of
+// a single cluster does not link it.
+package fleet
 
 import (
 	"time"
@@ -19,20 +21,22 @@ import (
 // withdrawTimeout is how long the cleanup waits until the agent has withdrawn a request.
 const withdrawTimeout = 10 * time.Minute
 
-// Fleet upgrades a managed cluster as a ClusterUpgradeRun requests.
-type Fleet struct {
+// Upgrader upgrades a managed cluster as a ClusterUpgradeRun requests.
+type Upgrader struct {
 	// Client reads from the cache of the hub and writes to its API server.
 	Client client.Client
 	// Image is the image of the Job that approves operators.
 	Image string
+	// Upgrade is the ManagedClustersUpgrade; nil means that it is not known.
+	Upgrade *fleetv1beta1.ManagedClustersUpgrade
 }
 
 // Runbook returns the table of the steps of an attempt. progress is when the cluster last made
 // progress; zero means when the step started.
-func (f Fleet) Runbook(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, progress time.Time) engine.Runbook {
-	s := fleetSteps{
-		Cluster: &fleet.Cluster{Client: f.Client, Run: run, Record: record, Image: f.Image},
-		record:  record, progress: progress, timeouts: run.Spec.Timeouts,
+func (u Upgrader) Runbook(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, progress time.Time) engine.Runbook {
+	s := stepSet{
+		Cluster: &fleet.Cluster{Client: u.Client, Run: run, Record: record, Image: u.Image},
+		upgrade: u.Upgrade, record: record, progress: progress,
 	}
 	return engine.Runbook{
 		Steps: []engine.Step{
@@ -49,51 +53,42 @@ func (f Fleet) Runbook(run *fleetv1alpha1.ClusterUpgradeRun, record history.Reco
 	}
 }
 
-// fleetSteps has the lines of the table of ClusterUpgradeRuns, for one attempt. Each method returns one
+// stepSet has the lines of the table, for one attempt. Each method returns one
 // line and is named for its step.
-type fleetSteps struct {
+type stepSet struct {
 	*fleet.Cluster
 
+	upgrade  *fleetv1beta1.ManagedClustersUpgrade
 	record   history.Record
 	progress time.Time
-	timeouts fleetv1alpha1.Timeouts
-}
-
-// condition returns the condition of a step; the zero condition means that it has not started.
-func (s fleetSteps) condition(name string) history.StepCondition {
-	for i := range s.record.Conditions {
-		if s.record.Conditions[i].Type == name {
-			return s.record.Conditions[i]
-		}
-	}
-	return history.StepCondition{}
 }
 
 // slowAfter returns after which time a step stalls: when the cluster has made no progress for as long
 // as the stall timeout.
-func (s fleetSteps) slowAfter(name string) time.Duration {
-	stall := fleet.Timeout(s.timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
-	if started := s.condition(name).StartTime; started != nil && s.progress.After(started.Time) {
+func (s stepSet) slowAfter(name string) time.Duration {
+	stall := delivery.Timeout(s.Run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
+	if started := s.record.Step(name).StartTime; started != nil && s.progress.After(started.Time) {
 		stall += s.progress.Sub(started.Time)
 	}
 	return stall
 }
 
 // PreUpgradeActionAvailable runs the action before the upgrade.
-func (s fleetSteps) PreUpgradeActionAvailable() engine.Step {
+func (s stepSet) PreUpgradeActionAvailable() engine.Step {
 	return engine.Step{
 		Name:       fleetv1alpha1.StepPreUpgradeActionAvailable,
 		Doc:        "Applies `preUpgradeAction`, and waits until it is available.",
+		Skip:       fleet.SkipAction(s.upgrade, delivery.PreUpgrade),
 		Do:         s.ActionAvailable(delivery.PreUpgrade),
 		Reached:    s.IsActionAvailable(delivery.PreUpgrade),
-		FailAfter:  fleet.Timeout(s.timeouts.Action, fleetv1beta1.DefaultActionTimeout),
+		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepPreUpgradeActionAvailable),
 		FailReason: fleetv1alpha1.ReasonPreActionDegraded,
 		Milestone:  engine.MilestoneStarted,
 	}
 }
 
 // UpgradeDelivered is the point of no return.
-func (s fleetSteps) UpgradeDelivered() engine.Step {
+func (s stepSet) UpgradeDelivered() engine.Step {
 	return engine.Step{
 		Name:       fleetv1alpha1.StepUpgradeDelivered,
 		Doc:        "Requests the release by a ManifestWork, and waits until the agent has applied it. It fails if the agent has not by `applyTimeout`.",
@@ -103,6 +98,7 @@ func (s fleetSteps) UpgradeDelivered() engine.Step {
 		Undo:       s.Withdraw,
 		Reached:    s.IsDelivered,
 		Commits:    true,
+		Repeatable: true,
 		FailBy:     delivery.ApplyBy(s.Run, &s.record),
 		FailReason: fleetv1alpha1.ReasonApplyTimedOut,
 		Milestone:  engine.MilestoneCommenced,
@@ -110,55 +106,61 @@ func (s fleetSteps) UpgradeDelivered() engine.Step {
 }
 
 // ClusterUpgraded is the longest wait.
-func (s fleetSteps) ClusterUpgraded() engine.Step {
+func (s stepSet) ClusterUpgraded() engine.Step {
 	return engine.Step{
 		Name:       fleetv1alpha1.StepClusterUpgraded,
 		Doc:        "Waits until the platform is at the release. It fails early if the cluster refuses the release or is failing.",
+		Skip:       s.SkipPlatform(),
 		Do:         s.Upgraded,
+		Repeatable: true,
 		Reached:    s.IsUpgraded,
 		SlowAfter:  s.slowAfter(fleetv1alpha1.StepClusterUpgraded),
-		FailAfter:  fleet.Timeout(s.timeouts.ClusterUpgrade, fleetv1beta1.DefaultClusterUpgradeTimeout),
+		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepClusterUpgraded),
 		FailReason: fleetv1alpha1.ReasonClusterUpgradeTimedOut,
 		Milestone:  engine.MilestoneControlPlaneUpgraded,
 	}
 }
 
 // OperatorsUpgraded upgrades the operators of the Operator Lifecycle Manager.
-func (s fleetSteps) OperatorsUpgraded() engine.Step {
+func (s stepSet) OperatorsUpgraded() engine.Step {
 	return engine.Step{
 		Name:       fleetv1alpha1.StepOperatorsUpgraded,
 		Doc:        "Approves the upgrades of `ocpOperators` by a Job on the cluster, and waits until they are installed.",
+		Skip:       fleet.SkipOperators(s.upgrade),
 		Do:         s.Cluster.OperatorsUpgraded,
 		Reached:    s.AreOperatorsUpgraded,
-		FailAfter:  fleet.Timeout(s.timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout) + delivery.OperatorsGrace,
+		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepOperatorsUpgraded),
 		FailReason: fleetv1alpha1.ReasonOperatorsFailed,
 	}
 }
 
 // PostUpgradeActionAvailable runs the action after the upgrade.
-func (s fleetSteps) PostUpgradeActionAvailable() engine.Step {
+func (s stepSet) PostUpgradeActionAvailable() engine.Step {
 	return engine.Step{
 		Name:       fleetv1alpha1.StepPostUpgradeActionAvailable,
 		Doc:        "Applies `postUpgradeAction`, and waits until it is available.",
+		Skip:       fleet.SkipAction(s.upgrade, delivery.PostUpgrade),
 		Do:         s.ActionAvailable(delivery.PostUpgrade),
 		Reached:    s.IsActionAvailable(delivery.PostUpgrade),
-		FailAfter:  fleet.Timeout(s.timeouts.Action, fleetv1beta1.DefaultActionTimeout),
+		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepPostUpgradeActionAvailable),
 		FailReason: fleetv1alpha1.ReasonPostActionDegraded,
 	}
 }
 
 // Soaked observes the cluster.
-func (s fleetSteps) Soaked() engine.Step {
+func (s stepSet) Soaked() engine.Step {
 	return engine.Step{
-		Name:      fleetv1alpha1.StepSoaked,
-		Doc:       "Observes the cluster for `minSuccessTime`. It fails if the cluster is failing meanwhile.",
-		Do:        s.Cluster.Soaked,
-		Milestone: engine.MilestoneCompleted,
+		Name:       fleetv1alpha1.StepSoaked,
+		Doc:        "Observes the cluster for `minSuccessTime`. It fails if the cluster is failing meanwhile.",
+		Skip:       s.SkipSoak(),
+		Do:         s.Cluster.Soaked,
+		Repeatable: true,
+		Milestone:  engine.MilestoneCompleted,
 	}
 }
 
 // TargetWithdrawn undoes what the cluster has not accepted.
-func (s fleetSteps) TargetWithdrawn() engine.Step {
+func (s stepSet) TargetWithdrawn() engine.Step {
 	return engine.Step{
 		Name:      fleetv1alpha1.StepTargetWithdrawn,
 		Doc:       "Withdraws the request if the cluster has not accepted the release. It does not wait for a cluster that the hub cannot reach.",
@@ -169,7 +171,7 @@ func (s fleetSteps) TargetWithdrawn() engine.Step {
 }
 
 // WorksRemoved removes the works of the attempt.
-func (s fleetSteps) WorksRemoved() engine.Step {
+func (s stepSet) WorksRemoved() engine.Step {
 	return engine.Step{
 		Name: fleetv1alpha1.StepWorksRemoved,
 		Doc:  "Removes the ManifestWorks of the attempt. After a failure, that of the platform stays, and observes only; that of the operators stays if its Job has failed.",

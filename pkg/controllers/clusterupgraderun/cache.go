@@ -42,48 +42,48 @@ type upgradeState struct {
 	finished   bool
 }
 
-// memory is what the process remembers. What is lost with it costs a pass, and delays the report that a
+// cache has what is kept between passes. Its loss costs a pass, and delays the report that a
 // cluster stalls.
-type memory struct {
+type cache struct {
 	mu       sync.Mutex
 	views    map[types.NamespacedName]view
 	upgrades map[types.NamespacedName]upgradeState
 }
 
-func (m *memory) view(key types.NamespacedName) view {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.views[key]
+func (c *cache) view(key types.NamespacedName) view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.views[key]
 }
 
-func (m *memory) setView(key types.NamespacedName, v view) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.views == nil {
-		m.views = map[types.NamespacedName]view{}
+func (c *cache) setView(key types.NamespacedName, v view) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.views == nil {
+		c.views = map[types.NamespacedName]view{}
 	}
-	m.views[key] = v
+	c.views[key] = v
 }
 
-func (m *memory) delete(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.views, key)
+func (c *cache) delete(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.views, key)
 }
 
 // upgradeChanged reports whether a change of a ManagedClustersUpgrade concerns its runs.
-func (m *memory) upgradeChanged(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (c *cache) upgradeChanged(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	key := types.NamespacedName{Namespace: upgrade.Namespace, Name: upgrade.Name}
 	state := upgradeState{upgrade.UID, upgrade.Generation, isFinished(upgrade)}
-	if m.upgrades == nil {
-		m.upgrades = map[types.NamespacedName]upgradeState{}
+	if c.upgrades == nil {
+		c.upgrades = map[types.NamespacedName]upgradeState{}
 	}
-	changed := m.upgrades[key] != state
-	m.upgrades[key] = state
+	changed := c.upgrades[key] != state
+	c.upgrades[key] = state
 	if !upgrade.DeletionTimestamp.IsZero() {
-		delete(m.upgrades, key)
+		delete(c.upgrades, key)
 		return true
 	}
 	return changed

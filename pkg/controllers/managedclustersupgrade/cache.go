@@ -14,12 +14,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
-// memory is what a process knows about an upgrade beside the objects. A restart loses it, which
+// cache has what is kept between the passes over an upgrade. A restart loses it, which
 // delays removals and costs nothing else.
-type memory struct {
+type cache struct {
 	uid        types.UID
 	generation int64     // of the last pass
 	started    time.Time // of the first pass
@@ -28,8 +29,7 @@ type memory struct {
 	passed     time.Time // of the last pass without an error; zero means none
 	published  time.Time // when the status was written last
 
-	replaced string    // the resource version that the last write replaced
-	until    time.Time // until when the cache may hold that version
+	replaced manager.Replaced // by the last write
 
 	selected   []selection.Member    // the last consistent selection
 	deselected map[string]time.Time  // since when consistent selections lack a member
@@ -59,29 +59,19 @@ type refusal struct {
 	until  time.Time
 }
 
-// memory returns what is known about the upgrade. Another object with the same name has its own.
-func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *memory {
+// cacheOf returns what is known about the upgrade. Another object with the same name has its own.
+func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *cache {
 	key := client.ObjectKeyFromObject(upgrade)
-	if m := r.memories[key]; m != nil && m.uid == upgrade.UID {
+	if m := r.caches[key]; m != nil && m.uid == upgrade.UID {
 		return m
 	}
-	m := &memory{
+	m := &cache{
 		uid: upgrade.UID, started: now, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
 		begun: map[string]bool{}, ignored: map[string]bool{}, detached: map[string]bool{},
 	}
 	if published := upgrade.Status.ClustersSummery; published != nil {
 		m.expected = int(published.Total)
 	}
-	r.memories[key] = m
+	r.caches[key] = m
 	return m
-}
-
-// isBehind reports whether the cache holds a version of the object that was replaced.
-func (m *memory) isBehind(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) bool {
-	return m.replaced != "" && m.replaced == upgrade.ResourceVersion && now.Before(m.until)
-}
-
-// wrote notes that the object was written.
-func (m *memory) wrote(replaced string, now time.Time) {
-	m.replaced, m.until = replaced, now.Add(cacheTimeout)
 }

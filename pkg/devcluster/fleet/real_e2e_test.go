@@ -1,0 +1,334 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build fleet
+
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+)
+
+// TestReal upgrades two real clusters through the hub program, Open Cluster Management, and its agents,
+// which have the permissions of a klusterlet.
+func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
+	start := time.Now()
+	limit = 2 * time.Minute
+	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
+		u.Spec.PreUpgradeAction = &fleetv1beta1.UpgradeAction{ManifestWork: workv1.ManifestWorkSpec{
+			Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Object: backupJob()}}}},
+		}}
+	})
+	t.Logf("up after %s", time.Since(start).Round(time.Second))
+	before := map[string]*observed{}
+	for _, spoke := range r.fleet.Spokes {
+		before[spoke.Name] = observe(t, spoke)
+	}
+
+	r.upgradeClusterVersion(t)
+	for _, spoke := range r.fleet.Spokes {
+		before[spoke.Name].check(t, "4.20.6")
+	}
+	r.delete(t)
+	r.upgradeByUpgradeConfig(t, before)
+	for _, spoke := range r.fleet.Spokes {
+		before[spoke.Name].check(t, "4.20.7")
+	}
+	r.delete(t)
+	r.detach(t, before[r.fleet.Spokes[1].Name])
+	t.Logf("over after %s", time.Since(start).Round(time.Second))
+}
+
+// upgradeClusterVersion upgrades the canary, and another cluster that fails first.
+func (r *rollout) upgradeClusterVersion(t *testing.T) {
+	t.Helper()
+	failing := r.fleet.Spokes[1]
+	must(t, r.fleet.Degrade(t.Context(), failing.Name))
+	r.start(r.upgrade)
+
+	t.Log("the canary is upgraded, the other cluster fails in the words of its cluster version operator")
+	r.await("one cluster is complete, and one has failed", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 1 && c.Failed == 1 })
+	r.read(func() {
+		if run := r.runs[failing.Name]; run.Status.State != fleetv1alpha1.StateFailed || !strings.Contains(run.Status.Message, "etcd is degraded") {
+			t.Errorf("the run of the cluster that fails: %+v", run.Status)
+		}
+		if s := r.status.PreUpgradeActionSummary; s == nil || s.Total != 2 || s.Available != 2 {
+			t.Errorf("actions before the upgrade: %+v", s)
+		}
+	})
+	if screen := r.command(t, int(cli.ExitActionRequired), "status"); !strings.Contains(screen, "FAILED  1  ClusterVersionFailing: Cluster operator etcd") {
+		t.Errorf("the status of the fleet:\n%s", screen)
+	}
+	if screen := r.command(t, 0, "clusters", "--state", "Failed"); !strings.Contains(screen, failing.Name) || strings.Contains(screen, r.fleet.Spokes[0].Name) {
+		t.Errorf("the clusters that failed:\n%s", screen)
+	}
+
+	t.Log("a retry completes it")
+	r.command(t, 0, "retry")
+	must(t, r.fleet.Repair(t.Context(), failing.Name))
+	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 2 })
+	r.read(func() {
+		if attempt := r.runs[failing.Name].Spec.Attempt; attempt != 2 {
+			t.Errorf("it was upgraded by attempt %d", attempt)
+		}
+	})
+	r.awaitNoWorks(t)
+}
+
+// upgradeByUpgradeConfig upgrades both clusters by the operator that runs there.
+func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observed) {
+	t.Helper()
+	for _, spoke := range r.fleet.Spokes {
+		offer(spoke, "4.20.7")
+		must(t, spoke.Deploy(t.Context(), "../../.."))
+		before[spoke.Name].roles = roles(t.Context(), t, spoke)
+		operator, err := spoke.StartOperator(t.Context(), devcluster.OperatorOptions{})
+		must(t, err)
+		t.Cleanup(func() {
+			if err := operator.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	upgrade, err := fleet.NewUpgrade()
+	must(t, err)
+	upgrade.Name, upgrade.Spec.ClusterVersion.Version, upgrade.Spec.UpgradeStrategy.MinSuccessTime = "managed", "4.20.7", "1s"
+	upgrade.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD", PDBForceDrainTimeout: new(int32(1))}
+	r.start(upgrade)
+
+	t.Log("the agents report UpgradeConfigs; the first one with their steps, since its feature gate is on")
+	for i, spoke := range r.fleet.Spokes {
+		await(t, "the agent of "+spoke.Name+" reports an upgrade in progress", func(ctx context.Context) bool {
+			work := &workv1.ManifestWork{}
+			if r.fleet.Client.Get(ctx, client.ObjectKey{Namespace: spoke.Name, Name: delivery.UpgradeName(spoke.Name)}, work) != nil {
+				return false
+			}
+			f := feedback.Read(work)
+			reported := f.UpgradeConfig()
+			if i > 0 && len(reported.Steps) > 0 {
+				t.Errorf("the agent of %s reports steps: %+v", spoke.Name, reported.Steps)
+			}
+			return reported.Phase.Is("Upgrading") && reported.Step.IsKnown() && (i > 0 || len(reported.Steps) > 2)
+		})
+	}
+	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 2 })
+	r.awaitNoWorks(t)
+	for _, spoke := range r.fleet.Spokes {
+		config := &upgradev1alpha1.UpgradeConfig{}
+		key := client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: delivery.UpgradeConfigName(string(upgrade.UID))}
+		must(t, newSpokeClient(t, spoke).Get(t.Context(), key, config))
+		if len(config.OwnerReferences) > 0 || len(config.Status.History) == 0 || config.Status.History[0].Phase != history.PhaseUpgraded {
+			t.Errorf("the UpgradeConfig of %s: %+v", spoke.Name, config)
+		}
+	}
+}
+
+// detach removes a cluster from the hub while it is being upgraded. It ends its upgrade without the hub.
+func (r *rollout) detach(t *testing.T, o *observed) {
+	t.Helper()
+	offer(o.spoke, "4.20.8")
+	must(t, r.fleet.Degrade(t.Context(), o.spoke.Name))
+	upgrade, err := fleet.NewUpgrade()
+	must(t, err)
+	upgrade.Name, upgrade.Spec.ClusterVersion.Version = "detached", "4.20.8"
+	upgrade.Spec.ClusterSelector.MatchLabels = map[string]string{fleet.GroupLabel: "1"}
+	strategy := &upgrade.Spec.UpgradeStrategy
+	strategy.CanaryClusters, strategy.FailingTimeout = nil, "1h"
+	r.start(upgrade)
+	r.await("it is being upgraded", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 1 })
+
+	t.Log("a cluster is detached while it is being upgraded")
+	must(t, r.fleet.Client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: o.spoke.Name}}))
+	r.await("its run has failed", func(c fleetv1beta1.ClustersSummary) bool { return c.Failed == 1 })
+	r.read(func() {
+		message := r.runs[o.spoke.Name].Status.Message
+		if !strings.Contains(message, "ManagedCluster "+o.spoke.Name+" is being deleted") && !strings.Contains(message, "no ManagedCluster "+o.spoke.Name) {
+			t.Errorf("the run has failed: %s", message)
+		}
+	})
+	await(t, "it is detached", func(ctx context.Context) bool {
+		return apierrors.IsNotFound(r.fleet.Client.Get(ctx, client.ObjectKey{Name: o.spoke.Name}, &clusterv1.ManagedCluster{}))
+	})
+	r.awaitNoWorks(t)
+	must(t, r.fleet.Repair(t.Context(), o.spoke.Name))
+	await(t, "the cluster is upgraded", func(ctx context.Context) bool {
+		return clusterVersion(ctx, t, o.spoke).Status.History[0].State == configv1.CompletedUpdate
+	})
+	o.check(t, "4.20.8")
+	r.delete(t)
+}
+
+// offer adds a release to those that a cluster is offered.
+func offer(spoke *fleet.Spoke, version string) {
+	spoke.Catalog.Set(updategraph.Release{Version: version, Channels: []string{"stable-4.20"}})
+}
+
+// awaitNoWorks waits until the works are gone.
+func (r *rollout) awaitNoWorks(t *testing.T) {
+	t.Helper()
+	await(t, "the works are gone", func(ctx context.Context) bool {
+		var works workv1.ManifestWorkList
+		return r.fleet.Client.List(ctx, &works) == nil && len(works.Items) == 0
+	})
+}
+
+// command returns what a command of our plugin prints about the upgrade. want is its exit code.
+func (r *rollout) command(t *testing.T, want int, verb string, args ...string) string {
+	t.Helper()
+	kubeconfig := r.fleet.Path("kubeconfig")
+	must(t, r.fleet.Kubeconfig(kubeconfig))
+	args = append([]string{"--kubeconfig", kubeconfig, "--namespace", r.upgrade.Namespace, "fleet", verb, r.upgrade.Name}, args...)
+	command := exec.CommandContext(t.Context(), filepath.Join(r.fleet.BinDir(), "kubectl-update"), args...)
+	printed, err := command.CombinedOutput()
+	if got := command.ProcessState.ExitCode(); got != want {
+		t.Errorf("kubectl update fleet %s exits with %d (%v), not with %d:\n%s", verb, got, err, want, printed)
+	}
+	return string(printed)
+}
+
+// observed is what a cluster had before its first upgrade.
+type observed struct {
+	spoke   *fleet.Spoke
+	client  client.WithWatch
+	version *configv1.ClusterVersion
+	roles   []string
+}
+
+// observe sets what a user of a cluster may have set, returns what it has, and watches until the test ends
+// that nothing owns its ClusterVersion.
+func observe(t *testing.T, spoke *fleet.Spoke) *observed {
+	t.Helper()
+	version := clusterVersion(t.Context(), t, spoke)
+	changed := version.DeepCopy()
+	changed.Labels, changed.Annotations = map[string]string{"team": "stores"}, map[string]string{"note": "kept"}
+	changed.Spec.Capabilities = &configv1.ClusterVersionCapabilitiesSpec{BaselineCapabilitySet: configv1.ClusterVersionCapabilitySetCurrent}
+	changed.Spec.Overrides = []configv1.ComponentOverride{{Kind: "Deployment", Group: "apps", Namespace: "default", Name: "any", Unmanaged: true}}
+	must(t, spoke.Client.Patch(t.Context(), changed, client.MergeFrom(version)))
+
+	c := newSpokeClient(t, spoke)
+	events, err := c.Watch(t.Context(), &configv1.ClusterVersionList{})
+	must(t, err)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for event := range events.ResultChan() {
+			version, is := event.Object.(*configv1.ClusterVersion)
+			if is && (len(version.OwnerReferences) > 0 || len(version.Finalizers) > 0 || version.DeletionTimestamp != nil) {
+				t.Errorf("the ClusterVersion of %s belongs to others: %+v", spoke.Name, version.ObjectMeta)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		events.Stop()
+		group.Wait()
+	})
+	return &observed{spoke: spoke, client: c, version: changed, roles: roles(t.Context(), t, spoke)}
+}
+
+// newSpokeClient returns a client for a cluster that knows the kinds of the agents and of the operator.
+func newSpokeClient(t *testing.T, spoke *fleet.Spoke) client.WithWatch {
+	t.Helper()
+	scheme, err := devcluster.Scheme()
+	must(t, err)
+	must(t, workv1.Install(scheme))
+	must(t, upgradev1alpha1.AddToScheme(scheme))
+	c, err := client.NewWithWatch(spoke.RESTConfig(), client.Options{Scheme: scheme})
+	must(t, err)
+	return c
+}
+
+// check checks that the cluster has been upgraded to a release, that nothing else of its ClusterVersion has
+// changed, and that the agent has no more permissions than before.
+func (o *observed) check(t *testing.T, release string) {
+	t.Helper()
+	got := clusterVersion(t.Context(), t, o.spoke)
+	want := o.version.DeepCopy()
+	want.Spec.Channel, want.Spec.DesiredUpdate = "stable-4.20", &configv1.Update{Version: release}
+	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+		t.Errorf("ClusterVersion of %s (-want +got):\n%s", o.spoke.Name, diff)
+	}
+	if got.UID != want.UID || !maps.Equal(got.Labels, want.Labels) || !maps.Equal(got.Annotations, want.Annotations) {
+		t.Errorf("ClusterVersion of %s: %+v", o.spoke.Name, got.ObjectMeta)
+	}
+	if last := got.Status.History[0]; last.Version != release || last.State != configv1.CompletedUpdate {
+		t.Errorf("%s is at %s %s", o.spoke.Name, last.Version, last.State)
+	}
+	await(t, "no permissions are left behind on "+o.spoke.Name, func(ctx context.Context) bool { return slices.Equal(o.roles, roles(ctx, t, o.spoke)) })
+	var applied workv1.AppliedManifestWorkList
+	must(t, o.client.List(t.Context(), &applied))
+	if len(applied.Items) > 0 {
+		t.Errorf("the agent of %s still has works: %+v", o.spoke.Name, applied.Items)
+	}
+}
+
+// roles returns the names of all roles and bindings of a cluster.
+func roles(ctx context.Context, t *testing.T, spoke *fleet.Spoke) []string {
+	t.Helper()
+	var names []string
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		must(t, spoke.Client.List(ctx, list))
+		encoded, err := json.Marshal(list)
+		must(t, err)
+		var items struct {
+			Items []metav1.PartialObjectMetadata `json:"items"`
+		}
+		must(t, json.Unmarshal(encoded, &items))
+		for i := range items.Items {
+			names = append(names, items.Items[i].Namespace+"/"+items.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func clusterVersion(ctx context.Context, t *testing.T, spoke *fleet.Spoke) *configv1.ClusterVersion {
+	t.Helper()
+	version := &configv1.ClusterVersion{}
+	must(t, spoke.Client.Get(ctx, client.ObjectKey{Name: "version"}, version))
+	return version
+}
+
+// backupJob returns the Job of an action before the upgrade.
+func backupJob() *batchv1.Job {
+	job := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup"},
+	}
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "backup", Image: "example.com/backup:1"}},
+	}
+	return job
+}

@@ -1,0 +1,53 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spoke
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// maxRawJSON is the length of the longest JSON that the agent reports.
+const maxRawJSON = 1024
+
+// Evaluate returns the value of an object at a path, as the work agent of Open Cluster Management v1.2.0
+// reports it; nil means none. A missing key is no value. Of several matches the first one counts. With
+// rawJSON, the feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
+func Evaluate(object map[string]any, path workv1.JsonPath, rawJSON bool) (*workv1.FeedbackValue, error) {
+	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
+	if err := parsed.Parse("{" + path.Path + "}"); err != nil {
+		return nil, fmt.Errorf("parsing path %s: %w", path.Path, err)
+	}
+	results, err := parsed.FindResults(object)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 {
+		return nil, nil //nolint:nilerr // a missing value is none
+	}
+	found := results[0][0].Interface()
+	if rawJSON && len(results[0]) > 1 {
+		all := make([]any, len(results[0]))
+		for i, r := range results[0] {
+			all[i] = r.Interface()
+		}
+		found = all
+	}
+	value := &workv1.FeedbackValue{Name: path.Name}
+	switch v := found.(type) {
+	case int64:
+		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &v}
+	case string:
+		value.Value = workv1.FieldValue{Type: workv1.String, String: &v}
+	case bool:
+		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}
+	default:
+		data, err := json.Marshal(v)
+		if err != nil || !rawJSON || len(data) > maxRawJSON {
+			return nil, nil //nolint:nilerr // the agent reports no such value
+		}
+		value.Value = workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: new(string(data))}
+	}
+	return value, nil
+}
