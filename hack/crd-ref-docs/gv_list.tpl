@@ -13,10 +13,14 @@
 
 ## Permission to create objects
 {{ if eq (index $groupVersions 0).Group "managedupgrade.appuio.io" }}
-The right to create an UpgradeJobHook allows a user to run code in its namespace, with a service account
-of the cluster. The right to create an UpgradeConfig or an UpgradeJob allows a user to upgrade the
-cluster, which cannot be undone, and the right to create a ClusterVersion to choose its update channel
-and its update service. Only administrators of the cluster should have them.
+The right to create an UpgradeConfig or an UpgradeJob in a namespace that the operator watches allows a
+user to upgrade the cluster, which cannot be undone, and the right to create a ClusterVersion there to
+choose its update channel and its update service. The roles `edit` and `admin` include these rights:
+have the operator [watch](../namespaces.md) only namespaces whose editors may upgrade the cluster. By
+default it watches its own.
+
+The right to create an UpgradeJobHook allows a user to run code, with a ServiceAccount of the namespace.
+No role for users includes it: grant it only to administrators of the cluster.
 {{ else if eq (index $groupVersions 0).Group "config.openshift.io" }}
 The right to create an UpdateInformer allows a user to add insights that all users of the cluster read,
 and to have the Update Status Controller connect to a Service. The right to change an UpdatePlan allows
@@ -35,9 +39,10 @@ read them: a run that a user creates or changes can upgrade the cluster.
 {{ else }}
 The right to create an UpgradeConfig in a namespace that the operator watches allows a user to upgrade
 the cluster, which cannot be undone, to have pods deleted in spite of their PodDisruptionBudgets, to
-add nodes for the duration of an upgrade, and to silence alerts of the platform. Only administrators
-of the cluster should have it. By default the operator watches its own namespace only; the API server
-warns users who create an UpgradeConfig in another namespace, where it has no effect.
+add nodes for the duration of an upgrade, and to silence alerts of the platform. The roles `edit` and
+`admin` include it: have the operator [watch](../namespaces.md) only namespaces whose editors may
+upgrade the cluster. By default it watches its own; the API server warns users who create an
+UpgradeConfig in another namespace, where it has no effect.
 {{ end }}
 {{ range $groupVersions }}
 {{ template "gvDetails" . }}

@@ -16,7 +16,11 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 )
 
 // request is a request to the API server, as its audit log records it.
@@ -38,6 +42,22 @@ type request struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
 	Received time.Time `json:"requestReceivedTimestamp"`
+	// Sent and Answer are the content of a change of the ClusterVersion.
+	Sent   content `json:"requestObject"`
+	Answer struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+	} `json:"responseObject"`
+}
+
+// content is JSON of any form.
+type content string
+
+// UnmarshalJSON keeps the JSON as it is.
+func (c *content) UnmarshalJSON(text []byte) error {
+	*c = content(text)
+	return nil
 }
 
 // operation returns the verb and the resource, as in "patch upgradeconfigs/status".
@@ -154,4 +174,57 @@ func count(all []request, what string) int {
 		}
 	}
 	return n
+}
+
+// desiredUpdate returns the version that a patch of the ClusterVersion requests, and whether it sets or
+// removes spec.desiredUpdate at all; the version is empty if it removes it.
+func (r request) desiredUpdate() (version string, sent bool) {
+	var patch struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal([]byte(r.Sent), &patch) != nil {
+		return "", false
+	}
+	var update configv1.Update
+	text, sent := patch.Spec["desiredUpdate"]
+	sent = sent && json.Unmarshal(text, &update) == nil
+	return update.Version, sent
+}
+
+// requestedVersions returns how often these requests have set spec.desiredUpdate. One that changed
+// nothing, since that of a killed operator had been applied, does not count. A deleted upgrade, about
+// which nothing else is known, may have requested any version once.
+func requestedVersions(all []request, upgrades []aftermath.Upgrade) *aftermath.Requests {
+	var requested aftermath.Requests
+	versions := []string{""} // requested, in this order
+	generations, reported := map[int64]bool{}, map[string]bool{}
+	for _, r := range all {
+		if r.Stage != stageComplete || !r.succeeded() {
+			continue
+		}
+		switch r.operation() {
+		case "patch clusterversions":
+			version, sent := r.desiredUpdate()
+			switch {
+			case !sent || generations[r.Answer.Metadata.Generation]:
+			case version == "":
+				requested.Withdraw(versions[len(versions)-1])
+			default:
+				versions = append(versions, version)
+				requested.Request(version)
+			}
+			generations[r.Answer.Metadata.Generation] = true
+		case "patch upgradejobs/status", "patch upgradeconfigs/status":
+			reported[r.Object.Group+"/"+r.Object.Namespace+"/"+r.Object.Name] = true
+		}
+	}
+	for i := range upgrades {
+		delete(reported, upgrades[i].Group+"/"+upgrades[i].Namespace+"/"+upgrades[i].Name)
+	}
+	for range reported {
+		for _, version := range slices.Compact(slices.Sorted(slices.Values(versions))) {
+			requested.Delete(&aftermath.Upgrade{History: []history.Record{{Version: version, Attempt: 1}}})
+		}
+	}
+	return &requested
 }

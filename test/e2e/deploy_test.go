@@ -163,7 +163,13 @@ func pick[T any](tb testing.TB, objects []*unstructured.Unstructured, kind strin
 
 func deployment(t *testing.T) *appsv1.Deployment {
 	t.Helper()
-	all := pick[appsv1.Deployment](t, kustomized(t), "Deployment")
+	return deploymentOf(t, kustomized(t))
+}
+
+// deploymentOf returns the only Deployment of the objects.
+func deploymentOf(t *testing.T, objects []*unstructured.Unstructured) *appsv1.Deployment {
+	t.Helper()
+	all := pick[appsv1.Deployment](t, objects, "Deployment")
 	if len(all) != 1 {
 		t.Fatalf("got %d Deployments, want 1", len(all))
 	}
@@ -380,7 +386,17 @@ func TestOperatorMayQueryAlerts(t *testing.T) {
 
 func TestPrometheus_discovers_and_trusts_the_metrics(t *testing.T) {
 	t.Parallel()
-	objects := kustomized(t)
+	for program, folder := range map[string]string{home: deployFolder, statusController: deployFolder + "/update-status"} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			checkMonitoring(t, program, kustomizedFrom(t, folder))
+		})
+	}
+}
+
+// checkMonitoring checks how Prometheus finds and trusts the metrics of a program.
+func checkMonitoring(t *testing.T, program string, objects []*unstructured.Unstructured) {
+	t.Helper()
 	services, monitors := pick[corev1.Service](t, objects, "Service"), pick[serviceMonitor](t, objects, "ServiceMonitor")
 	if len(services) != 1 || len(monitors) != 1 || len(monitors[0].Spec.Endpoints) != 1 {
 		t.Fatalf("got %d Services and %d ServiceMonitors, want one of each, with one endpoint", len(services), len(monitors))
@@ -393,7 +409,7 @@ func TestPrometheus_discovers_and_trusts_the_metrics(t *testing.T) {
 		t.Errorf("the server name is %s by %s, want %s by https", endpoint.TLSConfig.ServerName, endpoint.Scheme, want)
 	}
 
-	pod := deployment(t).Spec.Template.Spec
+	pod := deploymentOf(t, objects).Spec.Template.Spec
 	secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
 	v := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret })
 	if v < 0 || pod.Volumes[v].Secret.Optional == nil || !*pod.Volumes[v].Secret.Optional {
@@ -408,7 +424,7 @@ func TestPrometheus_discovers_and_trusts_the_metrics(t *testing.T) {
 	if namespaces[0].Labels["openshift.io/cluster-monitoring"] != "true" {
 		t.Error("Prometheus does not monitor the namespace")
 	}
-	for _, binding := range []string{"ClusterRoleBinding/managed-upgrade-operator-metrics-reader", "RoleBinding/managed-upgrade-operator-prometheus"} {
+	for _, binding := range []string{"ClusterRoleBinding/" + program + "-metrics-reader", "RoleBinding/" + program + "-prometheus"} {
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 			want := map[string]any{"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}
@@ -433,11 +449,24 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-func TestSelectors_match_the_pods_of_the_operator(t *testing.T) {
+func TestSelectors_match_the_pods(t *testing.T) {
 	t.Parallel()
-	pod := labels.Set(deployment(t).Spec.Template.Labels)
+	for name, folder := range map[string]string{
+		"operator": "", "Update Status Controller": "/update-status", "Update Status Controller without OpenShift": "/update-status-without-openshift",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkSelectors(t, kustomizedFrom(t, deployFolder+folder))
+		})
+	}
+}
+
+// checkSelectors checks that what selects pods selects those of the Deployment.
+func checkSelectors(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	pod := labels.Set(deploymentOf(t, objects).Spec.Template.Labels)
 	found := map[string]bool{}
-	for _, object := range kustomized(t) {
+	for _, object := range objects {
 		var selector map[string]string
 		switch object.GetKind() {
 		case "Service":

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,13 +18,11 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
@@ -34,7 +33,7 @@ import (
 
 // checkSilences returns an error that names the silences in effect without an upgrade in progress.
 // It ignores those that the history reports as not ended.
-func checkSilences(ctx context.Context, cluster *devcluster.Cluster, upgrades []upgradeState) error {
+func checkSilences(ctx context.Context, cluster *devcluster.Cluster, upgrades []aftermath.Upgrade) error {
 	if cluster.Monitoring == nil {
 		return nil
 	}
@@ -52,118 +51,40 @@ func checkSilences(ctx context.Context, cluster *devcluster.Cluster, upgrades []
 		if i < 0 || !silence.InEffect() {
 			continue
 		}
-		of := slices.IndexFunc(upgrades, func(c upgradeState) bool { return string(c.UID) == silence.Matchers[i].Value })
-		if of < 0 || inProgress(&upgrades[of]) == nil && !leftToExpire(&upgrades[of]) {
+		of := slices.IndexFunc(upgrades, func(c aftermath.Upgrade) bool { return string(c.UID) == silence.Matchers[i].Value })
+		if of < 0 || upgrades[of].InProgress() == nil && !leftToExpire(&upgrades[of]) {
 			errs = append(errs, fmt.Errorf("the silence %s is in force until %s: %s", silence.ID, silence.EndsAt, silence.Comment))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func leftToExpire(upgrade *upgradeState) bool {
-	return slices.ContainsFunc(upgrade.history, func(h history.Record) bool {
+func leftToExpire(upgrade *aftermath.Upgrade) bool {
+	return slices.ContainsFunc(upgrade.History, func(h history.Record) bool {
 		return slices.ContainsFunc(h.Conditions, func(c history.StepCondition) bool { return c.Reason == "NotEnded" })
 	})
 }
 
-// checkSeries returns an error that names the gauges that differ from the state of their upgrade.
-func checkSeries(ctx context.Context, userClient client.Client, operator *devcluster.Operator, upgrades []upgradeState) error {
-	var schedules v1beta1.UpgradeConfigList
-	if err := userClient.List(ctx, &schedules); err != nil {
-		return err
-	}
-	var errs []error
+// seriesOfLeader returns the metrics of the replica that leads; none if no one does.
+func seriesOfLeader(ctx context.Context, operator *devcluster.Operator) ([]*dto.MetricFamily, error) {
 	for _, replica := range operator.Replicas() {
 		if leads, err := replica.IsLeader(ctx); !replica.Running() || len(operator.Replicas()) > 1 && (err != nil || !leads) {
-			continue // not the leader: it shows no series, or outdated ones
+			continue // it shows no series, or outdated ones
 		}
 		text, err := replica.Metrics(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		parser := expfmt.NewTextParser(model.LegacyValidation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-		if err != nil {
-			return err
-		}
-		shown := map[string]bool{}
-		for name, family := range families {
-			if !strings.HasPrefix(name, "managed_upgrade_") || family.GetType() != dto.MetricType_GAUGE {
-				continue
-			}
-			for _, series := range family.GetMetric() {
-				labels := map[string]string{}
-				for _, label := range series.GetLabel() {
-					labels[label.GetName()] = label.GetValue()
-				}
-				shown[name+" "+labels["kind"]+" "+labels["namespace"]+"/"+labels["name"]] = true
-				if labels["kind"] == "UpgradeConfig."+v1beta1.GroupVersion.Group {
-					errs = append(errs, checkSchedule(name, labels, schedules.Items))
-				} else {
-					errs = append(errs, checkGauge(name, labels, upgrades))
-				}
-			}
-		}
-		for i := range upgrades {
-			if of := "managed_upgrade_phase " + upgrades[i].kind + "." + upgrades[i].group + " " + upgrades[i].Namespace + "/" + upgrades[i].Name; !shown[of] {
-				errs = append(errs, fmt.Errorf("no series %s", of))
-			}
-		}
+		return slices.Collect(maps.Values(families)), err
 	}
-	return errors.Join(errs...)
-}
-
-// checkSchedule returns an error if a gauge is about an UpgradeConfig that was deleted.
-func checkSchedule(name string, labels map[string]string, schedules []v1beta1.UpgradeConfig) error {
-	if slices.ContainsFunc(schedules, func(c v1beta1.UpgradeConfig) bool {
-		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
-	}) {
-		return nil
-	}
-	return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
-}
-
-func checkGauge(name string, labels map[string]string, upgrades []upgradeState) error {
-	if labels["node"] != "" && !slices.ContainsFunc(upgrades, func(c upgradeState) bool { return inProgress(&c) != nil }) {
-		return fmt.Errorf("%s%v is about a node that is not being upgraded", name, labels)
-	}
-	if labels["name"] == "" {
-		return nil // a series without an upgrade
-	}
-	i := slices.IndexFunc(upgrades, func(c upgradeState) bool {
-		return c.Namespace == labels["namespace"] && c.Name == labels["name"] && c.kind+"."+c.group == labels["kind"]
-	})
-	if i < 0 {
-		return fmt.Errorf("%s%v is about a deleted upgrade", name, labels)
-	}
-	upgrade := &upgrades[i]
-	if len(upgrade.history) == 0 {
-		return fmt.Errorf("%s%v is about an upgrade without a history", name, labels)
-	}
-	newest := &upgrade.history[0]
-	truth := map[string]string{"kind": upgrade.kind + "." + upgrade.group, "version": newest.Version, "phase": string(newest.Phase)}
-	for _, c := range newest.Conditions {
-		if c.StartTime != nil && c.CompleteTime == nil {
-			truth["step"] = c.Type
-		}
-	}
-	if c := meta.FindStatusCondition(upgrade.conditions, labels["condition"]); c != nil {
-		truth["condition"], truth["status"], truth["reason"] = c.Type, string(c.Status), c.Reason
-	}
-	for label, value := range labels {
-		if label != "namespace" && label != "name" && value != truth[label] {
-			return fmt.Errorf("%s%v is stale: its %s is %q", name, labels, label, truth[label])
-		}
-	}
-	if name == "managed_upgrade_last_sync_timestamp_seconds" && newest.CompleteTime != nil {
-		return fmt.Errorf("%s%v is about an upgrade that is over", name, labels)
-	}
-	return nil
+	return nil, nil
 }
 
 // checkDelivery compares the events at the receiver with the history, as checkNotifications does
 // with Events, and checks their order.
-func checkDelivery(cluster *devcluster.Cluster, upgrades []upgradeState) error {
+func checkDelivery(cluster *devcluster.Cluster, upgrades []aftermath.Upgrade) error {
 	if !cluster.Sink.Running() {
 		return nil
 	}
@@ -210,7 +131,7 @@ func checkOrder(received []event.Event) error {
 		switch one.Type() {
 		case webhook.TypeStarted:
 			begun[uid] = true
-		case webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeCancelled:
+		case webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeCancelled, webhook.TypeSkipped:
 			begun[uid] = false
 		case webhook.TypeStepWaiting, webhook.TypeStepUnknown, webhook.TypeStepDone, webhook.TypeStepSkipped, webhook.TypeStepFailed:
 			if !begun[uid] && data.Object.Kind != "UpgradeJob" {

@@ -415,7 +415,7 @@ func reconcileCount(tb testing.TB, operator *devcluster.Operator) int {
 	}
 	total := 0.0
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="upgradeconfig"`) {
+		if strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="upgrade`) {
 			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:len(line)-1], 64)
 			if err != nil {
 				tb.Fatal(err)

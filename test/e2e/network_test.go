@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type workload struct {
 	} `json:"spec"`
 }
 
-// connection is one that a NetworkPolicy allows or denies, at the ports of pods.
+// connection is one that a NetworkPolicy allows or denies, at the ports of pods. Without a namespace, it
+// leaves the cluster.
 type connection struct {
 	namespace string
 	labels    map[string]string
@@ -101,7 +103,12 @@ func allowed(t *testing.T, rules []rule, c connection) bool {
 			return protocol == c.protocol && p.Port.IntValue() == c.port
 		})
 		peers := slices.ContainsFunc(r.peers, func(p networkingv1.NetworkPolicyPeer) bool {
-			return matches(t, p.NamespaceSelector, map[string]string{corev1.LabelMetadataName: c.namespace}) && matches(t, p.PodSelector, c.labels)
+			if p.NamespaceSelector == nil || p.IPBlock != nil {
+				t.Fatal("a peer without a selector of namespaces: this test does not know it")
+			}
+			// A peer without a selector of pods has all of the namespaces. No peer here is outside the cluster.
+			return c.namespace != "" && matches(t, p.NamespaceSelector, map[string]string{corev1.LabelMetadataName: c.namespace}) &&
+				(p.PodSelector == nil || matches(t, p.PodSelector, c.labels))
 		})
 		return (ports || len(r.ports) == 0) && (peers || len(r.peers) == 0)
 	})
@@ -109,9 +116,6 @@ func allowed(t *testing.T, rules []rule, c connection) bool {
 
 func matches(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
 	t.Helper()
-	if selector == nil {
-		t.Fatal("a peer without a selector of namespaces or pods: this test does not know it")
-	}
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +129,9 @@ type rule struct {
 	peers []networkingv1.NetworkPolicyPeer
 }
 
-func networkPolicy(t *testing.T) (ingress, egress []rule) {
+func networkPolicy(t *testing.T, objects []*unstructured.Unstructured) (ingress, egress []rule) {
 	t.Helper()
-	policies := pick[networkingv1.NetworkPolicy](t, kustomized(t), "NetworkPolicy")
+	policies := pick[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy")
 	if len(policies) != 1 || len(policies[0].Spec.PolicyTypes) != 2 {
 		t.Fatalf("got %d NetworkPolicies, want one for ingress and egress", len(policies))
 	}
@@ -140,51 +144,59 @@ func networkPolicy(t *testing.T) (ingress, egress []rule) {
 	return ingress, egress
 }
 
-func TestNetworkPolicy(t *testing.T) {
-	t.Parallel()
-	ingress, egress := networkPolicy(t)
-	openshift, defaults := read(t, "testdata/network"), config.Default()
-	own := throughService(t, kustomized(t), home, home+"-metrics", 8443, corev1.ProtocolTCP)
-	from := func(namespace, workloadName string) connection {
-		for _, w := range pick[workload](t, openshift, "StatefulSet") {
-			if w.Metadata.Namespace == namespace && w.Metadata.Name == workloadName {
-				return connection{namespace, w.Spec.Template.Labels, corev1.ProtocolTCP, own.port}
-			}
-		}
-		t.Fatalf("no StatefulSet %s/%s", namespace, workloadName)
-		return connection{}
-	}
-	alertmanager := throughURL(t, openshift, defaults.Alertmanager.URL)
-	at := func(c connection, port int) connection {
-		c.port = port
-		return c
-	}
-	anywhere := connection{"customer", map[string]string{"app": "shop"}, corev1.ProtocolTCP, 0}
+// networkCase is a connection that the rules of one direction must allow or deny.
+type networkCase struct {
+	rules []rule
+	connection
+	want bool
+}
 
-	for name, tc := range map[string]struct {
-		rules []rule
-		connection
-		want bool
-	}{
-		"to Prometheus":                           {egress, throughURL(t, openshift, defaults.Alerts.URL), true},
-		"to Alertmanager":                         {egress, alertmanager, true},
+func (c connection) at(port int) connection {
+	c.port = port
+	return c
+}
+
+// monitoringPod returns a connection between the pods of a StatefulSet of the monitoring and a port.
+func monitoringPod(t *testing.T, openshift []*unstructured.Unstructured, name string, port int) connection {
+	t.Helper()
+	for _, w := range pick[workload](t, openshift, "StatefulSet") {
+		if w.Metadata.Namespace == "openshift-monitoring" && w.Metadata.Name == name {
+			return connection{w.Metadata.Namespace, w.Spec.Template.Labels, corev1.ProtocolTCP, port}
+		}
+	}
+	t.Fatalf("no StatefulSet openshift-monitoring/%s", name)
+	return connection{}
+}
+
+// anywhere is a connection to pods that nothing is known about.
+func anywhere() connection {
+	return connection{"customer", map[string]string{"app": "shop"}, corev1.ProtocolTCP, 0}
+}
+
+// sharedCases are the connections of each program: it is scraped, resolves names, and reaches the API
+// server and the Thanos querier.
+func sharedCases(t *testing.T, openshift []*unstructured.Unstructured, ingress, egress []rule, metrics int, alerts string) map[string]networkCase {
+	t.Helper()
+	prometheus := monitoringPod(t, openshift, "prometheus-k8s", metrics)
+	return map[string]networkCase{
+		"to Prometheus":                           {egress, throughURL(t, openshift, alerts), true},
 		"to the DNS by UDP":                       {egress, throughService(t, openshift, "openshift-dns", "dns-default", 53, corev1.ProtocolUDP), true},
 		"to the DNS by TCP":                       {egress, throughService(t, openshift, "openshift-dns", "dns-default", 53, corev1.ProtocolTCP), true},
-		"to a webhook in the cluster":             {egress, throughService(t, openshift, "notifications", "receiver", 443, corev1.ProtocolTCP), true},
-		"to a webhook outside the cluster":        {egress, at(anywhere, 443), true},
-		"to the API server":                       {egress, at(anywhere, 6443), true},
-		"from Prometheus":                         {ingress, from("openshift-monitoring", "prometheus-k8s"), true},
-		"to other ports of Alertmanager":          {egress, at(alertmanager, 9094), false},
-		"to Alertmanager's port of other pods":    {egress, at(anywhere, 9095), false},
-		"to Prometheus' port of other pods":       {egress, at(anywhere, 9091), false},
-		"to other pods of the monitoring":         {egress, at(from("openshift-monitoring", "prometheus-k8s"), 9091), false},
-		"to other servers of names":               {egress, at(anywhere, 53), false},
-		"to other pods":                           {egress, at(anywhere, 8443), false},
-		"from other pods":                         {ingress, at(anywhere, own.port), false},
-		"from other pods of the monitoring":       {ingress, from("openshift-monitoring", "alertmanager-main"), false},
-		"from Prometheus to the port of probes":   {ingress, at(from("openshift-monitoring", "prometheus-k8s"), 8081), false},
-		"from a namespace that imitates the pods": {ingress, connection{"customer", from("openshift-monitoring", "prometheus-k8s").labels, corev1.ProtocolTCP, own.port}, false},
-	} {
+		"to the API server":                       {egress, connection{protocol: corev1.ProtocolTCP, port: 6443}, true},
+		"from Prometheus":                         {ingress, prometheus, true},
+		"to Prometheus' port of other pods":       {egress, anywhere().at(9091), false},
+		"to other pods of the monitoring":         {egress, prometheus.at(9091), false},
+		"to other servers of names":               {egress, anywhere().at(53), false},
+		"from other pods":                         {ingress, anywhere().at(metrics), false},
+		"from other pods of the monitoring":       {ingress, monitoringPod(t, openshift, "alertmanager-main", metrics), false},
+		"from Prometheus to the port of probes":   {ingress, prometheus.at(8081), false},
+		"from a namespace that imitates the pods": {ingress, connection{"customer", prometheus.labels, corev1.ProtocolTCP, metrics}, false},
+	}
+}
+
+func checkConnections(t *testing.T, cases map[string]networkCase) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := allowed(t, tc.rules, tc.connection); got != tc.want {
@@ -192,4 +204,22 @@ func TestNetworkPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNetworkPolicy(t *testing.T) {
+	t.Parallel()
+	ingress, egress := networkPolicy(t, kustomized(t))
+	openshift, defaults := read(t, "testdata/network"), config.Default()
+	own := throughService(t, kustomized(t), home, home+"-metrics", 8443, corev1.ProtocolTCP)
+	alertmanager := throughURL(t, openshift, defaults.Alertmanager.URL)
+	cases := sharedCases(t, openshift, ingress, egress, own.port, defaults.Alerts.URL)
+	maps.Copy(cases, map[string]networkCase{
+		"to Alertmanager":                      {egress, alertmanager, true},
+		"to a webhook in the cluster":          {egress, throughService(t, openshift, "notifications", "receiver", 443, corev1.ProtocolTCP), true},
+		"to a webhook outside the cluster":     {egress, connection{protocol: corev1.ProtocolTCP, port: 443}, true},
+		"to other ports of Alertmanager":       {egress, alertmanager.at(9094), false},
+		"to Alertmanager's port of other pods": {egress, anywhere().at(9095), false},
+		"to other pods":                        {egress, anywhere().at(8443), false},
+	})
+	checkConnections(t, cases)
 }

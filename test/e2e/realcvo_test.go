@@ -22,6 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -278,4 +279,35 @@ func (j *journey) setUpgradeable(t *testing.T, upgradeable configv1.ConditionSta
 		}
 		return nil
 	})
+}
+
+// statusStory follows an update that the real cluster version operator carries out.
+const statusStory = `
+name: status
+description: The status of an update by the real cluster version operator is true at each stage.
+binary: true
+updateStatus: true
+cluster: {cvo: real, workers: 2}
+rules:
+  - name: an administrator looks before
+    do: [{command: {run: oc update status, prints: ['^UP TO DATE  4\.20\.5 since '], within: 30s}}]
+  - name: an administrator follows the update of the control plane
+    for: {kind: ClusterVersion}
+    when: object.status.history[0].version == "4.20.6" && object.status.history[0].state == "Partial"
+    do: [{command: {run: oc update status, exitCode: 10, prints: ['^UPDATING  4\.20\.5 to 4\.20\.6 ', 'control plane +\d of \d+ operators'], within: 30s}}]
+  - name: an administrator looks at the end
+    for: {kind: UpgradeConfig}
+    when: object.status.history[0].phase == "Upgraded"
+    do: [{command: {run: oc update status --details, prints: ['^UP TO DATE  4\.20\.6 since '], lacks: ['^(warning|error) '], within: 1m}}]
+expect:
+  within: 5m
+  clusterVersion: {version: 4.20.6, requests: 1}
+`
+
+func TestUpdateStatus_with_the_real_cluster_version_operator(t *testing.T) {
+	story, err := scenario.Decode("status.yaml", []byte(statusStory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScenario(t, story)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
@@ -119,7 +120,7 @@ func TestUpgrades_five_in_a_row(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
-			if got := notifications(stateOf(config), events.Items, reason, release.Version); got != 1 {
+			if got := notifications(aftermath.Of(config), events.Items, reason, release.Version); got != 1 {
 				t.Errorf("%s: %d notifications %s, want 1", release.Version, got, reason)
 			}
 		}

@@ -7,15 +7,12 @@ package e2e
 
 import (
 	"cmp"
-	"context"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
@@ -53,29 +50,4 @@ func TestScenarios(t *testing.T) {
 			runScenario(t, story)
 		})
 	}
-}
-
-// runScenario runs a scenario, and fails with its unmet expectations.
-func runScenario(t *testing.T, story *scenario.Scenario) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	world, err := binary.New(ctx, story, binary.Options{Dir: stateFolder(t), Repository: repository})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := world.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	describeOnFailure(t, world.Cluster)
-	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if problems := running.Wait(t.Context()); len(problems) > 0 {
-		t.Fatalf("%s\nNot as expected:\n- %s", story.Description, strings.Join(problems, "\n- "))
-	}
-	checkAftermath(t, world.Cluster, world.Operator)
 }

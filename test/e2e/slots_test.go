@@ -15,6 +15,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,41 +24,104 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// The limits of a slot without hooks.
+// The limits of a slot. A step waits, and it is done.
 const (
-	maxStatusWrites = 2  // for each step
-	maxEvents       = 2  // for each step: it waits, and it is done
-	maxOtherWrites  = 15 // without Events
+	maxStatusWritesOfStep = 2
+	maxEventsOfStep       = 2
+	maxOtherWrites        = 15 // without Events
+	maxWritesOfHookJob    = 4
 )
 
 // slots is a cluster with an UpgradeConfig whose slots are a minute apart.
 type slots struct {
-	t        *testing.T
-	user     client.Client
+	tb       testing.TB
+	user     client.WithWatch
 	cluster  *devcluster.Cluster
 	operator *devcluster.Operator
-	releases []string
+	releases []updategraph.Release
+	config   *v1beta1.UpgradeConfig
 }
 
-// TestSlots_on_a_real_API_server serves three slots through the binary: one without hooks, whose
-// requests are counted, one with a hook, and one in which the operator is killed while the hook runs.
+// TestSlots_on_a_real_API_server serves three slots through the binary: one without hooks, one with
+// hooks and a delayed pool, and one in which the operator is killed while a hook runs. The requests
+// of the first two are counted, and those of an UpgradeJob that waits for days.
 func TestSlots_on_a_real_API_server(t *testing.T) {
 	t.Parallel()
-	const served = 3
-	all := releases(served)
-	s := slots{t: t, cluster: startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: all[:1]})}
-	s.user = newUserClient(t, s.cluster)
-	s.operator = startOperator(t, s.cluster, devcluster.OperatorOptions{})
-	for _, release := range all {
-		s.releases = append(s.releases, release.Version)
+	s := startSlots(t, 3)
+	s.measure(15 * time.Second)
+	s.cluster.Catalog.Set(s.releases[2])
+	s.awaitHook(3)
+	if err := s.operator.Restart(); err != nil {
+		t.Fatal(err)
 	}
+	s.awaitEnd(2)
+	s.checkServed()
+	checkAftermath(t, s.cluster, s.operator)
+}
+
+func BenchmarkSlots(b *testing.B) {
+	b.Log("Method: requests in the API server's audit log: of an UpgradeJob whose start is days ahead while the cluster changes in ways" +
+		" that do not matter, of a slot without hooks, and of a slot with two hooks and a delayed pool.")
+	for b.Loop() {
+		s := startSlots(b, 2)
+		b.ReportMetric(0, "ns/op")
+		for _, f := range s.measure(2 * time.Minute) {
+			b.ReportMetric(float64(f.measured), strings.ReplaceAll(f.name, " ", "-"))
+		}
+	}
+}
+
+func startSlots(tb testing.TB, served int) *slots {
+	tb.Helper()
+	s := &slots{tb: tb, releases: releases(served)}
+	s.cluster = startCluster(tb, devcluster.Spec{
+		Version: installed, Speed: fast, Releases: s.releases[:1], Pools: []machineconfig.Pool{{Name: "night", Nodes: 1}},
+	})
+	s.user = newUserClient(tb, s.cluster)
+	s.operator = startOperator(tb, s.cluster, devcluster.OperatorOptions{})
+	return s
+}
+
+// figure is a number of requests with its bounds.
+type figure struct {
+	name                  string
+	measured, least, most int
+}
+
+// measure serves the first two slots, and returns their figures. A figure out of its bounds is an
+// error.
+func (s *slots) measure(idle time.Duration) []figure {
+	s.tb.Helper()
+	figures := []figure{s.measurePin(idle)}
 	began := time.Now()
-	config := &v1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "updates"}}
+	s.config = s.createConfig("updates", "* * * * *", "30s")
+	figures = append(figures, s.measureSlot(s.awaitEnd(0), began)...)
+
+	s.createHook("announce", v1beta1.HookRunAll)
+	s.createHook("announce-once", v1beta1.HookRunNext)
+	s.delayPool()
+	began = time.Now()
+	s.cluster.Catalog.Set(s.releases[1]) // slots without an update are not served
+	figures = append(figures, s.measureHooks(s.awaitEnd(1), began)...)
+	for _, f := range figures {
+		if f.measured < f.least || f.measured > f.most {
+			s.tb.Errorf("%s: %d, want %d to %d", f.name, f.measured, f.least, f.most)
+		}
+	}
+	return figures
+}
+
+// createConfig creates an UpgradeConfig.
+func (s *slots) createConfig(name, cron string, pin v1beta1.Duration) *v1beta1.UpgradeConfig {
+	s.tb.Helper()
+	config := &v1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: name}}
 	config.Spec = v1beta1.UpgradeConfigSpec{
-		Schedule:             v1beta1.UpgradeConfigSchedule{Cron: "* * * * *", Location: "UTC"},
-		PinVersionWindow:     new(v1beta1.Duration("30s")),
+		Schedule:             v1beta1.UpgradeConfigSchedule{Cron: cron, Location: "UTC"},
+		PinVersionWindow:     &pin,
 		MaxUpgradeStartDelay: "30m",
 		JobTemplate: v1beta1.UpgradeJobTemplate{Spec: v1beta1.UpgradeJobTemplateSpec{Config: v1beta1.UpgradeJobConfig{
 			UpgradeTimeout:          "1h",
@@ -64,22 +129,55 @@ func TestSlots_on_a_real_API_server(t *testing.T) {
 			PostUpgradeHealthChecks: v1beta1.HealthChecks{CheckCriticalAlerts: new(false)},
 		}}},
 	}
-	if err := s.user.Create(t.Context(), config); err != nil {
-		t.Fatal(err)
+	if err := s.user.Create(s.tb.Context(), config); err != nil {
+		s.tb.Fatal(err)
 	}
+	return config
+}
 
-	s.checkRequests(s.awaitEnd(0), began, time.Now())
-	s.createHook()
-	s.cluster.Catalog.Set(all[1]) // slots without an update are not served
-	s.awaitEnd(1)
-	s.cluster.Catalog.Set(all[2])
-	s.awaitHook(2)
-	if err := s.operator.Restart(); err != nil {
-		t.Fatal(err)
+// measurePin has an UpgradeJob wait whose start is two days ahead, and counts the requests while it
+// waits. It is deleted with its UpgradeConfig then.
+func (s *slots) measurePin(idle time.Duration) figure {
+	s.tb.Helper()
+	start := time.Now().UTC().AddDate(0, 0, 2)
+	config := s.createConfig("days-ahead", fmt.Sprintf("%d %d %d %d *", start.Minute(), start.Hour(), start.Day(), start.Month()), "72h")
+	eventually(s.tb, 2*time.Minute, "the version is pinned", func(ctx context.Context) error {
+		jobs, err := s.jobs(ctx)
+		if err == nil && (len(jobs) != 1 || len(jobs[0].Status.History) != 1 || jobs[0].Status.History[0].Phase != history.PhasePending) {
+			err = fmt.Errorf("the UpgradeJobs are %+v", jobs)
+		}
+		return err
+	})
+	awaitQuiet(s.tb, s.cluster)
+	_, made := disturb(s.tb, s.cluster, s.user, s.operator, idle)
+	s.tb.Logf("An UpgradeJob that starts in two days, in %s:\n%s", idle, tally(made))
+	if err := s.user.Delete(s.tb.Context(), config); err != nil {
+		s.tb.Fatal(err)
 	}
-	s.awaitEnd(2)
-	s.checkServed()
-	checkAftermath(t, s.cluster, s.operator)
+	eventually(s.tb, 2*time.Minute, "the UpgradeJob is deleted with its UpgradeConfig", func(ctx context.Context) error {
+		jobs, err := s.jobs(ctx)
+		if err == nil && len(jobs) > 0 {
+			err = fmt.Errorf("%d UpgradeJobs", len(jobs))
+		}
+		return err
+	})
+	awaitQuiet(s.tb, s.cluster)
+	return figure{name: "requests between pin and start", measured: len(made)}
+}
+
+// delayPool has the UpgradeJobs to come delay pool night.
+func (s *slots) delayPool() {
+	s.tb.Helper()
+	before := s.config.DeepCopy()
+	s.config.Spec.JobTemplate.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{
+		MachineConfigPoolSelector: v1beta1.MachineConfigPoolSelector{LabelSelector: v1beta1.LabelSelector{
+			MatchLabels: map[string]string{"pools.operator.machineconfiguration.openshift.io/night": ""},
+		}},
+		DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "15s", DelayMax: "30m"},
+	}}
+	if err := s.user.Patch(s.tb.Context(), s.config, client.MergeFrom(before)); err != nil {
+		s.tb.Fatal(err)
+	}
 }
 
 // jobs returns the UpgradeJobs, the earliest first.
@@ -96,9 +194,9 @@ func (s *slots) jobs(ctx context.Context) ([]v1beta1.UpgradeJob, error) {
 
 // awaitEnd waits until the upgrade of a slot is over, and returns it.
 func (s *slots) awaitEnd(slot int) *v1beta1.UpgradeJob {
-	s.t.Helper()
+	s.tb.Helper()
 	var ended *v1beta1.UpgradeJob
-	eventually(s.t, 4*time.Minute, fmt.Sprintf("slot %d is served", slot), func(ctx context.Context) error {
+	eventually(s.tb, 4*time.Minute, fmt.Sprintf("slot %d is served", slot), func(ctx context.Context) error {
 		jobs, err := s.jobs(ctx)
 		switch {
 		case err != nil:
@@ -116,24 +214,31 @@ func (s *slots) awaitEnd(slot int) *v1beta1.UpgradeJob {
 }
 
 // createHook creates a hook that takes some seconds for event Start.
-func (s *slots) createHook() {
-	s.t.Helper()
-	hook := &v1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "announce"}}
+func (s *slots) createHook(name string, run v1beta1.HookRun) {
+	s.tb.Helper()
+	hook := &v1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: name}}
 	hook.Spec = v1beta1.UpgradeJobHookSpec{
-		Events: []v1beta1.HookEvent{v1beta1.EventStart}, Run: v1beta1.HookRunAll, FailurePolicy: v1beta1.HookFailureAbort,
+		Events: []v1beta1.HookEvent{v1beta1.EventStart}, Run: run, FailurePolicy: v1beta1.HookFailureAbort,
 		Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"backoffLimit": 0, "template": {
 			"metadata": {"annotations": {"devcluster.openshift.io/duration": "3s"}},
 			"spec": {"restartPolicy": "Never", "containers": [{"name": "announce", "image": "example.com/announce"}]}}}`)}},
 	}
-	if err := s.user.Create(s.t.Context(), hook); err != nil {
-		s.t.Fatal(err)
+	if err := s.user.Create(s.tb.Context(), hook); err != nil {
+		s.tb.Fatal(err)
 	}
+	eventually(s.tb, time.Minute, "the hook is accepted", func(ctx context.Context) error {
+		err := s.user.Get(ctx, client.ObjectKeyFromObject(hook), hook)
+		if err == nil && !meta.IsStatusConditionTrue(hook.Status.Conditions, v1beta1.ConditionAccepted) {
+			err = fmt.Errorf("the conditions are %+v", hook.Status.Conditions)
+		}
+		return err
+	})
 }
 
-// awaitHook waits until that number of Jobs of the hook were created.
+// awaitHook waits until that number of Jobs of hooks were created.
 func (s *slots) awaitHook(n int) {
-	s.t.Helper()
-	eventually(s.t, 3*time.Minute, fmt.Sprintf("%d Jobs of the hook", n), func(ctx context.Context) error {
+	s.tb.Helper()
+	eventually(s.tb, 3*time.Minute, fmt.Sprintf("%d Jobs of hooks", n), func(ctx context.Context) error {
 		jobs, err := s.hookJobs(ctx)
 		if err == nil && len(jobs) < n {
 			err = fmt.Errorf("%d Jobs", len(jobs))
@@ -150,63 +255,92 @@ func (s *slots) hookJobs(ctx context.Context) ([]batchv1.Job, error) {
 
 // checkServed fails unless each slot was served once, with its hook.
 func (s *slots) checkServed() {
-	s.t.Helper()
-	jobs, err := s.jobs(s.t.Context())
-	hookJobs, hookErr := s.hookJobs(s.t.Context())
+	s.tb.Helper()
+	jobs, err := s.jobs(s.tb.Context())
+	hookJobs, hookErr := s.hookJobs(s.tb.Context())
 	if err := errors.Join(err, hookErr); err != nil {
-		s.t.Fatal(err)
+		s.tb.Fatal(err)
 	}
 	var versions []string
 	for i := range jobs {
 		record := jobs[i].Status.History[0]
 		versions = append(versions, record.Version)
 		if record.Phase != history.PhaseUpgraded || len(jobs[i].Status.History) != 1 {
-			s.t.Errorf("%s is %s after %d attempts: %s", jobs[i].Name, record.Phase, len(jobs[i].Status.History), record.Message)
+			s.tb.Errorf("%s is %s after %d attempts: %s", jobs[i].Name, record.Phase, len(jobs[i].Status.History), record.Message)
 		}
 	}
-	if !slices.Equal(versions, s.releases) {
-		s.t.Errorf("the slots have upgraded to %q, want %q", versions, s.releases)
+	var released []string
+	for _, release := range s.releases {
+		released = append(released, release.Version)
 	}
-	if len(hookJobs) != len(s.releases)-1 {
-		s.t.Errorf("%d Jobs of the hook, want one for each of the last slots", len(hookJobs))
+	if !slices.Equal(versions, released) {
+		s.tb.Errorf("the slots have upgraded to %q, want %q", versions, released)
 	}
-	all := auditedRequests(s.t, s.cluster)
+	if want := len(s.releases); len(hookJobs) != want { // one hook in the second slot only, and one in all but the first
+		s.tb.Errorf("%d Jobs of hooks, want %d", len(hookJobs), want)
+	}
+	all := auditedRequests(s.tb, s.cluster)
 	if n := count(slices.DeleteFunc(all, func(r request) bool { return r.Stage != stageComplete }), "patch clusterversions"); n != len(s.releases) {
-		s.t.Errorf("%d requests of versions in %d slots", n, len(s.releases))
+		s.tb.Errorf("%d requests of versions in %d slots", n, len(s.releases))
 	}
 }
 
-// checkRequests fails if a slot without hooks takes more requests than it may.
-func (s *slots) checkRequests(job *v1beta1.UpgradeJob, from, until time.Time) {
-	s.t.Helper()
-	made := slices.DeleteFunc(requests(s.t, s.cluster, from), func(r request) bool { return r.Received.After(until) })
+// measureSlot returns the figures of a slot without hooks.
+func (s *slots) measureSlot(job *v1beta1.UpgradeJob, from time.Time) []figure {
+	s.tb.Helper()
+	made := requests(s.tb, s.cluster, from)
 	steps := len(job.Status.History[0].Conditions)
-	s.t.Logf("A slot of %d steps:\n%s", steps, tally(made))
-	others, reads, events := 0, 0, count(made, "create events")
+	reads := 0
 	for _, r := range made {
-		switch {
-		case r.Verb == "get" || r.Verb == "list":
+		if r.Verb == "get" || r.Verb == "list" {
 			reads++
-		case r.operation() != "patch upgradejobs/status" && r.operation() != "create events":
-			others++
 		}
 	}
-	if events > maxEvents*steps {
-		s.t.Errorf("%d Events in %d steps, want at most %d for each", events, steps, maxEvents)
+	status, events := count(made, "patch upgradejobs/status"), count(made, "create events")
+	s.tb.Logf("A slot of %d steps, %d reads:\n%s", steps, reads, tally(made))
+	return []figure{
+		{"status writes", status, steps, maxStatusWritesOfStep * steps},
+		{"Events", events, 1, maxEventsOfStep * steps},
+		{"other writes", len(made) - reads - status - events, 1, maxOtherWrites},
+		{"lists", count(made, "list upgradejobs"), 1, 1},
+		{"version requests", count(made, "patch clusterversions"), 1, 1},
 	}
-	if n := count(made, "patch upgradejobs/status"); n > maxStatusWrites*steps {
-		s.t.Errorf("%d writes of the status in %d steps, want at most %d for each", n, steps, maxStatusWrites)
+}
+
+// measureHooks returns the figures of a slot with two hooks and a delayed pool.
+func (s *slots) measureHooks(job *v1beta1.UpgradeJob, from time.Time) []figure {
+	s.tb.Helper()
+	made := requests(s.tb, s.cluster, from)
+	steps := len(job.Status.History[0].Conditions)
+	s.tb.Logf("A slot of %d steps with two hooks and a delayed pool:\n%s", steps, tally(made))
+	var events corev1.EventList
+	if err := s.user.List(s.tb.Context(), &events, client.MatchingFields{"reason": "HookSucceeded", "involvedObject.uid": string(job.UID)}); err != nil {
+		s.tb.Fatal(err)
 	}
-	if others > maxOtherWrites {
-		s.t.Errorf("%d other writes, want at most %d", others, maxOtherWrites)
+	jobs := count(made, "create jobs")
+	ofHooks := len(events.Items) + jobs + count(made, "patch jobs") + count(made, "patch upgradejobhooks/status")
+	return []figure{
+		{"status writes with hooks", count(made, "patch upgradejobs/status"), steps, maxStatusWritesOfStep * steps},
+		{"Jobs of hooks", jobs, 2, 2},
+		{"writes of both hooks", ofHooks, 1, maxWritesOfHookJob * jobs},
+		{"patches of the delayed pool", count(made, "patch machineconfigpools"), 2, 2},
+		{"lists with hooks", count(made, "list upgradejobs"), 1, 1},
+		{"version requests with hooks", count(made, "patch clusterversions"), 1, 1},
 	}
-	if n := count(made, "list upgradejobs"); n > 1 {
-		s.t.Errorf("the UpgradeJobs were listed %d times, want once", n)
-	}
-	if n := count(made, "patch clusterversions"); n != 1 {
-		s.t.Errorf("a version was requested %d times, want once", n)
-	}
-	s.t.Logf("%d reads, %d Events, %d other writes", reads, events, others)
+}
+
+// awaitQuiet waits until the operator makes no request for ten seconds, and returns when that was seen.
+func awaitQuiet(tb testing.TB, cluster *devcluster.Cluster) time.Time {
+	tb.Helper()
+	var seen time.Time
+	eventually(tb, 5*time.Minute, "the operator makes no request any more", func(context.Context) error {
+		seen = time.Now()
+		if made := requests(tb, cluster, seen.Add(-10*time.Second)); len(made) > 0 {
+			return fmt.Errorf("%d requests in ten seconds", len(made))
+		}
+		return nil
+	})
+	return seen
 }
 
 // BenchmarkMaintenanceObjects measures the operator with many objects of scheduled maintenance, none
@@ -219,14 +353,7 @@ func BenchmarkMaintenanceObjects(b *testing.B) {
 		user := newUserClient(b, cluster)
 		createMaintenanceObjects(b, user, 100, 100, 500)
 		operator := startOperator(b, cluster, devcluster.OperatorOptions{})
-		var began time.Time
-		eventually(b, 5*time.Minute, "the operator makes no request any more", func(context.Context) error {
-			if made := requests(b, cluster, time.Now().Add(-10*time.Second)); len(made) > 0 {
-				return fmt.Errorf("%d requests in ten seconds", len(made))
-			}
-			began = time.Now()
-			return nil
-		})
+		began := awaitQuiet(b, cluster)
 		sleep(b, 2*time.Minute)
 		made := requests(b, cluster, began)
 		b.ReportMetric(0, "ns/op")

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
 )
 
-// The limits of issue 10 with 50 informers and 50 nodes.
+// The limits with 50 informers and 50 nodes.
 const (
 	maxInformerGap           = 30 * time.Second // two intervals between requests of an active update
 	maxStatusMemory          = 96 << 10         // KiB, if all informers are well-behaved

@@ -30,6 +30,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,23 +51,8 @@ const (
 // unusedByStatusController are the permissions that the test does not use, with the reason. Those to list
 // what is watched are used if the API server cannot stream lists.
 var unusedByStatusController = map[string]string{
-	"list pods": "the pods of nodes that are being drained are read",
-	"get deployments.apps machine-config-operator":                                         "its image is read while an update changes only the image",
-	"watch machinesets.cluster.x-k8s.io":                                                   "the kind is not installed",
-	"watch machinedeployments.cluster.x-k8s.io":                                            "the kind is not installed",
-	"watch nodepools.hypershift.openshift.io":                                              "the kind is not installed",
-	"watch upgradeconfigs.upgrade.managed.openshift.io":                                    "the kind is not installed",
-	"watch upgradeconfigs.managedupgrade.appuio.io":                                        "the kind is not installed",
-	"watch upgradejobs.managedupgrade.appuio.io":                                           "the kind is not installed",
-	"delete updateplans.config.openshift.io":                                               "plans are pruned",
-	"patch updateplans.config.openshift.io":                                                "plans are analyzed",
-	"patch updateplans/status.config.openshift.io":                                         "plans are analyzed",
-	"get configmaps admin-acks in namespace openshift-config":                              "plans are analyzed",
-	"get configmaps admin-gates in namespace openshift-config-managed":                     "plans are analyzed",
-	"get etcds.operator.openshift.io cluster":                                              "plans are analyzed",
-	"get leases.coordination.k8s.io cluster-upgrade in namespace managed-upgrade-operator": "plans are analyzed",
-	"list apirequestcounts.apiserver.openshift.io":                                         "plans are analyzed",
-	"list clusterserviceversions.operators.coreos.com":                                     "plans are analyzed",
+	"list pods": "the pods of nodes that are being drained are read, which takes rendered configurations of two releases",
+	"get deployments.apps machine-config-operator": "its image is read while an update changes only the image",
 }
 
 // statusWorld is an API server on which the Update Status Controller runs with its deployed permissions.
@@ -163,6 +149,9 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 		err := w.typed.Get(ctx, client.ObjectKey{Name: "shop"}, &informer)
 		return err == nil && len(informer.Status.Conditions) == 3 && informer.Status.LastContactTime != nil
 	})
+	w.installOptionalKinds()
+	w.analyzePlan()
+	w.prunePlan()
 	_, token := w.account(t, statusController)
 	if status, _ := w.binary.scrape(t, token); status != http.StatusForbidden {
 		t.Errorf("a client without permission reads the metrics: %d", status)
@@ -174,13 +163,73 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 	w.checkPermissions()
 }
 
+// analyzePlan creates a plan, and waits until it is analyzed. The acknowledgments are read if there is a gate.
+func (w *statusWorld) analyzePlan() {
+	w.t.Helper()
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"}, Data: map[string]string{"ack-4.20-apis-in-4.21": "APIs are removed."},
+	}))
+	plan := planOf("4.20.7")
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), plan))
+	waitUntil(w.t, "the plan is analyzed", func(ctx context.Context) bool {
+		err := w.typed.Get(ctx, client.ObjectKeyFromObject(plan), plan)
+		return err == nil && plan.Status.LastAnalysisTime != nil
+	})
+}
+
+// prunePlan completes the update, and creates a plan of its release, which is pruned.
+func (w *statusWorld) prunePlan() {
+	w.t.Helper()
+	var version configv1.ClusterVersion
+	mustSucceed(w.t, w.typed.Get(w.t.Context(), client.ObjectKey{Name: "version"}, &version))
+	version.Status.History[0].State, version.Status.History[0].CompletionTime = configv1.CompletedUpdate, new(metav1.Now())
+	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), &version))
+	plan := planOf(version.Status.History[0].Version)
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), plan))
+	waitUntil(w.t, "the plan of the installed release is pruned", func(ctx context.Context) bool {
+		return apierrors.IsNotFound(w.typed.Get(ctx, client.ObjectKeyFromObject(plan), plan))
+	})
+}
+
+func planOf(release string) *updatev1beta1.UpdatePlan {
+	return &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-" + release}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}}
+}
+
+// installOptionalKinds installs the optional kinds that are left, and those that a plan reads.
+func (w *statusWorld) installOptionalKinds() {
+	w.t.Helper()
+	w.apply(w.t, kustomizedFrom(w.t, deployFolder+"/crds"))
+	for _, k := range optionalPools() {
+		w.apply(w.t, []*unstructured.Unstructured{optionalDefinition(k.group, "v1beta1", k.kind, k.plural)})
+	}
+	etcd := optionalDefinition("operator.openshift.io", "v1", "Etcd", "etcds")
+	counts := optionalDefinition("apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts")
+	for _, definition := range []*unstructured.Unstructured{etcd, counts} {
+		mustSucceed(w.t, unstructured.SetNestedField(definition.Object, "Cluster", "spec", "scope"))
+	}
+	versions := optionalDefinition("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
+	w.apply(w.t, []*unstructured.Unstructured{etcd, counts, versions})
+	waitUntil(w.t, "each kind of pool is watched", func(context.Context) bool {
+		return !slices.ContainsFunc(w.surplus(), func(p string) bool { return strings.HasPrefix(p, "watch ") })
+	})
+}
+
 // checkPermissions compares the requests of the controller with the permissions of its Roles.
 func (w *statusWorld) checkPermissions() {
 	w.t.Helper()
-	requests := parseAuditLogOf(w.t, w.AuditLog(), "system:serviceaccount:"+home+":"+statusController)
 	for _, forbidden := range w.forbidden(w.t, statusController) {
 		w.t.Errorf("a permission is missing: %s", forbidden)
 	}
+	if surplus := w.surplus(); len(surplus) > 0 {
+		w.t.Errorf("permissions that no request needed, or that are needed and listed as unused:\n%s", strings.Join(surplus, "\n"))
+	}
+}
+
+// surplus returns the permissions that no request has needed until now, or that are listed as unused and
+// were needed.
+func (w *statusWorld) surplus() []string {
+	w.t.Helper()
+	requests := parseAuditLogOf(w.t, w.AuditLog(), "system:serviceaccount:"+home+":"+statusController)
 	granted := permissionsIn(w.t, "update-status/role.yaml")
 	surplus := []string{}
 	for p := range granted {
@@ -195,9 +244,7 @@ func (w *statusWorld) checkPermissions() {
 		}
 	}
 	slices.Sort(surplus)
-	if len(surplus) > 0 {
-		w.t.Errorf("permissions that no request needed, or that are needed and listed as unused:\n%s", strings.Join(surplus, "\n"))
-	}
+	return surplus
 }
 
 // definitionOf returns a CustomResourceDefinition of OpenShift.
