@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -224,7 +225,10 @@ func TestSampleDecodesWithoutLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded := decodeStrict(t, printed)
+	decoded, _, err := devtest.StrictDecoder(t, fleetv1beta1.AddToScheme).Decode(printed, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	encoded, err := json.Marshal(decoded)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +239,7 @@ func TestSampleDecodesWithoutLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(withoutEmpty(want), withoutEmpty(got)); diff != "" {
+	if diff := cmp.Diff(devtest.WithoutEmpty(want), devtest.WithoutEmpty(got)); diff != "" {
 		t.Errorf("printed and decoded (-want +got):\n%s", diff)
 	}
 }
