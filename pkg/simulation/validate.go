@@ -88,6 +88,9 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, version *apiex
 	}, nil
 }
 
+// Kind returns the kind that it defines.
+func (d *Definition) Kind() schema.GroupVersionKind { return d.kind }
+
 // Admit sets the defaults of an object and returns the error of an API server that rejects it. Old
 // is nil for a creation.
 func (d *Definition) Admit(old, object client.Object) error {

@@ -15,26 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
-
-func create(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	if err := server.Create(t.Context(), object, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func updateStatus(t *testing.T, object *unstructured.Unstructured, status any) {
-	t.Helper()
-	object.Object["status"] = status
-	if err := server.Status().Update(t.Context(), object, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestAPIServerValidatesSpecs(t *testing.T) {
 	t.Parallel()
@@ -60,9 +44,9 @@ func TestAPIServerValidatesTransitions(t *testing.T) {
 			t.Parallel()
 			object := edited(t, tc.kind, tc.before...)
 			object.SetName(fmt.Sprintf("changing-%x", name))
-			create(t, object)
+			server.MustCreate(t, object)
 			if tc.status != nil {
-				updateStatus(t, object, tc.status)
+				server.MustUpdateStatus(t, object, tc.status)
 			}
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
@@ -97,7 +81,7 @@ func TestDefaults(t *testing.T) {
 		"clusterSelector": map[string]any{}, "clusterVersion": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
 		"upgradeConfig": map[string]any{"type": "OSD", "PDBForceDrainTimeout": int64(60)},
 	}
-	create(t, object)
+	server.MustCreate(t, object)
 	strategy := map[string]any{
 		"rolloutType": "Progressive", "clusterUpgradeTimeout": "2h", "operatorsUpgradeTimeout": "10m", "applyTimeout": "30m", "actionTimeout": "30m",
 		"failingTimeout": "10m", "stallTimeout": "45m",
@@ -179,7 +163,7 @@ func TestStatus(t *testing.T) {
 			t.Parallel()
 			object := sample(t, tc.kind)
 			object.SetName(fmt.Sprintf("status-%x", name))
-			create(t, object)
+			server.MustCreate(t, object)
 			object.Object["status"] = tc.status
 			devtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), object, client.FieldValidation("Strict")))
 			if tc.want == nil {
@@ -195,7 +179,7 @@ func TestKubectlPrintsUpgrades(t *testing.T) {
 	t.Parallel()
 	object := sample(t, "ManagedClustersUpgrade")
 	object.SetName("printed")
-	create(t, object)
+	server.MustCreate(t, object)
 	header := []string{"NAME", "VERSION", "TOTAL", "COMPLETE", "IN PROGRESS", "FAILED", "PENDING", "ADMITTING", "AGE"}
 	get := func(args ...string) [][]string {
 		rows := devtest.ParseTable(server.RunKubectl(t, "", append([]string{"get", "mcu", "printed"}, args...)...))
@@ -207,7 +191,7 @@ func TestKubectlPrintsUpgrades(t *testing.T) {
 	if diff := cmp.Diff([][]string{header, {"printed", "4.12.0"}}, get()); diff != "" {
 		t.Errorf("before it is observed (-want +got):\n%s", diff)
 	}
-	updateStatus(t, object, map[string]any{
+	server.MustUpdateStatus(t, object, map[string]any{
 		"clustersSummery": clusters(1323, 10, 30, 184, 1, 1098),
 		"conditions":      []any{condition("Admitting", "False", "CanaryFailed", "store-0002 failed: PreActionDegraded"), condition("Failed", "True", "CanaryFailed", "")},
 	})
@@ -229,8 +213,8 @@ func TestKubectlPrintsAndSelectsRuns(t *testing.T) {
 		object := sample(t, "ClusterUpgradeRun")
 		object.SetName(name)
 		object.SetNamespace(home)
-		create(t, object)
-		updateStatus(t, object, map[string]any{
+		server.MustCreate(t, object)
+		server.MustUpdateStatus(t, object, map[string]any{
 			"state": strings.ToUpper(name[:1]) + name[1:], "reason": "ClusterVersionFailing", "message": "etcd is degraded",
 			"conditions": []any{condition("Progressing", "False", "ClusterUpgraded", "")},
 		})

@@ -64,7 +64,7 @@ func convert(value any) error {
 func TestAcceptedObjectsDecode(t *testing.T) {
 	t.Parallel()
 	decoder := devtest.StrictDecoder(t, fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme)
-	validators := validators(t)
+	validators := devtest.Validators(t, definitionsFolder, "")
 	for kind, crd := range definitions(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // crds returns the definitions of a folder by kind.
@@ -45,16 +44,6 @@ func definitions(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefini
 	return all
 }
 
-// validators returns the definitions of the test kit by kind.
-func validators(tb testing.TB) map[string]*simulation.Definition {
-	tb.Helper()
-	found, err := simulation.Definitions(os.DirFS(definitionsFolder)) // in the order of the files
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return map[string]*simulation.Definition{"ManagedClustersUpgrade": found[0], "ClusterUpgradeRun": found[1]}
-}
-
 // strict reports whether only an API server rejects a case: the test kit prunes unknown fields, and
 // does not validate embedded objects.
 func strict(want []string) bool {
@@ -65,7 +54,7 @@ func strict(want []string) bool {
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	all := validators(t)
+	all := devtest.Validators(t, definitionsFolder, "")
 	for kind, table := range cases() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +73,7 @@ func TestSpec(t *testing.T) {
 
 func TestTransitions(t *testing.T) {
 	t.Parallel()
-	all := validators(t)
+	all := devtest.Validators(t, definitionsFolder, "")
 	for name, tc := range transitions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

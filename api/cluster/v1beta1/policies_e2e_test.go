@@ -81,7 +81,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, item := range list.Items {
-		create(t, &unstructured.Unstructured{Object: item})
+		server.MustCreate(t, &unstructured.Unstructured{Object: item})
 	}
 	action := sample(t, "ManagedClustersUpgrade").Object["spec"].(map[string]any)["preUpgradeAction"]
 	pre, post := edit{"spec.preUpgradeAction", action}, edit{"spec.postUpgradeAction", action}
@@ -173,7 +173,7 @@ func TestRights(t *testing.T) {
 				"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 				"spec": map[string]any{"user": "system:serviceaccount:managed-upgrade-operator:managed-upgrade-hub", "resourceAttributes": tc.access},
 			}}
-			create(t, review)
+			server.MustCreate(t, review)
 			if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); allowed != tc.want {
 				t.Errorf("%v is allowed: %t, want %t", tc.access, allowed, tc.want)
 			}

@@ -6,7 +6,6 @@ package v1beta1_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // crds returns the definitions by kind.
@@ -39,11 +37,7 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JS
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	definitions, err := simulation.Definitions(os.DirFS(definitionsFolder)) // in the order of the files
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, kind := range []string{"UpdateInformer", "UpdatePlan", "UpdateStatus"} {
+	for kind, definition := range devtest.Validators(t, definitionsFolder, "") {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for name, tc := range cases()[kind] {
@@ -54,7 +48,7 @@ func TestSpec(t *testing.T) {
 					t.Parallel()
 					object := sample(t, kind)
 					tc.edits.apply(t, object)
-					devtest.CompareAdmission(t, tc.want, definitions[i].Admit(nil, object))
+					devtest.CompareAdmission(t, tc.want, definition.Admit(nil, object))
 				})
 			}
 		})

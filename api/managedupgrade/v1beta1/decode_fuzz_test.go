@@ -51,7 +51,7 @@ func decodings(tb testing.TB) map[string]devtest.Decoding {
 	tb.Helper()
 	decoder := devtest.StrictDecoder(tb, v1beta1.AddToScheme)
 	all := map[string]devtest.Decoding{}
-	validators := validators(tb)
+	validators := devtest.Validators(tb, definitionsFolder, v1beta1.GroupVersion.Group)
 	for kind, crd := range crds(tb) {
 		all[kind] = devtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}
 	}

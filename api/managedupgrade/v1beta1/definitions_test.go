@@ -4,8 +4,6 @@
 package v1beta1_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // crds returns the definitions by kind.
@@ -34,31 +31,9 @@ func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-// validators returns the definitions of the test kit by kind.
-func validators(tb testing.TB) map[string]*simulation.Definition {
-	tb.Helper()
-	all := map[string]*simulation.Definition{}
-	for kind, crd := range crds(tb) {
-		folder := tb.TempDir()
-		data, err := yaml.Marshal(crd)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "crd.yaml"), data, 0o600); err != nil {
-			tb.Fatal(err)
-		}
-		definitions, err := simulation.Definitions(os.DirFS(folder))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		all[kind] = definitions[0]
-	}
-	return all
-}
-
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	all := validators(t)
+	all := devtest.Validators(t, definitionsFolder, v1beta1.GroupVersion.Group)
 	for kind, table := range cases() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

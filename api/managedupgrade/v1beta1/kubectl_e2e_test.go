@@ -69,13 +69,13 @@ func TestKubectlPrintsJobs(t *testing.T) {
 	} {
 		e.apply(t, object.Object)
 	}
-	create(t, object)
+	server.MustCreate(t, object)
 	got := devtest.ParseTable(server.RunKubectl(t, "", "get", "upgradejobs", object.GetName()))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "START", "SINCE", "MESSAGE"}, {object.GetName(), "4.20.7", "2027-03-16T21:00:00Z"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("before it is observed (-want +got):\n%s", diff)
 	}
-	updateStatus(t, object, map[string]any{
+	server.MustUpdateStatus(t, object, map[string]any{
 		"history": []any{record(2, map[string]any{"phase": "Paused"}), record(1, map[string]any{"phase": "Failed"})},
 		"conditions": []any{map[string]any{
 			"type": "Progressing", "status": "True", "reason": "DelayedPoolsUpdated", "message": "pool night is released at 2027-03-16T22:00:00Z",
@@ -92,13 +92,13 @@ func TestKubectlPrintsJobs(t *testing.T) {
 func TestKubectlPrintsConfigs(t *testing.T) {
 	t.Parallel()
 	object := named(t, "UpgradeConfig", "printed")
-	create(t, object)
+	server.MustCreate(t, object)
 	args := []string{"get", "upgradeconfigs.managedupgrade.appuio.io", "printed"}
 	want := [][]string{{"NAME", "CRON", "WEEK", "LOCATION", "SUSPENDED", "NEXT", "LAST"}, {"printed", "0 22 * * 2", "@odd", "Europe/Zurich", "false"}}
 	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", args...))); diff != "" {
 		t.Errorf("before it is observed (-want +got):\n%s", diff)
 	}
-	updateStatus(t, object, map[string]any{
+	server.MustUpdateStatus(t, object, map[string]any{
 		"nextPossibleSchedules": []any{map[string]any{"time": "2027-03-30T20:00:00Z"}, map[string]any{"time": "2027-04-13T20:00:00Z"}},
 		"lastSlot":              map[string]any{"time": "2027-03-16T21:00:00Z", "result": "JobCreated"},
 	})
@@ -140,8 +140,8 @@ func TestKubectlPrintsOtherKinds(t *testing.T) {
 			t.Parallel()
 			object := named(t, kind, tc.name)
 			object.SetNamespace(home)
-			create(t, object)
-			updateStatus(t, object, tc.status)
+			server.MustCreate(t, object)
+			server.MustUpdateStatus(t, object, tc.status)
 			if diff := cmp.Diff(tc.want, devtest.ParseTable(server.RunKubectl(t, "", "get", tc.resource, tc.name, "--namespace", home))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

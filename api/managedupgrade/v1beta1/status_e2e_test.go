@@ -85,7 +85,7 @@ func TestJobStatus(t *testing.T) {
 		table["time "+valid] = statusCase{status: map[string]any{"nextTime": valid}}
 	}
 	object := named(t, "UpgradeJob", "status")
-	create(t, object)
+	server.MustCreate(t, object)
 	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,13 +124,13 @@ func TestStatusHasEachField(t *testing.T) {
 				name = "version"
 			}
 			object := named(t, kind, name)
-			create(t, object)
+			server.MustCreate(t, object)
 			status["conditions"], status["observedGeneration"] = conditions, int64(1)
-			updateStatus(t, object, status)
+			server.MustUpdateStatus(t, object, status)
 			if diff := diffObjects(any(status), object.Object["status"]); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			updateStatus(t, object, map[string]any{}) // no field is required
+			server.MustUpdateStatus(t, object, map[string]any{}) // no field is required
 		})
 	}
 }

@@ -23,21 +23,6 @@ func named(t *testing.T, kind, name string) *unstructured.Unstructured {
 	return object
 }
 
-func create(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	if err := server.Create(t.Context(), object, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func updateStatus(t *testing.T, object *unstructured.Unstructured, status any) {
-	t.Helper()
-	object.Object["status"] = status
-	if err := server.Status().Update(t.Context(), object, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAPIServerValidatesSpecs(t *testing.T) {
 	t.Parallel()
 	for kind, table := range cases() {
@@ -79,7 +64,7 @@ func TestJobCannotChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := named(t, "UpgradeJob", fmt.Sprintf("job-%x", name))
-			create(t, object)
+			server.MustCreate(t, object)
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
 			}
@@ -105,7 +90,7 @@ func TestSpecsChange(t *testing.T) {
 			}
 			object := named(t, kind, name)
 			object.SetNamespace("kube-public")
-			create(t, object)
+			server.MustCreate(t, object)
 			change.apply(t, object.Object)
 			if err := server.Update(t.Context(), object); err != nil {
 				t.Error(err)
@@ -145,7 +130,7 @@ func TestDefaults(t *testing.T) {
 			t.Parallel()
 			object := named(t, kind, "minimal")
 			object.Object["spec"] = tc.minimal
-			create(t, object)
+			server.MustCreate(t, object)
 			if diff := diffObjects(tc.want, object.Object["spec"]); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}

@@ -18,7 +18,7 @@ import (
 func TestPrinterColumns_show_the_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("printed")
-	create(t, object)
+	server.MustCreate(t, object)
 	fresh := devtest.ParseTable(server.RunKubectl(t, "", "get", "upgrade", "printed"))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "COMMENCED", "MESSAGE"}, {"printed", "4.4.6"}}
 	if diff := cmp.Diff(want, fresh); diff != "" {
@@ -28,7 +28,7 @@ func TestPrinterColumns_show_the_progress(t *testing.T) {
 	since := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
 	inProgress := summary(map[string]any{"type": "Progressing", "reason": "AllWorkerNodesUpgraded", "message": "worker: 2 of 3 nodes are updated", "lastTransitionTime": since})
 	inProgress["history"] = []any{historyRecord(map[string]any{"commenceTime": since}), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
-	updateStatus(t, object, inProgress)
+	server.MustUpdateStatus(t, object, inProgress)
 	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "3h", "worker: 2 of 3 nodes are updated"}
 	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
 		t.Errorf("while it runs (-want +got):\n%s", diff)

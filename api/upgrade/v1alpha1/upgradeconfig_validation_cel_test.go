@@ -395,14 +395,14 @@ func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 				object := upgradeConfig(prefix + strings.ReplaceAll(name, " ", "-"))
 				edit{"spec.desired.acceptedRisks", []any{"One", "Two"}}.apply(t, object.Object)
 				edit{"spec.capacityReservation", true}.apply(t, object.Object)
-				create(t, object)
+				server.MustCreate(t, object)
 				record := historyRecord(map[string]any{"version": "4.4.6"})
 				want := tc.want
 				if commenceTime != nil {
 					record["commenceTime"] = commenceTime
 					want = append(slices.Clone(want), tc.committed...)
 				}
-				updateStatus(t, object, status(record, historyRecord(map[string]any{"version": "4.4.5", "completeTime": startTime})))
+				server.MustUpdateStatus(t, object, status(record, historyRecord(map[string]any{"version": "4.4.5", "completeTime": startTime})))
 				for _, e := range tc.edits {
 					e.apply(t, object.Object)
 				}
@@ -415,8 +415,8 @@ func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 func TestReservation_cannot_be_added_while_an_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("reservation")
-	create(t, object)
-	updateStatus(t, object, status(historyRecord(nil)))
+	server.MustCreate(t, object)
+	server.MustUpdateStatus(t, object, status(historyRecord(nil)))
 	edit{"spec.capacityReservation", true}.apply(t, object.Object)
 	devtest.CompareRejections(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
@@ -433,9 +433,9 @@ func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := upgradeConfig(strings.ReplaceAll(name, " ", "-"))
-			create(t, object)
+			server.MustCreate(t, object)
 			if recorded != nil {
-				updateStatus(t, object, recorded)
+				server.MustUpdateStatus(t, object, recorded)
 			}
 			for _, e := range wholeSpecChanged {
 				e.apply(t, object.Object)
@@ -448,11 +448,11 @@ func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
 func TestStatus_and_deletion_while_an_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("goes-on")
-	create(t, object)
-	updateStatus(t, object, status(historyRecord(nil)))
-	updateStatus(t, object, status(step(map[string]any{"status": "True"})))
-	updateStatus(t, object, map[string]any{}) // wiped
-	updateStatus(t, object, status(historyRecord(nil)))
+	server.MustCreate(t, object)
+	server.MustUpdateStatus(t, object, status(historyRecord(nil)))
+	server.MustUpdateStatus(t, object, status(step(map[string]any{"status": "True"})))
+	server.MustUpdateStatus(t, object, map[string]any{}) // wiped
+	server.MustUpdateStatus(t, object, status(historyRecord(nil)))
 	wipe := client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))
 	if err := server.Status().Patch(t.Context(), object, wipe); err != nil {
 		t.Fatal(err)
@@ -460,26 +460,11 @@ func TestStatus_and_deletion_while_an_upgrade_is_in_progress(t *testing.T) {
 	if left, found := object.Object["status"]; found {
 		t.Fatalf("a wiped status still has %v", left)
 	}
-	updateStatus(t, object, status(historyRecord(nil)))
+	server.MustUpdateStatus(t, object, status(historyRecord(nil)))
 	if err := server.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
-	}
-}
-
-func create(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	if err := server.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func updateStatus(t *testing.T, object *unstructured.Unstructured, status any) {
-	t.Helper()
-	object.Object["status"] = status
-	if err := server.Status().Update(t.Context(), object); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -124,6 +124,23 @@ func (s *APIServer) command(ctx context.Context, program string, args ...string)
 	return exec.CommandContext(ctx, program, append(common, args...)...) //nolint:gosec // a program of the control plane
 }
 
+// MustCreate creates an object, all of whose fields are known.
+func (s *APIServer) MustCreate(tb testing.TB, object *unstructured.Unstructured) {
+	tb.Helper()
+	if err := s.Create(tb.Context(), object, client.FieldValidation("Strict")); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// MustUpdateStatus replaces the status of an object, all of whose fields are known.
+func (s *APIServer) MustUpdateStatus(tb testing.TB, object *unstructured.Unstructured, status any) {
+	tb.Helper()
+	object.Object["status"] = status
+	if err := s.Status().Update(tb.Context(), object, client.FieldValidation("Strict")); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // RunKubectl runs kubectl as a user does and returns what it prints.
 func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) string {
 	tb.Helper()

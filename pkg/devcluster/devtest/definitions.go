@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // Definitions returns the CustomResourceDefinitions of a folder in the order of their files, which
@@ -33,6 +35,22 @@ func Definitions(tb testing.TB, folder string) []*apiextensionsv1.CustomResource
 			tb.Fatalf("decoding %s: %v", file, err)
 		}
 		all = append(all, crd)
+	}
+	return all
+}
+
+// Validators returns the definitions of a group, or of all groups, in a folder in the test kit, by kind.
+func Validators(tb testing.TB, folder, group string) map[string]*simulation.Definition {
+	tb.Helper()
+	definitions, err := simulation.Definitions(os.DirFS(folder))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all := map[string]*simulation.Definition{}
+	for _, d := range definitions {
+		if kind := d.Kind(); group == "" || kind.Group == group {
+			all[kind.Kind] = d
+		}
 	}
 	return all
 }
