@@ -87,17 +87,7 @@ func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 			t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
 		}
 	}
-	log := &simulation.WriteLog{}
-	run(t, log.Plan)
-	if len(log.Writes) < 20 {
-		t.Fatalf("%d writes", len(log.Writes))
-	}
-	for _, fault := range log.Faults(simulation.CrashBefore, simulation.CrashAfter) {
-		t.Run(fault.Name, func(t *testing.T) {
-			t.Parallel()
-			run(t, fault.Plan)
-		})
-	}
+	simulation.EachFault(t, 20, run, simulation.CrashBefore, simulation.CrashAfter)
 }
 
 // A process that stalls between its Lease and its record must not lose the Lease: the other kind's

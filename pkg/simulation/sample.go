@@ -103,3 +103,20 @@ func (l *WriteLog) Faults(selected ...Outcome) []WriteFault {
 	}
 	return Sampled(faults)
 }
+
+// EachFault runs a test without faults, in which the process makes at least so many writes, and then once
+// for each fault that Faults returns.
+func EachFault(t *testing.T, writes int, run func(*testing.T, Plan), selected ...Outcome) {
+	t.Helper()
+	log := &WriteLog{}
+	run(t, log.Plan)
+	if len(log.Writes) < writes {
+		t.Fatalf("%d writes, want at least %d: %s", len(log.Writes), writes, log.Writes)
+	}
+	for _, fault := range log.Faults(selected...) {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			run(t, fault.Plan)
+		})
+	}
+}

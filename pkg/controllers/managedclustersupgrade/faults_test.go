@@ -41,17 +41,7 @@ func faultyRollout(t *testing.T, plan simulation.Plan) {
 
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	log := &simulation.WriteLog{}
-	faultyRollout(t, log.Plan)
-	if len(log.Writes) < 15 {
-		t.Fatalf("writes: %s", log.Writes)
-	}
-	for _, fault := range log.Faults() {
-		t.Run(fault.Name, func(t *testing.T) {
-			t.Parallel()
-			faultyRollout(t, fault.Plan)
-		})
-	}
+	simulation.EachFault(t, 15, faultyRollout)
 }
 
 func TestCacheBehindAtEveryWrite(t *testing.T) {

@@ -418,17 +418,7 @@ func faultyDryRun(t *testing.T, plan simulation.Plan) {
 
 func TestDryRun_with_a_crash_at_every_write(t *testing.T) {
 	t.Parallel()
-	log := &simulation.WriteLog{}
-	faultyDryRun(t, log.Plan)
-	if len(log.Writes) < 6 {
-		t.Fatalf("writes: %s", log.Writes)
-	}
-	for _, fault := range log.Faults() {
-		t.Run(fault.Name, func(t *testing.T) {
-			t.Parallel()
-			faultyDryRun(t, fault.Plan)
-		})
-	}
+	simulation.EachFault(t, 6, faultyDryRun)
 }
 
 // A work that is edited right before its deletion is repaired: nothing may delete the ClusterVersion.

@@ -236,12 +236,18 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 	want := map[string]int{
 		"upgrade: Start/a": 1, "upgrade: Start/b": 1, "upgrade: Finish/b": 1, "upgrade: MachineConfigPoolUnpause/day/a": 1,
 	}
-	run := func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 10, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t, newHook("a", template, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
 		w.create(next(newHook("b", template, v1beta1.EventStart, v1beta1.EventFinish)))
 		w.pools = []string{"day"}
-		w.plan = plan
+		w.plan = func(r simulation.Request) simulation.Fault {
+			planned := plan(r)
+			if planned.Outcome != simulation.Serve {
+				planned.Lag, planned.LagFor = []string{"Job", "UpgradeJobHook"}, 20*time.Second
+			}
+			return planned
+		}
 		w.program.OnCrash = func() { w.After(time.Minute, w.start) }
 		w.start()
 		record := w.runUntil("upgrade", 20*time.Hour)
@@ -257,21 +263,7 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 		if jobs := w.jobs(); len(jobs) > 0 {
 			t.Errorf("%d Jobs are left although their time to live has passed: %s", len(jobs), jobs[0].Annotations)
 		}
-	}
-	log := &simulation.WriteLog{}
-	run(t, log.Plan)
-	for _, fault := range log.Faults() {
-		t.Run(fault.Name, func(t *testing.T) {
-			t.Parallel()
-			run(t, func(r simulation.Request) simulation.Fault {
-				planned := fault.Plan(r)
-				if planned.Outcome != simulation.Serve {
-					planned.Lag, planned.LagFor = []string{"Job", "UpgradeJobHook"}, 20*time.Second
-				}
-				return planned
-			})
-		})
-	}
+	})
 }
 
 func TestClaim_of_two_upgrades_at_once(t *testing.T) {

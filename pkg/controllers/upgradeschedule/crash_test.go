@@ -67,25 +67,14 @@ func (w *world) expectThreeSlots() {
 
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t)
 		w.plan = plan
 		w.create(config(pinned("4h"), threeDays))
 		threeSlots(w)
 		w.expectThreeSlots()
-	}
-	log := &simulation.WriteLog{}
-	run(t, log.Plan)
-	if len(log.Writes) < 12 {
-		t.Fatalf("writes: %s", log.Writes)
-	}
-	for _, fault := range log.Faults() {
-		t.Run(fault.Name, func(t *testing.T) {
-			t.Parallel()
-			run(t, fault.Plan)
-		})
-	}
+	})
 }
 
 func TestCacheBehindAtEveryWrite(t *testing.T) {
