@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -33,6 +34,9 @@ type Declaration struct {
 	Facts []manager.Kind
 	// LockNamespaces lists the namespaces of the locks.
 	LockNamespaces []string
+	// ActsOnStatus means that the controller does more than the lifecycle: what it does depends on the status
+	// that the pass before has written, which therefore causes another pass.
+	ActsOnStatus bool
 	// ConfigChanged receives an event whenever Kind returns other plans; nil means never.
 	ConfigChanged <-chan event.GenericEvent
 }
@@ -42,6 +46,11 @@ type Declaration struct {
 func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
 	objects := d.Objects
 	objects.Requests = manager.Self
+	if !d.ActsOnStatus {
+		objects.Predicates = append(slices.Clone(objects.Predicates), predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool { return !r.store.isKnown(e.ObjectNew) },
+		})
+	}
 	reads := []manager.Kind{objects}
 	for _, fact := range d.Facts {
 		if fact.Requests == nil {

@@ -107,6 +107,13 @@ func (s *store[T]) latestVersion(ctx context.Context, key client.ObjectKey) (str
 	return live.GetResourceVersion(), nil
 }
 
+// isKnown reports whether a pass has seen a version of an object: this process wrote it, or started with
+// it. It is not while the cache is behind, as a pass waits for that version then.
+func (s *store[T]) isKnown(obj client.Object) bool {
+	key := client.ObjectKeyFromObject(obj)
+	return s.versions.get(key) == obj.GetResourceVersion() && s.behind.get(key).IsZero()
+}
+
 // patch writes the difference between before and after unless another client has written meanwhile.
 // Afterwards after is what the API server holds.
 func (s *store[T]) patch(ctx context.Context, before, after T) error {

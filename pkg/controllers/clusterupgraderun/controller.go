@@ -68,7 +68,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		AddToScheme: []func(*runtime.Scheme) error{
 			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, workv1.Install,
 		},
-		Objects: manager.Kind{Object: &fleetv1alpha1.ClusterUpgradeRun{}},
+		Objects: manager.Kind{Object: &fleetv1alpha1.ClusterUpgradeRun{}}, ActsOnStatus: true,
 		Facts: []manager.Kind{
 			{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
 			{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},

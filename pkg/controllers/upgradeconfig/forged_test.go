@@ -144,6 +144,8 @@ func TestPresetFinalizerIsCheckedOnce(t *testing.T) {
 	preset.Finalizers = []string{v1alpha1.Finalizer}
 	w.create(preset)
 	w.runFor(time.Minute)
+	w.enqueue(other) // the first pass over the object with its status
+	w.runFor(time.Second)
 	w.requests = nil
 	for range 20 {
 		w.enqueue(other)
