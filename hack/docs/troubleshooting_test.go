@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
 // reasonFolders hold the code that sets the reasons of upgrades of a cluster.
@@ -25,12 +27,19 @@ var reasonFolders = []string{
 	"pkg/steps/pools", "pkg/steps/postupgrade", "pkg/steps/prechecks", "pkg/steps/silence", "pkg/steps/window",
 }
 
+// fleetReasonFolders hold the code that sets the reasons of fleets and of their clusters.
+var fleetReasonFolders = []string{
+	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/preflight", "pkg/fleet/selection",
+	"pkg/fleet/status", "pkg/steps/fleet", "pkg/runbooks/fleet", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
+}
+
 // resultCalls are the functions of package engine whose answer has a reason, with the position of it.
 var resultCalls = map[string]int{"Wait": 0, "WaitFor": 1, "WaitUntil": 1, "Fail": 0, "Skip": 0}
 
 var (
 	camelCase    = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][A-Za-z]*)?$`)
 	reasonName   = regexp.MustCompile(`^[rR]eason[A-Z]`)
+	quotedName   = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
 	documentedAs = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
 )
 
@@ -41,26 +50,69 @@ func TestTroubleshooting(t *testing.T) {
 	for _, folder := range reasonFolders {
 		collectReasons(t, filepath.Join("../..", folder), found)
 	}
-	if len(found) < 50 {
-		t.Errorf("the code has %d reasons only: this test does not recognize them", len(found))
-	}
-	page, err := os.ReadFile("../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	documented := map[string]bool{}
-	for _, match := range documentedAs.FindAllStringSubmatch(string(page), -1) {
+	for _, match := range documentedAs.FindAllStringSubmatch(readPage(t, "troubleshooting.md"), -1) {
 		if documented[match[1]] {
 			t.Errorf("the page has reason %s twice", match[1])
 		}
 		documented[match[1]] = true
 	}
+	compareReasons(t, found, documented, documented)
+}
+
+// TestFleetTroubleshooting compares the reasons on the pages about fleets with those that the hub can set.
+func TestFleetTroubleshooting(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{string(fleetv1alpha1.ActionProgressing): true} // a state that is also a reason
+	for _, folder := range fleetReasonFolders {
+		collectReasons(t, filepath.Join("../..", folder), found)
+	}
+	mentioned, explained := map[string]bool{}, map[string]bool{}
+	for _, name := range []string{"fleet-troubleshooting.md", "fleet-rollout.md", "fleet-dry-run.md"} {
+		for table := range strings.SplitSeq(readPage(t, "concepts", name), "\n\n") {
+			if !strings.HasPrefix(table, "|") {
+				continue
+			}
+			for row := range strings.Lines(table) {
+				addNames(mentioned, row)
+				if first, _, _ := strings.Cut(row[1:], "|"); strings.HasPrefix(table, "| reason |") && !strings.HasPrefix(first, " the reason of ") {
+					addNames(explained, first)
+				}
+			}
+		}
+	}
+	compareReasons(t, found, mentioned, explained)
+}
+
+// addNames adds the names in a part of a page that may be reasons.
+func addNames(names map[string]bool, text string) {
+	for _, match := range quotedName.FindAllStringSubmatch(text, -1) {
+		names[match[1]] = true
+	}
+}
+
+func readPage(t *testing.T, path ...string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "docs"}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// compareReasons expects that each reason that the code sets is mentioned, and that the code sets each
+// one that is explained.
+func compareReasons(t *testing.T, found, mentioned, explained map[string]bool) {
+	t.Helper()
+	if len(found) < 50 {
+		t.Errorf("the code has %d reasons only: this test does not recognize them", len(found))
+	}
 	for _, reason := range slices.Sorted(maps.Keys(found)) {
-		if !documented[reason] {
+		if !mentioned[reason] {
 			t.Errorf("the page lacks reason %s", reason)
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(documented)) {
+	for _, reason := range slices.Sorted(maps.Keys(explained)) {
 		if !found[reason] {
 			t.Errorf("the page has reason %s, which the code does not set", reason)
 		}
