@@ -375,6 +375,7 @@ func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	term.follow(t, "ManagedUpgradeDrainBlocked", map[string]string{"NODE": "worker-0", "NAMESPACE": "shop", "POD": "kept"}, []expectation{
 		{"get events", "DrainBlocked.*kept"}, {"get pods -A", "kept"}, {"get pod -n", `(?s)deletionTimestamp.*example.com/keep`},
 	})
+	checkMustGather(t, cluster, term)
 	var kept corev1.Pod
 	if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(pod), &kept); err != nil {
 		t.Fatal(err)
@@ -382,6 +383,39 @@ func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	kept.Finalizers = nil
 	if err := userClient.Update(t.Context(), &kept); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// checkMustGather collects what deploy/must-gather.sh does while the drain of worker-0 is blocked, and has
+// the command line judge it.
+func checkMustGather(t *testing.T, cluster *devcluster.Cluster, term terminal) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "gathered")
+	if printed := term.run(t.Context(), t, "../../deploy/must-gather.sh "+folder); !strings.Contains(printed, "files in "+folder) {
+		t.Errorf("the script prints %q", printed)
+	}
+	for file, want := range map[string]string{
+		"objects/upgradeconfigs.upgrade.managed.openshift.io.yaml":          "desired:",
+		"cluster/clusterversions.config.openshift.io.yaml":                  "version: 4.20.6",
+		"cluster/machineconfigpools.machineconfiguration.openshift.io.yaml": "name: worker",
+		"cluster/locks.yaml": "name: cluster-upgrade",
+		"pods/worker-0.yaml": "name: kept",
+		"events/upgrade.managed.openshift.io-v1alpha1.yaml": "reason: UpgradeStarted",
+		"events/nodes.yaml": "reason: DrainBlocked",
+		"namespaces/managed-upgrade-operator/leases.yaml":                  "holderIdentity:",
+		"namespaces/managed-upgrade-operator/managed-upgrade-operator.log": `"level":"info"`,
+	} {
+		if content, err := os.ReadFile(filepath.Join(folder, file)); !strings.Contains(string(content), want) {
+			t.Errorf("%s: want %q, got %v\n%s", file, want, err, content)
+		}
+	}
+	secrets := term.run(t.Context(), t, "grep -rl 'kind: Secret' "+folder)
+	if secrets != "" {
+		t.Errorf("Secrets are collected: %s", secrets)
+	}
+	screen := term.run(t.Context(), t, filepath.Join(cluster.BinDir(), "kubectl-update")+" status --replay "+folder)
+	if !strings.Contains(screen, "node worker-0 cannot be updated") || strings.Contains(screen, "UpgradeJobs") {
+		t.Errorf("the command line judges what was collected:\n%s", screen)
 	}
 }
 
