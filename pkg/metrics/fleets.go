@@ -43,8 +43,8 @@ type Fleet struct {
 	// OldestInFlight is when the cluster began that is in flight for the longest time; zero means that
 	// none is in flight.
 	OldestInFlight time.Time
-	// LastPass is when the last reconcile ended without an error; zero means that the upgrade is
-	// finished and need not be reconciled.
+	// LastPass is when the last reconcile ended without an error, or when the upgrade was deleted; zero
+	// means that the upgrade is finished and need not be reconciled.
 	LastPass time.Time
 }
 
@@ -64,7 +64,7 @@ var (
 	fleetOldest = prometheus.NewDesc("managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
 		"Time at which the cluster began that is in flight for the longest time. There is no series if none is in flight.", fleetLabels, nil)
 	fleetLastPass = prometheus.NewDesc("managed_upgrade_fleet_last_pass_timestamp_seconds",
-		"Time of the last reconcile of an unfinished fleet that ended without an error.", fleetLabels, nil)
+		"Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.", fleetLabels, nil)
 )
 
 // NewFleets creates the metrics and registers them.

@@ -604,3 +604,34 @@ func TestRun_held_whose_preflight_is_of_an_earlier_hub(t *testing.T) {
 	w.expect(fleetv1alpha1.StateInitialized, "Paused")
 	w.expectUntouched()
 }
+
+// The annotation holds what has not begun. What the history decides is decided, also while it holds.
+func TestRun_held_whose_history_decides(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		script func(*world)
+		state  fleetv1alpha1.State
+		reason string
+	}{
+		"a newer release is installed": {
+			func(w *world) { w.spoke.Accept("4.20.7", w.Now()); w.spoke.Complete(w.Now()) }, fleetv1alpha1.StateFailed, "NewerVersionInstalled",
+		},
+		"the release is being installed": {
+			func(w *world) {
+				w.spoke.Accept(target, w.Now())
+				w.change(40*time.Minute, func() { w.spoke.Complete(w.Now()) })
+			}, fleetv1alpha1.StateComplete, "Upgraded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.claim("")
+			w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+			tc.script(w)
+			w.admit()
+			w.settle(4 * time.Hour)
+			w.expect(tc.state, tc.reason)
+		})
+	}
+}

@@ -114,6 +114,14 @@ func TestRun_delivers_an_UpgradeConfig(t *testing.T) {
 		"held before its commit": {
 			script: func(w *world) { w.report(time.Minute, "Upgrading", "Progressing") }, state: "Failed", reason: "ClusterUpgradeTimedOut",
 		},
+		"held before its commit, after its first step": {
+			script: func(w *world) {
+				w.reportRecord(5*time.Minute, map[string]any{"version": target, "phase": "Upgrading", "conditions": []any{
+					map[string]any{"type": "StartedNotificationSent", "status": "True"},
+				}})
+			},
+			state: "Failed", reason: "ClusterUpgradeTimedOut",
+		},
 		"never complete": {
 			script: func(w *world) { w.report(time.Minute, "Upgrading") }, state: "Failed", reason: "ClusterUpgradeTimedOut", left: true,
 		},

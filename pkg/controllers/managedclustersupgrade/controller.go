@@ -142,6 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := &scope{Reconciler: r, cache: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
 	if upgrade.DeletionTimestamp != nil {
 		err = s.delete(ctx)
+		s.observeDeletion()
 	} else {
 		if err = s.reconcile(ctx); err == nil {
 			s.observe()

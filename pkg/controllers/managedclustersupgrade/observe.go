@@ -46,8 +46,16 @@ func (s *scope) observeFailure() {
 	s.export(&fleet, passed)
 }
 
+// observeDeletion exports the state before the deletion. A deletion takes minutes: it makes no progress if
+// it takes longer, whether its passes fail or wait.
+func (s *scope) observeDeletion() {
+	fleet := s.cache.exported
+	fleet.Blocked = fleetv1beta1.ReasonDeleting
+	s.export(&fleet, s.upgrade.DeletionTimestamp.Time)
+}
+
 // export adds the published counts to the state of the fleet, and the time of the last pass unless the
-// upgrade is finished, and exports it.
+// upgrade is finished and stays, and exports it.
 func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 	fleet.Namespace, fleet.Name = s.upgrade.Namespace, s.upgrade.Name
 	clusters := ptr.Deref(s.upgrade.Status.ClustersSummery, fleetv1beta1.ClustersSummary{})
@@ -67,7 +75,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 		}
 	}
 	fleet.LastPass = time.Time{}
-	if clusters.Total == 0 || clusters.Complete+clusters.Failed < clusters.Total {
+	if s.upgrade.DeletionTimestamp != nil || clusters.Total == 0 || clusters.Complete+clusters.Failed < clusters.Total {
 		fleet.LastPass = passed
 	}
 	s.cache.exported = *fleet

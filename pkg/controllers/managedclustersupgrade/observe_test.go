@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -202,7 +203,7 @@ func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 # HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
 # TYPE managed_upgrade_fleet_admission_blocked gauge
 managed_upgrade_fleet_admission_blocked{name="stores",namespace="fleet",reason="%s"} 1
-# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error.
+# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.
 # TYPE managed_upgrade_fleet_last_pass_timestamp_seconds gauge
 managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet"} %g
 `, reason, first)
@@ -211,5 +212,50 @@ managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A deletion that waits for a run for ever has the time of the deletion, also if the fleet was finished, and
+// after a restart. Its alert depends on it.
+func TestMetrics_of_a_deletion_that_is_stuck(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	fleets, err := metrics.NewFleets(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 2, concurrency(2))
+	w.metrics = fleets
+	w.process.Kill()
+	w.start()
+	w.runFor(hours)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
+	names := []string{"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_last_pass_timestamp_seconds"}
+	held := w.run("c0001")
+	held.Finalizers, w.cleaning["c0001"] = []string{fleetv1alpha1.Finalizer}, true
+	w.must(w.client.Update(t.Context(), held))
+	w.must(w.client.Delete(t.Context(), w.get()))
+	for range 2 {
+		w.runFor(time.Hour)
+		want := fmt.Sprintf(`
+# HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
+# TYPE managed_upgrade_fleet_admission_blocked gauge
+managed_upgrade_fleet_admission_blocked{name="stores",namespace="fleet",reason="Deleting"} 1
+# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.
+# TYPE managed_upgrade_fleet_last_pass_timestamp_seconds gauge
+managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet"} %d
+`, w.get().DeletionTimestamp.Unix())
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
+			t.Error(err)
+		}
+		w.process.Kill()
+		w.start()
+	}
+	held = w.run("c0001")
+	held.Finalizers = nil
+	w.must(w.client.Update(t.Context(), held))
+	w.runFor(time.Minute)
+	if n, err := testutil.GatherAndCount(registry, names...); err != nil || n > 0 {
+		t.Errorf("%d series of a deleted fleet, %v", n, err)
 	}
 }

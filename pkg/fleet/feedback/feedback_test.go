@@ -307,7 +307,7 @@ status:
     phase: Upgrading
     conditions:
     - {type: Validated, status: "True", completeTime: "2027-03-02T21:00:00Z"}
-    - {type: Commenced, status: "True", completeTime: "2027-03-02T21:05:00Z"}
+    - {type: CommenceUpgrade, status: "True", completeTime: "2027-03-02T21:05:00Z"}
     - {type: ControlPlaneUpgraded, status: "False"}
 `
 
@@ -318,7 +318,7 @@ func TestUpgradeConfig(t *testing.T) {
 		Accepted:  Condition{is("True"), "Valid", "", at(0)},
 		Succeeded: Condition{is("False"), "InProgress", "it runs", at(2)},
 		Stalled:   Condition{is("False"), "NotStalled", "", at(3)},
-		FirstStep: is("True"),
+		FirstStep: is("True"), Commenced: is("True"),
 	}
 	f := Read(agent{}.work(t, upgradeConfig, UpgradeConfigRules()))
 	got := f.UpgradeConfig()
@@ -329,7 +329,7 @@ func TestUpgradeConfig(t *testing.T) {
 		t.Error("not observed")
 	}
 	want.FirstStep = Value{Quality: Mistyped}
-	want.Steps = []Step{{"Validated", "True", at(0)}, {"Commenced", "True", at(5)}, {Type: "ControlPlaneUpgraded", Status: "False"}}
+	want.Steps = []Step{{"Validated", "True", at(0)}, {"CommenceUpgrade", "True", at(5)}, {Type: "ControlPlaneUpgraded", Status: "False"}}
 	f = Read(agent{rawJSON: true}.work(t, upgradeConfig, UpgradeConfigRules()))
 	if diff := cmp.Diff(want, f.UpgradeConfig(), ignored); diff != "" {
 		t.Errorf("gate on (-want +got):\n%s", diff)

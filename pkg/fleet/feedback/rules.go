@@ -33,6 +33,7 @@ const (
 	nameStep               = "step"
 	nameStepTypes          = "stepTypes"
 	nameStepStatuses       = "stepStatuses"
+	nameCommenced          = "commenced"
 	nameStepCompleteTimes  = "stepCompleteTimes"
 	nameJobSucceeded       = "succeeded"
 	nameJobActive          = "active"
@@ -107,6 +108,7 @@ func UpgradeConfigRules() []workv1.FeedbackRule {
 		{Name: nameStep, Path: `.status.conditions[?(@.type=="Progressing")].reason`},
 		{Name: nameMessage, Path: `.status.conditions[?(@.type=="Progressing")].message`},
 		{Name: nameStepTypes, Path: ".status.history[0].conditions[*].type"},
+		{Name: nameCommenced, Path: `.status.history[0].conditions[?(@.type=="CommenceUpgrade")].status`},
 		{Name: nameStepStatuses, Path: ".status.history[0].conditions[*].status"},
 		{Name: nameStepCompleteTimes, Path: ".status.history[0].conditions[*].completeTime"},
 	}

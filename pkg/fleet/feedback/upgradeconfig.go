@@ -29,6 +29,8 @@ type UpgradeConfig struct {
 	// FirstStep is the status of the first step if the agent reports no list: the gate is off, or there is
 	// only one step.
 	FirstStep Value
+	// Commenced is the status of the step that commits.
+	Commenced Value
 
 	generation, observedGeneration Value
 }
@@ -52,7 +54,7 @@ func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	return UpgradeConfig{
 		Phase: v.name(namePhase), Version: v.name(nameVersion), Step: v.name(nameStep), Message: v.message(nameMessage),
 		Accepted: v.condition("Accepted"), Succeeded: v.condition("Succeeded"), Stalled: v.condition("Stalled"),
-		Steps: v.steps(), FirstStep: v.name(nameStepStatuses),
+		Steps: v.steps(), FirstStep: v.name(nameStepStatuses), Commenced: v.name(nameCommenced),
 		generation: v.read(nameGeneration, workv1.Integer), observedGeneration: v.read(nameObservedGeneration, workv1.Integer),
 	}
 }

@@ -97,16 +97,11 @@ func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedbac
 	return p
 }
 
-// stepCommenced is the step of an UpgradeConfig that commits.
-const stepCommenced = "CommenceUpgrade"
-
-// commenced reports whether the upgrade of an UpgradeConfig has passed its commit. Steps that are not
-// reported may have, unless the first one is not complete.
+// commenced reports whether the upgrade of an UpgradeConfig has passed its commit. If no step is reported,
+// it may have.
 func commenced(u *feedback.UpgradeConfig) bool {
-	for _, step := range u.Steps {
-		if step.Type == stepCommenced {
-			return step.Status == "True"
-		}
+	if u.Commenced.IsKnown() {
+		return u.Commenced.Is("True")
 	}
-	return len(u.Steps) == 0 && (!u.FirstStep.IsKnown() || u.FirstStep.Is("True"))
+	return len(u.Steps) == 0 && !u.FirstStep.IsKnown()
 }
