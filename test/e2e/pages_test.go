@@ -178,7 +178,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			{"Progressing", "127.0.0.1:1"}, {"get pods", "."}, {"logs", `"level":`},
 		})
 		term.follow(t, "ManagedUpgradeNotificationsFailing", named(config), []expectation{
-			{"logs", `"level":"error".*127.0.0.1:1`}, {"get upgrade", config.Name}, {"get configmap", "kind: OperatorConfig"},
+			{"logs", `"msg":"delivering notifications[^\n]*127.0.0.1:1`}, {"get upgrade", config.Name}, {"get configmap", "kind: OperatorConfig"},
 		})
 	})
 	t.Run("the window closes", func(t *testing.T) {

@@ -27,6 +27,7 @@ type invariants struct {
 	completions       map[string]int // of steps, by their attempt
 	reconciles        int
 	errors            []error
+	foreign           bool // another client has written the history
 }
 
 func (i *invariants) observe(change simulation.Change) {
@@ -37,6 +38,9 @@ func (i *invariants) observe(change simulation.Change) {
 	case *configv1.ClusterVersion:
 		i.observeVersion(change.Old.(*configv1.ClusterVersion).Spec.DesiredUpdate, updated.Spec.DesiredUpdate)
 	case *v1alpha1.UpgradeConfig:
+		if i.foreign {
+			return
+		}
 		i.observeHistory(updated.Namespace, change.Old.(*v1alpha1.UpgradeConfig).Status.History, updated.Status.History)
 	}
 }

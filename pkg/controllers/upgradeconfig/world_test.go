@@ -62,7 +62,13 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 60}), t: t}
+	return newWorldWith(t, nil, objects...)
+}
+
+// newWorldWith returns a world whose API server validates objects by the definitions.
+func newWorldWith(t *testing.T, definitions []*simulation.Definition, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 60}), t: t}
 	w.client = w.Client("test")
 	var err error
 	if w.cluster, err = openshift.NewScript(w.World, installed, channel, desired, "4.4.7", "4.5.1"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // texts are values of texts by their kind: the valid ones come first.
@@ -157,3 +158,30 @@ func (g *Generator) object(field string, schema *apiextensionsv1.JSONSchemaProps
 func (g *Generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](g *Generator, from []T) T { return from[g.IntN(len(from))] }
+
+// Metadata adds labels, annotations, finalizers, and owners to an object as another client may have written
+// them. Known are keys of annotations that the program reads, and finalizers that it sets.
+func (g *Generator) Metadata(object metav1.Object, known, finalizers []string) {
+	values := []string{"", "true", "2027-03-02T21:00:00Z", "9999-12-31T23:59:59Z", "{}", "a,b", "Zürich\u202e\x00", strings.Repeat("y", 200_000)}
+	annotations := map[string]string{}
+	for _, key := range append(slices.Clone(known), "example.com/a", "kubectl.kubernetes.io/last-applied-configuration") {
+		if g.oneIn(2) {
+			annotations[key] = pick(g, values)
+		}
+		if size := len(strings.Join(slices.Collect(maps.Values(annotations)), "")); size > 250_000 {
+			annotations[key] = "" // all annotations of an object have 256 KiB
+		}
+	}
+	object.SetAnnotations(annotations)
+	object.SetLabels(map[string]string{"example.com/a": pick(g, []string{"", "b", strings.Repeat("y", 63)})})
+	var set []string
+	for _, finalizer := range append(slices.Clone(finalizers), "example.com/keep", "example.com/"+strings.Repeat("y", 63)) {
+		if g.oneIn(2) {
+			set = append(set, finalizer)
+		}
+	}
+	object.SetFinalizers(set)
+	if g.oneIn(3) {
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "1", Controller: new(g.oneIn(2))}})
+	}
+}
