@@ -4,6 +4,7 @@
 package clusterupgraderun_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -90,10 +91,40 @@ func TestRun_survives_faults(t *testing.T) {
 				t.Fatalf("%d writes", len(log.Writes))
 			}
 			faults := log.Faults(simulation.CrashBefore, simulation.CrashAfter, simulation.Refuse, simulation.LoseAnswer, simulation.Conflict)
-			for _, fault := range simulation.Sampled(faults) {
+			for _, fault := range faults {
 				t.Run(fault.Name, func(t *testing.T) {
 					t.Parallel()
 					if diff := cmp.Diff(want, start(t, fault.Plan).finish()); diff != "" {
+						t.Errorf("(-without faults +got):\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestRun_survives_failing_reads has a read of the hub fail once, one in eleven of them.
+func TestRun_survives_failing_reads(t *testing.T) {
+	t.Parallel()
+	for name, start := range faultScenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, nil)
+			first := w.reads // before the first pass
+			want := w.finish()
+			if w.reads < first+50 {
+				t.Fatalf("%d reads", w.reads-first)
+			}
+			var failing []int
+			for read := first + 1; read <= w.reads; read += 11 {
+				failing = append(failing, read)
+			}
+			for _, read := range simulation.Sampled(failing) {
+				t.Run(strconv.Itoa(read), func(t *testing.T) {
+					t.Parallel()
+					w := start(t, nil)
+					w.failing = read
+					if diff := cmp.Diff(want, w.finish()); diff != "" {
 						t.Errorf("(-without faults +got):\n%s", diff)
 					}
 				})

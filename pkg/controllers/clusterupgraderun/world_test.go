@@ -62,6 +62,8 @@ type world struct {
 	process *simulation.Process
 
 	plan     simulation.Plan // of the writes; nil serves all
+	reads    int             // of the hub, from its cache and from the API server
+	failing  int             // the read that fails, from 1; 0 means none
 	requests []string        // of the hub to the API server
 	offline  bool            // the agent answers nothing
 	held     string          // the agent does not apply this work; empty means that it applies all
@@ -122,8 +124,13 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	if !r.Cached || r.IsWrite() {
 		w.requests = append(w.requests, strings.TrimSuffix(r.Verb+" "+r.Kind+"/"+r.Subresource, "/"))
 	}
-	if r.IsWrite() && w.plan != nil {
+	switch {
+	case r.IsWrite() && w.plan != nil:
 		return w.plan(r)
+	case !r.IsWrite():
+		if w.reads++; w.reads == w.failing {
+			return simulation.Fault{Outcome: simulation.Refuse}
+		}
 	}
 	return simulation.Fault{}
 }
