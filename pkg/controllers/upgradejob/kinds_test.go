@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
@@ -143,4 +146,93 @@ func TestBothKinds_expired(t *testing.T) {
 	}
 	w.settle()
 	w.expectReleased()
+}
+
+// An upgrade of one kind breaks the Lease of one of the other kind that was deleted, or has ended, while no
+// operator ran.
+func TestBothKinds_lease_that_is_left(t *testing.T) {
+	t.Parallel()
+	remove := func(w *world, o client.Object) {
+		o.SetFinalizers(nil)
+		w.must(w.client.Update(w.t.Context(), o))
+		w.must(w.client.Delete(w.t.Context(), o))
+	}
+	end := func(w *world, o client.Object) {
+		now := metav1.NewTime(w.Now().Truncate(time.Second))
+		var records []history.Record
+		switch o := o.(type) {
+		case *v1beta1.UpgradeJob:
+			records = o.Status.History
+		case *v1alpha1.UpgradeConfig:
+			records = o.Status.History
+		}
+		records[0].Phase, records[0].CompleteTime = history.PhaseFailed, &now
+		w.must(w.client.Status().Update(w.t.Context(), o))
+		o.SetFinalizers(nil)
+		w.must(w.client.Update(w.t.Context(), o))
+	}
+	for name, tc := range map[string]struct {
+		jobHolds bool
+		leave    func(*world, client.Object)
+	}{
+		"of a deleted UpgradeJob":    {jobHolds: true, leave: remove},
+		"of an ended UpgradeJob":     {jobHolds: true, leave: end},
+		"of a deleted UpgradeConfig": {leave: remove},
+		"of an ended UpgradeConfig":  {leave: end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withUpgradeConfigs)
+			var first, second client.Object = newJob(), newConfig(startAfter.Add(5 * time.Minute))
+			if !tc.jobHolds {
+				first, second = newConfig(startAfter.Add(-5*time.Minute)), newJob()
+			}
+			w.create(first)
+			w.create(second)
+			held := func() bool { return strings.Contains(w.lockHolder(), "/"+first.GetName()+"/") }
+			if err := w.RunUntil(5*time.Hour, held); err != nil {
+				t.Fatal(err)
+			}
+			w.process.Kill()
+			w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(first), first))
+			tc.leave(w, first)
+			if !held() {
+				t.Fatalf("the lock is held by %q", w.lockHolder())
+			}
+			w.start()
+			record := w.configRecord
+			if !tc.jobHolds {
+				record = w.record
+			}
+			if err := w.RunUntil(5*time.Hour, func() bool { return record().CompleteTime != nil }); err != nil {
+				t.Fatalf("%v; the lock is held by %q; %s", err, w.lockHolder(), w.describe())
+			}
+			// The first one may have upgraded the cluster before the second one could begin.
+			if r := record(); r.Phase != history.PhaseUpgraded && r.Reason != "AlreadyAtVersion" {
+				t.Errorf("the second upgrade is %s: %s", r.Phase, r.Message)
+			}
+			w.settle()
+			if holder := w.lockHolder(); holder != "" {
+				t.Errorf("the lock is held by %q", holder)
+			}
+		})
+	}
+}
+
+// lockHolder returns the identity of the holder of the lock; empty means none.
+func (w *world) lockHolder() string {
+	var lease coordinationv1.Lease
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
+	if apierrors.IsNotFound(err) || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	w.must(err)
+	return *lease.Spec.HolderIdentity
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,57 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		w.create(config(pinned("4h"), threeDays))
 		threeSlots(w)
 		w.expectThreeSlots()
+	})
+}
+
+// The upgrade of each version is created once, however the operator ends.
+func TestCrashAtEveryWrite_when_updates_are_available(t *testing.T) {
+	t.Parallel()
+	simulation.EachFault(t, 8, func(t *testing.T, plan simulation.Plan) {
+		t.Helper()
+		w := newWorld(t)
+		w.plan = plan
+		w.create(config(pinned("4h"), onUpdate("")))
+		w.After(24*time.Hour, func() { w.offer("4.20.7") })
+		w.After(48*time.Hour, func() { w.offer("4.20.7", "4.20.8") })
+		w.runFor(72 * time.Hour)
+		want := []string{"4.20.6", "4.20.7", "4.20.8"}
+		if diff := cmp.Diff(want, versionsOf(w.starts)); diff != "" {
+			t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// versionsOf returns the versions of starts.
+func versionsOf(starts []string) []string {
+	var versions []string
+	for _, start := range starts {
+		fields := strings.Fields(start)
+		versions = append(versions, fields[len(fields)-1])
+	}
+	return versions
+}
+
+// Slots without an update run their hooks once each, and the oldest UpgradeJobs are deleted: one of a kind is
+// kept.
+func TestCrashAtEveryWrite_without_updates(t *testing.T) {
+	t.Parallel()
+	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
+		t.Helper()
+		w := newWorld(t)
+		w.plan = plan
+		w.offer()
+		w.create(config(threeDays, func(cfg *v1beta1.UpgradeConfig) {
+			cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks
+			cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(1))
+		}))
+		w.runTo(tuesday.Add(74 * time.Hour))
+		if diff := cmp.Diff([]string{"03-02 21:00", "03-04 21:00", "03-05 21:00"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+		if kept := w.jobs(); len(kept) != 1 {
+			t.Errorf("%d UpgradeJobs are kept, want 1; %s", len(kept), w.describe())
+		}
 	})
 }
 
