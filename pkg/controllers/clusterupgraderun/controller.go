@@ -49,6 +49,7 @@ type Reconciler struct {
 	lifecycle *lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]
 	client    client.Client
 	cache     cache
+	creations *fleet.Creations
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;patch
@@ -59,6 +60,10 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// workers is how many runs are reconciled at a time. Most of the time of a pass is the wait for the answers
+// to its writes; two runs of one cluster exclude each other by its Lease.
+const workers = 8
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
@@ -82,12 +87,12 @@ func (r *Reconciler) Controller() manager.Controller {
 		}
 		return bind(clients)
 	}
-	c.Reconciler = r
+	c.Reconciler, c.MaxConcurrentReconciles = r, workers
 	return c
 }
 
 func (r *Reconciler) bind(clients manager.Clients) error {
-	r.client = clients.Client
+	r.client, r.creations = clients.Client, &fleet.Creations{Clock: r.Clock}
 	if r.Metrics == nil {
 		unexported, err := metrics.NewUpgrades(prometheus.NewRegistry())
 		if err != nil {

@@ -120,7 +120,7 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 // Plan returns how the attempt is carried out.
 func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
 	v := k.cache.view(client.ObjectKeyFromObject(run))
-	book := books.Upgrader{Client: k.client, Image: k.Image, Upgrade: v.upgrade}
+	book := books.Upgrader{Client: k.client, Image: k.Image, Upgrade: v.upgrade, Creations: k.creations}
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
 		Book:   book.Runbook(run, record, v.progress.at),

@@ -69,6 +69,8 @@ type Cluster struct {
 	Record history.Record
 	// Image is the image of the Job that approves operators.
 	Image string
+	// Creations are the works that the process has created; nil means that it does not remember them.
+	Creations *Creations
 
 	written map[string]*workv1.ManifestWork // by this pass, which the cache may not hold yet
 }
@@ -155,7 +157,12 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	case delivery.ChangeForeign:
 		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
 	case delivery.ChangeCreate:
-		err = c.Client.Create(ctx, desired)
+		if c.Creations.arePending(desired) {
+			return nil, engine.WaitFor(retryAfter, reasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
+		}
+		if err = c.Client.Create(ctx, desired); err == nil {
+			c.Creations.note(desired)
+		}
 	case delivery.ChangeUpdate:
 		owners := desired.OwnerReferences
 		desired = delivery.Merge(existing, desired)
