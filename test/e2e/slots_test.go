@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,7 @@ func TestSlots_on_a_real_API_server(t *testing.T) {
 	}
 	s.awaitEnd(2)
 	s.checkServed()
+	s.checkPrinted(t)
 	checkAftermath(t, s.cluster, s.operator)
 }
 
@@ -285,17 +287,44 @@ func (s *slots) checkServed() {
 	}
 }
 
+// checkPrinted compares what kubectl prints of the slots.
+func (s *slots) checkPrinted(t *testing.T) {
+	t.Helper()
+	jobs, err := s.jobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := newTerminal(t, s.cluster, s.operator)
+	for command, patterns := range map[string][]string{
+		"get upgradejobs": {
+			`(?m)^NAME +VERSION +PHASE +STEP +START +SINCE +MESSAGE$`,
+			`(?m)^updates-\d{10}-\w+ +` + regexp.QuoteMeta(s.releases[2].Version) + ` +Upgraded +Upgraded +\S+Z +\S+ +upgraded from \S+ to \S+$`,
+		},
+		"get upgradeconfigs.managedupgrade.appuio.io": {
+			`(?m)^NAME +CRON +WEEK +LOCATION +SUSPENDED +NEXT +LAST$`, `(?m)^updates +\* \* \* \* \* +(UTC +)?false +\S+Z +\w+$`,
+		},
+		"get maintenance": {
+			`upgradejob\S*/updates-`, `upgradeconfig\S*/updates`, `upgradejobhook\S*/announce-once`,
+		},
+		"describe upgradejob " + jobs[1].Name: {
+			`(?s)Conditions:.*Type: +Succeeded`, `(?s)History:.*Items:.*Name: +Start/announce\n +Status: +Succeeded.*Type: +StartHooksDone`, `(?s)Events:.*Normal +UpgradeCompleted`,
+		},
+	} {
+		printed := term.run(t.Context(), t, "oc -n "+s.config.Namespace+" "+command)
+		for _, pattern := range patterns {
+			if !regexp.MustCompile(pattern).MatchString(printed) {
+				t.Errorf("oc %s prints\n%s\nwant a match of %s", command, printed, pattern)
+			}
+		}
+	}
+}
+
 // measureSlot returns the figures of a slot without hooks.
 func (s *slots) measureSlot(job *v1beta1.UpgradeJob, from time.Time) []figure {
 	s.tb.Helper()
 	made := requests(s.tb, s.cluster, from)
 	steps := len(job.Status.History[0].Conditions)
-	reads := 0
-	for _, r := range made {
-		if r.Verb == "get" || r.Verb == "list" {
-			reads++
-		}
-	}
+	reads := countReads(made)
 	status, events := count(made, "patch upgradejobs/status"), count(made, "create events")
 	s.tb.Logf("A slot of %d steps, %d reads:\n%s", steps, reads, tally(made))
 	return []figure{
@@ -319,14 +348,28 @@ func (s *slots) measureHooks(job *v1beta1.UpgradeJob, from time.Time) []figure {
 	}
 	jobs := count(made, "create jobs")
 	ofHooks := len(events.Items) + jobs + count(made, "patch jobs") + count(made, "patch upgradejobhooks/status")
+	status, allEvents := count(made, "patch upgradejobs/status"), count(made, "create events")
+	others := len(made) - countReads(made) - status - allEvents - (ofHooks - len(events.Items)) - count(made, "patch machineconfigpools")
 	return []figure{
-		{"status writes with hooks", count(made, "patch upgradejobs/status"), steps, maxStatusWritesOfStep * steps},
+		{"Events with hooks", allEvents - len(events.Items), 1, maxEventsOfStep * steps},
+		{"other writes with hooks", others, 1, maxOtherWrites},
+		{"status writes with hooks", status, steps, maxStatusWritesOfStep * steps},
 		{"Jobs of hooks", jobs, 2, 2},
 		{"writes of both hooks", ofHooks, 1, maxWritesOfHookJob * jobs},
 		{"patches of the delayed pool", count(made, "patch machineconfigpools"), 2, 2},
 		{"lists with hooks", count(made, "list upgradejobs"), 1, 1},
 		{"version requests with hooks", count(made, "patch clusterversions"), 1, 1},
 	}
+}
+
+func countReads(made []request) int {
+	reads := 0
+	for _, r := range made {
+		if r.Verb == "get" || r.Verb == "list" {
+			reads++
+		}
+	}
+	return reads
 }
 
 // awaitQuiet waits until the operator makes no request for ten seconds, and returns when that was seen.
