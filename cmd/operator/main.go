@@ -29,9 +29,10 @@ func main() {
 }
 
 // upgraders returns the cluster upgraders by spec.type.
-func upgraders(t runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+// upgraders returns the upgraders by spec.type. They have no settings of their own.
+func upgraders(t runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 	return map[string]upgradeconfig.ClusterUpgrader{
 		"OSD": runbooks.OSD{Deps: t},
 		"ARO": runbooks.ARO{Deps: t},
-	}
+	}, t.Config.Custom.Decode(&struct{}{})
 }

@@ -6,6 +6,9 @@
 // and its valid values.
 //
 // It does not know where the file comes from, nor what the settings are used for.
+//
+// Stability: Custom.Decode and the keys of the file stay within a major version; keys are added. The Go types of the sections
+// may change in minor versions.
 package config
 
 import (
@@ -48,6 +51,7 @@ type Config struct {
 	NodeDrain            NodeDrain            `json:"nodeDrain"`
 	HealthCheck          HealthCheck          `json:"healthCheck"`
 	Hooks                Hooks                `json:"hooks"`
+	Custom               Custom               `json:"custom"`
 }
 
 // SlowThreshold configures when a step counts as slow.
@@ -229,6 +233,7 @@ func (c *Config) Settings() []Setting {
 		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
 		{"hooks.timeout", "How long an upgrade that has commenced or ended waits for the hooks of an event. A Job that takes longer counts as failed; it is not stopped.", DurationSetting{&c.Hooks.Timeout, time.Hour, time.Second, day}},
 		{"hooks.serviceAccounts", "Names of the ServiceAccounts that templates of UpgradeJobHooks may use. That of the operator is never allowed. A template that names none has no token.", StringListSetting{&c.Hooks.ServiceAccounts, nil, maxNames, maxNameLen}},
+		{"custom", "Settings of upgraders that are not part of this project. An operator without such upgraders accepts none.", CustomSetting{&c.Custom}},
 	}
 }
 

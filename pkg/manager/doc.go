@@ -7,4 +7,7 @@
 // declarations.
 //
 // It does not know any particular controller, and it never exits the process.
+//
+// Stability: Kind and Version stay within a major version, because upgraders of other projects use them. All else may change in
+// every version.
 package manager

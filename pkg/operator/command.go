@@ -22,5 +22,6 @@ func Command(version string, upgraders Upgraders, watches ...manager.Kind) *cobr
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	options.Bind(cmd.Flags())
+	cmd.AddCommand(docsCommand(upgraders))
 	return cmd
 }

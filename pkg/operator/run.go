@@ -235,7 +235,11 @@ func (p *operator) apply(cfg config.Config) error {
 	deps.Client, deps.Live, deps.Notifier = p.clients.Client, p.clients.Live, p.notifier()
 	deps.ExtraNodes = &capacity.ExtraNodes{Client: deps.Client, Live: deps.Live}
 	deps.Hooks = p.hooks
-	byType, job := p.upgraders(deps), runbooks.Job{Deps: deps}
+	byType, err := p.upgraders(deps)
+	if err != nil {
+		return fmt.Errorf("invalid configuration: %w", err)
+	}
+	job := runbooks.Job{Deps: deps}
 	if err := errors.Join(validateUpgraders(byType), validateJob(job)); err != nil {
 		return fmt.Errorf("invalid upgraders: %w", err)
 	}

@@ -108,7 +108,7 @@ func TestRun_rejects_invalid_upgraders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upgraders := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
+			upgraders := func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) { return tc.upgraders, nil }
 			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
 			if err == nil || !strings.HasPrefix(err.Error(), "invalid upgraders: ") {
 				t.Fatalf("got %v, want an error about the upgraders", err)
@@ -126,9 +126,9 @@ func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 	t.Parallel()
 	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	var got runbooks.Deps
-	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+	upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 		got = deps
-		return nil
+		return nil, nil
 	}
 	if err := operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
 		t.Fatal("an operator without upgraders ran")
@@ -171,9 +171,9 @@ func TestRun_disables_alerts_only_without_a_URL(t *testing.T) {
 		"alerts: {url: 'https://here.monitoring.svc'}\n": false,
 	} {
 		var got runbooks.Deps
-		upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+		upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 			got = deps
-			return nil
+			return nil, nil
 		}
 		if err := operator.Run(t.Context(), optionsWithConfig(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
 			t.Fatal("an operator without upgraders ran")
@@ -204,9 +204,9 @@ func TestRun_rejects_invalid_clients_with_their_key(t *testing.T) {
 
 func TestRun_rejects_invalid_options_and_access(t *testing.T) {
 	t.Parallel()
-	failIfCalled := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+	failIfCalled := func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 		t.Error("the upgraders were made")
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}, nil
 	}
 	right := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	loud, lost, badConfig := right, right, right

@@ -16,8 +16,8 @@ import (
 
 // Upgraders returns the cluster upgraders by spec.type. They are registered explicitly: an unknown type
 // is reported on the UpgradeConfig, and there is no default. It is called again when the configuration
-// changes.
-type Upgraders func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader
+// changes. An error rejects the configuration: the operator does not start, or keeps the one before.
+type Upgraders func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error)
 
 // maxTypeLen bounds spec.type.
 const maxTypeLen = 63

@@ -16,7 +16,7 @@ type ARO struct{ Deps }
 
 // Runbook returns the table of the steps.
 func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	s := newStepSet(a.Deps, cfg)
+	s := NewStepSet(a.Deps, cfg)
 	return engine.Runbook{
 		Steps: []engine.Step{
 			s.StartedNotificationSent(),
@@ -26,7 +26,7 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(engine.Gate{Name: "NoOtherUpdate", Check: s.noOtherUpdate}, controlplane.NotBusy),
+			s.CommenceUpgrade(engine.Gate{Name: "NoOtherUpdate", Check: s.NoOtherUpdate}, controlplane.NotBusy),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),
 			s.WorkersMaintWindow(),
@@ -36,7 +36,7 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.PostClusterHealthCheck(),
 			s.CompletedNotificationSent(),
 		},
-		Cleanup: s.cleanup(),
-		Abandon: s.abandon,
+		Cleanup: s.Cleanup(),
+		Abandon: s.Abandon,
 	}
 }

@@ -6,4 +6,7 @@
 // from top to bottom.
 //
 // It does not read objects: code that does is a step.
+//
+// Stability: upgraders of other projects import it. Within a major version, the types and the names of steps stay; a renamed step keeps
+// its former name. Tables gain steps and gates in minor versions.
 package runbooks

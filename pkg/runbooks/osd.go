@@ -14,9 +14,9 @@ type OSD struct{ Deps }
 
 // Runbook returns the table of the steps.
 func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	s := newStepSet(o.Deps, cfg)
+	s := NewStepSet(o.Deps, cfg)
 	return engine.Runbook{
-		Steps: s.withDelayNotification(
+		Steps: s.WithDelayNotification(
 			s.StartedNotificationSent(),
 			s.VersionPinned(),
 			s.ClusterUpgradeable(),
@@ -25,7 +25,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(engine.Gate{Name: "ClusterUpgradeable", Check: s.upgradeable}, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
+			s.CommenceUpgrade(engine.Gate{Name: "ClusterUpgradeable", Check: s.Upgradeable}, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
 			s.DelayedNotificationSent(),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),
@@ -37,7 +37,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.PostUpgradeProcedures(),
 			s.CompletedNotificationSent(),
 		),
-		Cleanup: s.cleanup(),
-		Abandon: s.abandon,
+		Cleanup: s.Cleanup(),
+		Abandon: s.Abandon,
 	}
 }

@@ -81,7 +81,7 @@ func TestPreHealthCheck_acceptance_is_outdated(t *testing.T) {
 	deps := Deps{Client: simulation.NewFakeClient(t, version, plan), Config: config.Default()}
 	deps.Config.PreChecks.Mode = config.PreChecksRequire
 	cfg := &v1alpha1.UpgradeConfig{Spec: v1alpha1.UpgradeConfigSpec{Desired: v1alpha1.Update{Version: "4.20.6"}}}
-	forConfig := newStepSet(deps, cfg).PreHealthCheck()
+	forConfig := NewStepSet(deps, cfg).PreHealthCheck()
 	forJob := newJobSteps(deps, jobTo("4.20.6"), history.Record{Version: "4.20.6"}).PreHealthCheck()
 	for name, tc := range map[string]struct {
 		step    engine.Step

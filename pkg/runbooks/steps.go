@@ -22,15 +22,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// stepSet has the lines of the tables of managed clusters, for one UpgradeConfig. Each method returns
-// one line and is named for its step.
-type stepSet struct {
+// StepSet has the lines of the tables of managed clusters, for one UpgradeConfig. Each method returns
+// one line and is named for its step. Tables of other projects mix these lines with lines of their own.
+type StepSet struct {
 	Deps
 
 	target  clusterstate.Target
 	attempt attempt
 
-	updateAvailable, noOtherUpdate, upgradeable, healthy, notSuperseded engine.UpgradeStep
+	// NoOtherUpdate and Upgradeable are gates of CommenceUpgrade: a table has one of them.
+	NoOtherUpdate, Upgradeable engine.UpgradeStep
+
+	updateAvailable, healthy, notSuperseded engine.UpgradeStep
 
 	channel engine.KeepAlive // of the steps between VersionPinned and the commit
 
@@ -39,12 +42,13 @@ type stepSet struct {
 	controlPlane, workers silence.Window
 }
 
-func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
-	s := stepSet{Deps: t, target: target(cfg), attempt: t.newAttempt(cfg)}
+// NewStepSet returns the lines for the UpgradeConfig.
+func NewStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) StepSet {
+	s := StepSet{Deps: t, target: target(cfg), attempt: t.newAttempt(cfg)}
 	s.updateAvailable = controlplane.UpdateAvailable(t.Client, s.target, s.attempt.channels)
 	s.channel = engine.KeepAlive{Name: "Channel", Renew: controlplane.KeepChannel(t.Client, s.target, s.attempt.channels)}
-	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
-	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
+	s.NoOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
+	s.Upgradeable = controlplane.Upgradeable(t.Client, s.target)
 	s.plan = t.updatePlan(s.target)
 	s.healthy = health.WaitUntilHealthy(s.preHealthChecks(), "ClusterUnhealthy")
 	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
@@ -84,7 +88,7 @@ func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
 }
 
 // preHealthChecks are the checks before an upgrade. What is accepted in its UpdatePlan does not block.
-func (s stepSet) preHealthChecks() checks.Runner {
+func (s StepSet) preHealthChecks() checks.Runner {
 	runner := s.healthChecks()
 	runner.Accepted = s.plan.Accepted
 	return runner
@@ -120,9 +124,9 @@ func (t Deps) drainsWithin(pdbTimeout time.Duration) checks.Drains {
 	return drains
 }
 
-// withDelayNotification adds a keep-alive to the steps up to the committing one: it notifies once that
+// WithDelayNotification adds a keep-alive to the steps up to the committing one: it notifies once that
 // the upgrade takes long to commence.
-func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
+func (s StepSet) WithDelayNotification(table ...engine.Step) []engine.Step {
 	for i := range table {
 		table[i].KeepAlive = append(table[i].KeepAlive, engine.KeepAlive{
 			Name: "DelayNotification", Renew: notify.DelayKeepAlive(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()),
@@ -135,7 +139,7 @@ func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
 }
 
 // StartedNotificationSent is the first step.
-func (s stepSet) StartedNotificationSent() engine.Step {
+func (s StepSet) StartedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "StartedNotificationSent",
 		Doc:  "Sends the notification that the upgrade starts.",
@@ -146,7 +150,7 @@ func (s stepSet) StartedNotificationSent() engine.Step {
 }
 
 // VersionPinned sets the channel that offers the version.
-func (s stepSet) VersionPinned() engine.Step {
+func (s StepSet) VersionPinned() engine.Step {
 	return engine.Step{
 		Name:     "VersionPinned",
 		Doc:      "Sets the channel and waits until the version is offered.",
@@ -156,19 +160,19 @@ func (s stepSet) VersionPinned() engine.Step {
 }
 
 // ClusterUpgradeable checks whether the cluster may be upgraded.
-func (s stepSet) ClusterUpgradeable() engine.Step {
+func (s StepSet) ClusterUpgradeable() engine.Step {
 	return engine.Step{
 		Name:      "ClusterUpgradeable",
 		Doc:       "Waits until no other update is in progress and the cluster is upgradeable.",
-		Do:        s.upgradeable,
-		PreCheck:  s.upgradeable,
+		Do:        s.Upgradeable,
+		PreCheck:  s.Upgradeable,
 		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
 // PreChecksAccepted waits until an administrator accepts the risks. If the window closes meanwhile, the
 // upgrade fails with the reason of this step.
-func (s stepSet) PreChecksAccepted() engine.Step {
+func (s StepSet) PreChecksAccepted() engine.Step {
 	step := preChecksAccepted(s.plan)
 	step.KeepAlive = []engine.KeepAlive{s.channel}
 	return step
@@ -186,7 +190,7 @@ func preChecksAccepted(plan prechecks.Plan) engine.Step {
 }
 
 // PreHealthCheck checks whether the cluster is healthy.
-func (s stepSet) PreHealthCheck() engine.Step {
+func (s StepSet) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:      "PreHealthCheck",
 		Doc:       "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
@@ -198,7 +202,7 @@ func (s stepSet) PreHealthCheck() engine.Step {
 }
 
 // ExternalDependenciesAvailable checks what the upgrade needs outside of the cluster.
-func (s stepSet) ExternalDependenciesAvailable() engine.Step {
+func (s StepSet) ExternalDependenciesAvailable() engine.Step {
 	available := externaldeps.WaitUntilAvailable(s.Dependencies)
 	return engine.Step{
 		Name:      "ExternalDependenciesAvailable",
@@ -210,7 +214,7 @@ func (s stepSet) ExternalDependenciesAvailable() engine.Step {
 }
 
 // ScaleUpExtraNodes adds nodes if that is requested.
-func (s stepSet) ScaleUpExtraNodes() engine.Step {
+func (s StepSet) ScaleUpExtraNodes() engine.Step {
 	return engine.Step{
 		Name: "ScaleUpExtraNodes",
 		Doc:  "Adds a node for each MachineSet of workers if spec.capacityReservation requests it. Continues without those that are not ready in time.",
@@ -221,7 +225,7 @@ func (s stepSet) ScaleUpExtraNodes() engine.Step {
 }
 
 // ControlPlaneMaintWindow opens the first silence window.
-func (s stepSet) ControlPlaneMaintWindow() engine.Step {
+func (s StepSet) ControlPlaneMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "ControlPlaneMaintWindow",
 		Doc:  "Silences the alerts that are noise while the control plane is upgraded. Continues without silences if Alertmanager cannot be reached.",
@@ -234,7 +238,7 @@ func (s stepSet) ControlPlaneMaintWindow() engine.Step {
 // CommenceUpgrade is the point of no return. What was checked before is checked again in the pass in
 // which it acts, the slow checks last; what the decisions need is decided once more on the object that
 // is patched.
-func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
+func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
 	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
 	return engine.Step{
 		Name:    "CommenceUpgrade",
@@ -263,7 +267,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 }
 
 // DelayedNotificationSent records whether a delay was notified.
-func (s stepSet) DelayedNotificationSent() engine.Step {
+func (s StepSet) DelayedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "DelayedNotificationSent",
 		Doc:  "Sends the notification that the upgrade takes long to commence, already while the steps above wait.",
@@ -274,7 +278,7 @@ func (s stepSet) DelayedNotificationSent() engine.Step {
 }
 
 // ControlPlaneUpgraded is the longest wait.
-func (s stepSet) ControlPlaneUpgraded() engine.Step {
+func (s StepSet) ControlPlaneUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "ControlPlaneUpgraded",
 		Doc:       "Waits until the control plane is at the version.",
@@ -287,7 +291,7 @@ func (s stepSet) ControlPlaneUpgraded() engine.Step {
 }
 
 // RemoveControlPlaneMaintWindow closes the first silence window.
-func (s stepSet) RemoveControlPlaneMaintWindow() engine.Step {
+func (s StepSet) RemoveControlPlaneMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "RemoveControlPlaneMaintWindow",
 		Doc:  "Ends the silences of the control plane's upgrade.",
@@ -296,7 +300,7 @@ func (s stepSet) RemoveControlPlaneMaintWindow() engine.Step {
 }
 
 // WorkersMaintWindow opens the second silence window.
-func (s stepSet) WorkersMaintWindow() engine.Step {
+func (s StepSet) WorkersMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "WorkersMaintWindow",
 		Doc:  "Silences the alerts that are noise while the worker nodes are upgraded. Continues without silences if Alertmanager cannot be reached.",
@@ -305,7 +309,7 @@ func (s stepSet) WorkersMaintWindow() engine.Step {
 }
 
 // AllWorkerNodesUpgraded waits for the nodes.
-func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
+func (s StepSet) AllWorkerNodesUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "AllWorkerNodesUpgraded",
 		Doc:       "Waits until all machine config pools are at the version.",
@@ -319,7 +323,7 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 }
 
 // RemoveExtraScaledNodes removes the nodes that were added.
-func (s stepSet) RemoveExtraScaledNodes() engine.Step {
+func (s StepSet) RemoveExtraScaledNodes() engine.Step {
 	return engine.Step{
 		Name:      "RemoveExtraScaledNodes",
 		Doc:       "Removes the extra nodes and waits until they are gone.",
@@ -330,7 +334,7 @@ func (s stepSet) RemoveExtraScaledNodes() engine.Step {
 }
 
 // RemoveMaintWindow closes the second silence window.
-func (s stepSet) RemoveMaintWindow() engine.Step {
+func (s StepSet) RemoveMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "RemoveMaintWindow",
 		Doc:  "Ends the silences of the worker nodes' upgrade.",
@@ -339,7 +343,7 @@ func (s stepSet) RemoveMaintWindow() engine.Step {
 }
 
 // PostClusterHealthCheck checks whether the cluster is healthy after the upgrade.
-func (s stepSet) PostClusterHealthCheck() engine.Step {
+func (s StepSet) PostClusterHealthCheck() engine.Step {
 	return engine.Step{
 		Name:       "PostClusterHealthCheck",
 		Doc:        "Waits until operators, machine config pools, and nodes are healthy again, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
@@ -352,7 +356,7 @@ func (s stepSet) PostClusterHealthCheck() engine.Step {
 }
 
 // PostUpgradeProcedures runs the configured procedures.
-func (s stepSet) PostUpgradeProcedures() engine.Step {
+func (s StepSet) PostUpgradeProcedures() engine.Step {
 	on := postupgrade.Cluster{Live: s.Live, Writer: s.Client}
 	return engine.Step{
 		Name: "PostUpgradeProcedures",
@@ -362,7 +366,7 @@ func (s stepSet) PostUpgradeProcedures() engine.Step {
 }
 
 // CompletedNotificationSent is the last step.
-func (s stepSet) CompletedNotificationSent() engine.Step {
+func (s StepSet) CompletedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "CompletedNotificationSent",
 		Doc:  "Sends the notification that the upgrade is complete.",
@@ -387,8 +391,8 @@ func ifRequested(withdraw engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// cleanup returns the steps that run instead of the rest once an upgrade has failed.
-func (s stepSet) cleanup() []engine.Step {
+// Cleanup returns the steps that run instead of the rest once an upgrade has failed.
+func (s StepSet) Cleanup() []engine.Step {
 	return []engine.Step{
 		{
 			Name: "TargetWithdrawn",
@@ -426,9 +430,9 @@ func (s stepSet) cleanup() []engine.Step {
 	}
 }
 
-// abandon removes silences and extra nodes, because no controller will do so once the upgrade is
+// Abandon removes silences and extra nodes, because no controller will do so once the upgrade is
 // abandoned.
-func (s stepSet) abandon(ctx context.Context) error {
+func (s StepSet) Abandon(ctx context.Context) error {
 	s.Silencer.CloseNow(ctx, s.attempt.ref())
 	return s.ExtraNodes.RemoveNow(ctx)
 }

@@ -16,7 +16,7 @@ require (
 	github.com/openshift/api v0.0.0-20260309185601-71270106f276 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/spf13/cobra v1.10.2 // indirect
+	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect

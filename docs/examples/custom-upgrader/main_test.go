@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -13,13 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
 func TestRunbook(t *testing.T) {
 	t.Parallel()
-	book := upgraders(runbooks.Deps{})["SHOP"].Runbook(&v1alpha1.UpgradeConfig{})
+	byType, err := upgraders(runbooks.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := byType["SHOP"].Runbook(&v1alpha1.UpgradeConfig{})
 	if err := book.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,32 +43,58 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-func TestWaitUntilUnfrozen(t *testing.T) {
+func TestThawed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 24, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		until  string // "" means that there is no ConfigMap
+		custom string
 		passes bool
 		fails  bool
 	}{
-		"not declared": {"", true, false},
-		"frozen":       {"2026-12-27T00:00:00Z", false, false},
-		"over":         {"2026-12-24T12:00:00Z", true, false},
-		"unreadable":   {"tomorrow", false, true},
+		"not declared":     {"", "", true, false},
+		"frozen":           {"2026-12-27T00:00:00Z", "", false, false},
+		"over":             {"2026-12-24T12:00:00Z", "", true, false},
+		"quiet after it":   {"2026-12-24T11:30:00Z", `{"quiet": "31m"}`, false, false},
+		"quiet long after": {"2026-12-24T11:30:00Z", `{"quiet": "30m"}`, true, false},
+		"unreadable":       {"tomorrow", "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			builder := fake.NewClientBuilder()
 			if tc.until != "" {
 				builder.WithObjects(&corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: freezeKey.Namespace, Name: freezeKey.Name},
+					ObjectMeta: metav1.ObjectMeta{Namespace: watch.Namespaces[0], Name: watch.Name},
 					Data:       map[string]string{"until": tc.until},
 				})
 			}
-			got, err := waitUntilUnfrozen(builder.Build())(t.Context(), engine.Run{Now: now})
-			if (err != nil) != tc.fails || got.Passed() != tc.passes {
+			byType, err := upgraders(runbooks.Deps{Config: config.Config{Custom: config.Custom(tc.custom)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := byType["SHOP"].(shop).thawed(builder.Build())(t.Context(), engine.Run{Now: now})
+			if (err != nil) != tc.fails || err == nil && got.Passed() != tc.passes {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestUpgraders_reject_unknown_settings(t *testing.T) {
+	t.Parallel()
+	if _, err := upgraders(runbooks.Deps{Config: config.Config{Custom: config.Custom(`{"quite": "1h"}`)}}); err == nil {
+		t.Error("a misspelled setting was accepted")
+	}
+}
+
+// An upgrader is short to write, or nobody writes one.
+func TestExample_is_short(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines > 60 {
+		t.Errorf("main.go has %d lines, want at most 60", lines)
 	}
 }

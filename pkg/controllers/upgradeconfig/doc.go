@@ -6,4 +6,7 @@
 // decide whether an upgrade can start.
 //
 // It does not know what the steps do, nor which runbooks there are.
+//
+// Stability: ClusterUpgrader stays within a major version, because upgraders of other projects implement it. All else may
+// change in every version.
 package upgradeconfig

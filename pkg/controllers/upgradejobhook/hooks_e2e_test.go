@@ -57,8 +57,8 @@ func TestMain(m *testing.M) {
 }
 
 // upgraders returns the upgraders of UpgradeConfigs. This test has no UpgradeConfig.
-func upgraders(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
-	return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}
+func upgraders(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+	return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}, nil
 }
 
 // testEnv is a dev cluster with the operator, and a receiver of what hooks send.

@@ -96,8 +96,8 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 func wholeOperator(
 	cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher, newRegistry func() *prometheus.Registry,
 ) *simulation.Program {
-	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}
+	upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}, nil
 	}
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,

@@ -7,4 +7,6 @@
 //
 // It knows the ClusterVersion. It does not know what a healthy cluster is, when an upgrade may begin,
 // or how long it may take, and it never forces an update.
+//
+// Stability: upgraders of other projects may use the steps. Their signatures may change in minor versions, which the release notes say.
 package controlplane

@@ -129,8 +129,8 @@ func (w *World) newStatusController() *simulation.Program {
 // newProgram returns the operator as a program of the simulation: all its controllers with the
 // runbooks OSD and ARO, and the simulated monitoring.
 func (w *World) newProgram(settings config.Config) *simulation.Program {
-	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}
+	upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}, nil
 	}
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
