@@ -265,6 +265,9 @@ func (r *Replica) Ready(ctx context.Context) bool {
 	return err == nil
 }
 
+// MetricsAddress returns where the replica serves its metrics, over HTTP.
+func (r *Replica) MetricsAddress() string { return r.metrics }
+
 // Metrics returns the text of the replica's metrics.
 func (r *Replica) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, "http://"+r.metrics+"/metrics")

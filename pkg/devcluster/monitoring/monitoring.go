@@ -5,7 +5,7 @@
 // loopback ports. Alerts are fired and resolved on demand: Prometheus evaluates generated rules
 // once a second.
 //
-// It scrapes nothing, and does not know Kubernetes.
+// It does not know Kubernetes, and scrapes only the addresses that it is given.
 package monitoring
 
 import (
@@ -42,6 +42,7 @@ type Monitoring struct {
 	prometheus   server
 	alertmanager server
 	alerts       []Alert // firing alerts
+	scraped      []string
 }
 
 // Start returns when both are ready and the alerts of the Spec fire. The context bounds the start

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const interval = "1s" // of evaluations, and the minimum between two notifications of Alertmanager about an alert
+const interval = "1s" // of evaluations and scrapes, and the minimum between two notifications of Alertmanager about an alert
 
 // lookback is how long Prometheus returns a series without new samples, such as an alert that was
 // resolved while Prometheus was down.
@@ -26,23 +26,13 @@ func (m *Monitoring) StartPrometheus(ctx context.Context) error {
 	if m.prometheus.process.Running() {
 		return nil
 	}
-	config, err := yaml.Marshal(map[string]any{
-		"global":     map[string]any{"evaluation_interval": interval},
-		"rule_files": []string{rulesFile},
-		"alerting": map[string]any{"alertmanagers": []any{
-			map[string]any{"static_configs": []any{map[string]any{"targets": []string{m.alertmanager.address}}}},
-		}},
-	})
-	if err == nil {
-		err = os.WriteFile(m.path("prometheus", "config.yaml"), config, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("configuring Prometheus: %w", err)
+	if err := m.writeConfig(); err != nil {
+		return err
 	}
 	if err := m.writeRules(); err != nil {
 		return err
 	}
-	err = m.run(ctx, &m.prometheus, "prometheus",
+	err := m.run(ctx, &m.prometheus, "prometheus",
 		"--storage.tsdb.path="+m.path("prometheus", "data"),
 		"--web.enable-lifecycle",
 		"--rules.alert.resend-delay="+interval,
@@ -62,7 +52,40 @@ func (m *Monitoring) StopPrometheus() error {
 	return m.prometheus.process.Stop(grace)
 }
 
-// reload makes Prometheus read its rules again.
+// Scrape makes Prometheus, which must be running, scrape the path /metrics of these addresses over
+// HTTP once a second instead of earlier ones.
+func (m *Monitoring) Scrape(ctx context.Context, addresses ...string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scraped = addresses
+	if err := m.writeConfig(); err != nil {
+		return err
+	}
+	return m.reload(ctx)
+}
+
+func (m *Monitoring) writeConfig() error {
+	static := func(addresses ...string) []any {
+		return []any{map[string]any{"targets": addresses}}
+	}
+	config, err := yaml.Marshal(map[string]any{
+		"global":     map[string]any{"evaluation_interval": interval, "scrape_interval": interval, "scrape_timeout": interval},
+		"rule_files": []string{rulesFile},
+		"alerting":   map[string]any{"alertmanagers": []any{map[string]any{"static_configs": static(m.alertmanager.address)}}},
+		"scrape_configs": []any{map[string]any{
+			"job_name": "scraped", "honor_labels": true, "static_configs": static(m.scraped...),
+		}},
+	})
+	if err == nil {
+		err = os.WriteFile(m.path("prometheus", "config.yaml"), config, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("configuring Prometheus: %w", err)
+	}
+	return nil
+}
+
+// reload makes Prometheus read its configuration and its rules again.
 func (m *Monitoring) reload(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.prometheus.url()+"/-/reload", http.NoBody)
 	if err != nil {
@@ -70,11 +93,11 @@ func (m *Monitoring) reload(ctx context.Context) error {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("reloading the rules: %w", err)
+		return fmt.Errorf("reloading the configuration: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("reloading the rules: Prometheus answers %s", response.Status)
+		return fmt.Errorf("reloading the configuration: Prometheus answers %s", response.Status)
 	}
 	return nil
 }

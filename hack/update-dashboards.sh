@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Writes the dashboards for the console of OpenShift and for Grafana from hack/dashboards.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+go run ./hack/dashboards
