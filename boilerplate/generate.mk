@@ -4,7 +4,7 @@
 # Generated files, and checks that need no compiler. A generated kind has a pair of scripts, hack/update-KIND.sh and
 # hack/verify-KIND.sh; a check has a hack/verify-KIND.sh alone.
 
-GENERATORS := bin/controller-gen bin/crd-ref-docs bin/mockgen
+GENERATORS := bin/controller-gen bin/crd-ref-docs bin/mockgen bin/operator-sdk bin/opm bin/kubectl
 CHECKERS := bin/golangci-lint
 
 .PHONY: generate

@@ -51,6 +51,28 @@ fmt: format ## Format the code, as the target format does.
 vet: ## Run go vet, with the build tags of all tests.
 	go vet -tags e2e,cvo ./...
 
+.PHONY: bundle
+bundle: bin/operator-sdk bin/kubectl ## Generate and validate the bundle for the Operator Lifecycle Manager. VERSION=v0.2.0 REPLACES=v0.1.0 upgrades from a version.
+	VERSION='$(BUNDLE_VERSION)' REPLACES='$(REPLACES)' IMG='$(BUNDLE_OPERATOR_IMG)' hack/update-bundle.sh
+
+BUNDLE_IMG ?= managed-upgrade-operator-bundle:$(VERSION)
+# Without a VERSION or an IMG of the caller, the bundle is the one of the repository.
+BUNDLE_VERSION = $(if $(filter file,$(origin VERSION)),,$(VERSION))
+BUNDLE_OPERATOR_IMG = $(if $(filter file,$(origin IMG)),,$(IMG))
+
+CATALOG_BUNDLES ?= deploy/olm/bundle
+
+.PHONY: catalog
+catalog: bin/opm ## Write the file-based catalog dist/catalog/catalog.yaml of the bundles in the folders CATALOG_BUNDLES, oldest first.
+	mkdir -p dist/catalog
+	hack/catalog.sh $(CATALOG_BUNDLES) >dist/catalog/catalog.yaml
+	bin/opm validate dist/catalog
+
+.PHONY: bundle-build
+bundle-build: ## Build the image BUNDLE_IMG of the bundle.
+	@command -v "$(CONTAINER_ENGINE)" >/dev/null || { echo "make bundle-build: $(CONTAINER_ENGINE) is not installed: install podman or docker, or name an engine by CONTAINER_ENGINE=" >&2; exit 1; }
+	cd deploy/olm && $(CONTAINER_ENGINE) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
+
 .PHONY: release
 release: ## Write a release into dist/: archives of the plugin, manifests with image IMG, checksums. VERSION=v0.1.0 names it.
 	KUBECTL='$(KUBECTL)' IMG='$(IMG)' hack/release.sh $(VERSION)
