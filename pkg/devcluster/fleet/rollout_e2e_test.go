@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -249,14 +250,31 @@ func (q *request) createsUpgrade() bool {
 }
 
 // TestRollout upgrades a fleet through the binary: the canary, a failure, a pause, a hub that is killed,
-// a retry, and the deletion.
+// a retry, and the deletion. The commands of our plugin control it.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	r := newRollout(t, fleet.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
-		func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.MinSuccessTime = "1s" })
+		func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Spec.UpgradeStrategy.MinSuccessTime, u.Spec.DryRun = "1s", true
+		})
 	failing := fleet.ClusterName(5)
 	must(t, r.fleet.Degrade(t.Context(), failing))
 	r.start(r.upgrade)
+
+	t.Log("a dry run does not know whether the release is offered, and begins no cluster")
+	await(t, "all clusters are checked", func(context.Context) (checked bool) {
+		r.read(func() { checked = apimeta.IsStatusConditionFalse(r.status.Conditions, fleetv1beta1.ConditionPreflightPassed) })
+		return checked
+	})
+	if plan := r.command(t, 30, "plan"); !regexp.MustCompile(`BLOCKED +12 +12 +it is in channel none`).MatchString(plan) {
+		t.Errorf("the plan:\n%s", plan)
+	}
+	r.read(func() {
+		if len(r.began) > 0 {
+			t.Errorf("%v have begun in a dry run", r.began)
+		}
+	})
+	r.command(t, 0, "start")
 
 	t.Log("the hub is killed while clusters are in flight")
 	r.await("clusters are in flight", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 1 && c.PartialUpgrade >= 2 })
@@ -267,7 +285,7 @@ func TestRollout(t *testing.T) {
 
 	t.Log("a pause admits no other cluster")
 	r.await("more clusters are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 3 })
-	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = true })
+	r.command(t, 0, "pause")
 	paused := time.Now()
 	await(t, "the pause is observed", func(context.Context) (observed bool) {
 		r.read(func() {
@@ -287,7 +305,7 @@ func TestRollout(t *testing.T) {
 			t.Error("no cluster was left when the upgrade was paused")
 		}
 	})
-	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = false })
+	r.command(t, 0, "resume")
 
 	t.Log("one cluster fails, in the words of its cluster version operator")
 	r.await("all others are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 11 && c.Failed == 1 })
@@ -302,7 +320,7 @@ func TestRollout(t *testing.T) {
 
 	t.Log("a retry completes it")
 	must(t, r.fleet.Repair(t.Context(), failing))
-	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Attempt = 2 })
+	r.command(t, 0, "retry")
 	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 12 })
 	r.checkWorks(t)
 
@@ -317,6 +335,12 @@ func TestRollout(t *testing.T) {
 		return since.After(gone) && !slices.ContainsFunc(r.requests(since), func(q request) bool { return q.writes() })
 	})
 
+	r.command(t, 0, "cancel")
+	cancelled := &fleetv1beta1.ManagedClustersUpgrade{}
+	must(t, r.fleet.Client.Get(t.Context(), client.ObjectKeyFromObject(r.upgrade), cancelled))
+	if !cancelled.Spec.Cancelled {
+		t.Error("the upgrade is not cancelled")
+	}
 	r.delete(t)
 	r.checkPermissions(t)
 }
