@@ -87,7 +87,9 @@ func TestRun_creates_no_work_that_the_cache_lacks(t *testing.T) {
 	w.admit()
 	for second := range 30 {
 		w.runFor(time.Second)
-		w.editUpgrade(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.UpgradeStrategy.StallTimeout = fleetv1beta1.Duration(fmt.Sprintf("%dm", 45+second)) })
+		w.editUpgrade(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) {
+			s.UpgradeStrategy.StallTimeout = fleetv1beta1.Duration(fmt.Sprintf("%dm", 45+second))
+		})
 	}
 	w.settle(2 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")

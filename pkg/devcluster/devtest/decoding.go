@@ -129,8 +129,8 @@ func (d Decoding) convert(t *testing.T, value reflect.Value) {
 			d.convert(t, value.Index(i))
 		}
 	case reflect.Struct:
-		for i := range value.NumField() {
-			d.convert(t, value.Field(i))
+		for _, field := range value.Fields() {
+			d.convert(t, field)
 		}
 	default: // a value without parts
 	}
