@@ -109,6 +109,7 @@ type Alerts struct {
 // ExternalDependencies configures what an upgrade needs outside of the cluster.
 type ExternalDependencies struct {
 	URLs    []string `json:"urls"`
+	CAFile  string   `json:"caFile"`
 	Timeout Duration `json:"timeout"`
 }
 
@@ -210,6 +211,7 @@ func (c *Config) Settings() []Setting {
 		{"alerts.ignoreAlerts", "Names of alerts that do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreAlerts, nil, maxNames, maxNameLen}},
 		{"alerts.ignoreNamespaces", "Namespaces whose alerts do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreNamespaces, nil, maxNames, maxNameLen}},
 		{"externalDependencies.urls", "URLs that must respond with a status below 400 before an upgrade commences.", StringListSetting{&c.ExternalDependencies.URLs, nil, 20, maxURLLen}},
+		{"externalDependencies.caFile", caFileDoc, StringSetting{&c.ExternalDependencies.CAFile, "", maxPathLen}},
 		{"externalDependencies.timeout", "Timeout of each of three attempts to reach a URL.", DurationSetting{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
 		{"alertmanager.url", "URL of the Alertmanager that silences alerts. Empty disables silences.", StringSetting{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", maxURLLen}},
 		{"alertmanager.caFile", caFileDoc, StringSetting{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},

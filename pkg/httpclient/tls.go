@@ -37,9 +37,9 @@ func (c *Client) currentTransport() (*http.Transport, error) {
 	}
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.options.ServerName}
 	if c.options.CAFile != "" || c.options.CA != nil {
-		tlsConfig.RootCAs = x509.NewCertPool()
-		if !tlsConfig.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("%s does not hold a PEM certificate", source)
+		var err error
+		if tlsConfig.RootCAs, err = parseCAs(ca, source); err != nil {
+			return nil, err
 		}
 	}
 	if c.transport != nil {
@@ -56,6 +56,23 @@ func (c *Client) currentTransport() (*http.Transport, error) {
 		DisableCompression:     true, // the bound is that of what is sent
 	}
 	return c.transport, nil
+}
+
+// ReadCAs returns the CA certificates of a PEM bundle, a regular file of at most 64 KiB.
+func ReadCAs(name string) (*x509.CertPool, error) {
+	ca, _, err := readFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA certificates: %w", err)
+	}
+	return parseCAs(ca, name)
+}
+
+func parseCAs(ca []byte, source string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("%s does not hold a PEM certificate", source)
+	}
+	return pool, nil
 }
 
 // dial opens a connection to the fixed address, or to the given one if none is fixed.

@@ -59,7 +59,7 @@ func newSources(a config.Alerts, clk clock.PassiveClock) (*checks.Sources, error
 // configured.
 func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies, error) {
 	d, err := externaldeps.New(externaldeps.Options{
-		URLs: e.URLs, Timeout: e.Timeout.Duration, Interval: dependenciesInterval, Proxy: http.ProxyFromEnvironment,
+		URLs: e.URLs, CAFile: e.CAFile, Timeout: e.Timeout.Duration, Interval: dependenciesInterval, Proxy: http.ProxyFromEnvironment,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("externalDependencies.urls: %w", err)

@@ -5,7 +5,7 @@ package externaldeps_test
 
 import (
 	"context"
-	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"log"
@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,14 +276,21 @@ func TestHTTPS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
+	roots := filepath.Join(t.TempDir(), "ca.crt")
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	o := externaldeps.Options{URLs: []string{server.URL}, Timeout: 10 * time.Second, Interval: time.Minute, Roots: roots}
+	o := externaldeps.Options{URLs: []string{server.URL}, Timeout: 10 * time.Second, Interval: time.Minute, CAFile: roots}
+	missing, err := available(t, o)(t.Context(), after(0))
+	if err != nil || missing.Passed() || !strings.Contains(missing.Message(), roots) {
+		t.Errorf("before the file with the CAs is there: got %v, %v", missing, err)
+	}
+	if err := os.WriteFile(roots, bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if got, err := available(t, o)(t.Context(), after(0)); err != nil || !got.Passed() {
 		t.Errorf("got %v, %v", got, err)
 	}
-	o.Roots = nil
+	o.CAFile = ""
 	got, err := available(t, o)(t.Context(), after(0))
 	if err != nil || got.Passed() || !strings.Contains(got.Message(), "certificate") {
 		t.Errorf("with a certificate that is not trusted: got %v, %v", got, err)

@@ -5,8 +5,6 @@ package externaldeps
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -20,13 +18,17 @@ import (
 const maxRedirects = 5
 
 // checkAll makes requests to all dependencies at the same time. It returns those that are not
-// available, each with the reason.
+// available, each with the reason, or why no request can be made.
 func (d *Dependencies) checkAll(ctx context.Context) []string {
+	client, err := d.options.client()
+	if err != nil {
+		return []string{text.Excerpt(err.Error())}
+	}
 	found := make([]string, len(d.urls))
 	var wg sync.WaitGroup
 	for i, at := range d.urls {
 		wg.Go(func() {
-			if failure := d.failureReason(ctx, at); failure != "" {
+			if failure := d.failureReason(ctx, client, at); failure != "" {
 				found[i] = fmt.Sprintf("%s (%s)", name(at), failure)
 			}
 		})
@@ -43,9 +45,9 @@ func (d *Dependencies) checkAll(ctx context.Context) []string {
 
 // failureReason returns why a dependency is not available; empty means that it is. What may be a
 // transient failure is tried several times.
-func (d *Dependencies) failureReason(ctx context.Context, at *url.URL) (failure string) {
+func (d *Dependencies) failureReason(ctx context.Context, client *http.Client, at *url.URL) (failure string) {
 	for range tries {
-		code, err := d.request(ctx, at)
+		code, err := d.request(ctx, client, at)
 		switch {
 		case err != nil:
 			failure = reason(err, d.options)
@@ -62,14 +64,14 @@ func (d *Dependencies) failureReason(ctx context.Context, at *url.URL) (failure 
 }
 
 // request makes one request and returns the status. It does not read the body.
-func (d *Dependencies) request(ctx context.Context, at *url.URL) (code int, err error) {
+func (d *Dependencies) request(ctx context.Context, client *http.Client, at *url.URL) (code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return 0, err
 	}
-	resp, err := d.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err
 	}
@@ -87,10 +89,6 @@ func sameHost(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	return nil
-}
-
-func tlsConfig(roots *x509.CertPool) *tls.Config {
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
 // name returns the URL without its query, which may hold a secret.

@@ -4,7 +4,7 @@
 package externaldeps
 
 import (
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -34,8 +34,9 @@ type Options struct {
 	Interval time.Duration
 	// Proxy is as in http.Transport; nil means no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Roots are the trusted CAs; nil means those of the system.
-	Roots *x509.CertPool
+	// CAFile is the path to a PEM bundle of trusted CAs, which is read in each round; empty means the
+	// CAs of the system.
+	CAFile string
 }
 
 // Dependencies are what must be reachable, with what the last round of requests found. All passes of
@@ -43,14 +44,13 @@ type Options struct {
 type Dependencies struct {
 	options Options
 	urls    []*url.URL
-	client  *http.Client
 
 	throttle engine.Throttle
 }
 
 // New validates the options. It makes no request.
 func New(o Options) (*Dependencies, error) {
-	d := &Dependencies{options: o, client: o.client()}
+	d := &Dependencies{options: o}
 	var errs []error
 	if len(o.URLs) > maxURLs {
 		errs = append(errs, fmt.Errorf("%d URLs are configured, %d are allowed", len(o.URLs), maxURLs))
@@ -75,15 +75,22 @@ func New(o Options) (*Dependencies, error) {
 	return d, nil
 }
 
-// client returns a client that keeps no connections.
-func (o Options) client() *http.Client {
+// client returns a client for one round, which keeps no connections.
+func (o Options) client() (*http.Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		var err error
+		if config.RootCAs, err = httpclient.ReadCAs(o.CAFile); err != nil {
+			return nil, err
+		}
+	}
 	transport := &http.Transport{
 		Proxy:                  o.Proxy,
 		DialContext:            (&net.Dialer{Timeout: o.Timeout}).DialContext,
-		TLSClientConfig:        tlsConfig(o.Roots),
+		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    o.Timeout,
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &http.Client{Transport: transport, CheckRedirect: sameHost}
+	return &http.Client{Transport: transport, CheckRedirect: sameHost}, nil
 }
