@@ -72,7 +72,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		World: simulation.New(simulation.Options{Definitions: definitions}), t: t, created: map[string]int{},
+		World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000}), t: t, created: map[string]int{},
 		config: config.Default().Hooks, changed: make(chan event.GenericEvent, 1),
 	}
 	w.api = w.Client("test")

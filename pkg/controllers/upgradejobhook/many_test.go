@@ -1,0 +1,44 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !e2e
+
+package upgradejobhook_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+// Of the hooks that one event selects 48 run, whose results have room in a step. The others fail, and say what
+// to do; whether that aborts the upgrade is for each hook to say.
+func TestTooManyHooks(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("fifty Jobs take seconds")
+	}
+	const hooks, run = 50, 48
+	w := newWorld(t, newUpgrade("upgrade", nil))
+	for i := range hooks {
+		w.create(newHook(fmt.Sprintf("hook-%02d", i), exits0, v1beta1.EventStart))
+	}
+	w.start()
+	record := w.runUntil("upgrade", 20*time.Hour)
+	if len(w.created) != run {
+		t.Errorf("%d Jobs were created, want %d", len(w.created), run)
+	}
+	step := record.Step("StartHooksDone")
+	failed := 0
+	for _, item := range step.Items {
+		if strings.HasPrefix(item.Message, "TooManyHooks: 50 hooks select the event, and at most 48 run; combine hooks") {
+			failed++
+		}
+	}
+	if failed != hooks-run || step.CompleteTime == nil || !strings.Contains(step.Message, "2 failed") {
+		t.Errorf("%d hooks have failed so, want %d; the step: %s %s: %s\n%+v", failed, hooks-run, step.Status, step.Reason, step.Message, step.Items)
+	}
+}
