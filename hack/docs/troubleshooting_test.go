@@ -23,7 +23,7 @@ import (
 // reasonFolders hold the code that sets the reasons of upgrades of a cluster.
 var reasonFolders = []string{
 	"pkg/engine", "pkg/lifecycle", "pkg/maintenance", "pkg/operator", "pkg/runbooks", "pkg/controllers/upgradeconfig", "pkg/controllers/upgradejob",
-	"pkg/steps/capacity", "pkg/steps/controlplane", "pkg/steps/externaldeps", "pkg/steps/health", "pkg/steps/hooks", "pkg/steps/notify",
+	"pkg/steps/approval", "pkg/steps/capacity", "pkg/steps/controlplane", "pkg/steps/externaldeps", "pkg/steps/health", "pkg/steps/hooks", "pkg/steps/notify",
 	"pkg/steps/pools", "pkg/steps/postupgrade", "pkg/steps/prechecks", "pkg/steps/silence", "pkg/steps/window",
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/approval"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
@@ -147,6 +148,25 @@ func (s StepSet) StartedNotificationSent() engine.Step {
 
 		Milestone: engine.MilestoneStarted,
 	}
+}
+
+// ApprovalGranted waits until somebody else approves the upgrade, for that time at most. No table of this
+// package has it.
+func (s StepSet) ApprovalGranted(within time.Duration) engine.Step {
+	granted := approval.WaitUntilApproved(s.Client, s.attempt.cfg)
+	return engine.Step{
+		Name:       "ApprovalGranted",
+		Doc:        "Waits until the condition Approved of the UpgradeConfig approves the upgrade.",
+		Do:         granted,
+		PreCheck:   granted,
+		FailAfter:  within,
+		FailReason: "NotApproved",
+	}
+}
+
+// StillApproved is the gate of a committing step behind ApprovalGranted.
+func (s StepSet) StillApproved() engine.Gate {
+	return engine.Gate{Name: "Approved", Check: approval.WaitUntilApproved(s.Live, s.attempt.cfg)}
 }
 
 // VersionPinned sets the channel that offers the version.

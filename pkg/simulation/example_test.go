@@ -71,7 +71,7 @@ func operator() *simulation.Program {
 		reconciler := &upgradeconfig.Reconciler{
 			Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: "managed-upgrade-operator",
 			Config: func() upgradeconfig.Snapshot {
-				return upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"SHOP": shop{osd}}, Config: config.Default()}
+				return upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"SHOP": shop{osd}, "APPROVED": approved{osd}}, Config: config.Default()}
 			},
 			Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
 		}

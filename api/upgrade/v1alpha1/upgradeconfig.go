@@ -25,6 +25,10 @@ const (
 	ConditionStalled        = history.ConditionStalled
 	ConditionPreCheckPassed = history.ConditionPreCheckPassed
 	ConditionDegraded       = history.ConditionDegraded
+
+	// ConditionApproved is written by another client: whether it approves the upgrade that the spec of this
+	// generation requests.
+	ConditionApproved = "Approved"
 )
 
 // UpgradeConfig requests an upgrade of this cluster: the version, the time, and the runbook.

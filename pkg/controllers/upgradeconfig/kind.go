@@ -74,6 +74,7 @@ func (kind) Status(cfg *v1alpha1.UpgradeConfig) lifecycle.Status {
 	return lifecycle.Status{
 		Conditions: &cfg.Status.Conditions, ObservedGeneration: &cfg.Status.ObservedGeneration,
 		NextTime: &cfg.Status.NextTime, History: &cfg.Status.History,
+		KindConditions: []string{v1alpha1.ConditionApproved},
 	}
 }
 

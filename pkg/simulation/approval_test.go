@@ -1,0 +1,103 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+)
+
+// approved upgrades like OSD, once somebody has approved the upgrade.
+type approved struct{ runbooks.OSD }
+
+// Runbook returns the runbook of OSD that waits for an approval.
+func (a approved) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
+	s := runbooks.NewStepSet(a.Deps, upgrade)
+	return a.OSD.Runbook(upgrade).InsertAfter("StartedNotificationSent", s.ApprovalGranted(20*time.Minute)).WithCommitGates(s.StillApproved())
+}
+
+// TestApproval has another client answer at a minute of an upgrade that starts at 12:10 and waits until
+// 12:30.
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answers map[time.Duration]metav1.ConditionStatus // by the time after 12:00
+		reason  string                                   // of the end of the upgrade
+		step    string                                   // message of the step at 12:25
+	}{
+		"approved ahead of time":    {map[time.Duration]metav1.ConditionStatus{time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board"},
+		"approved while it waits":   {map[time.Duration]metav1.ConditionStatus{15 * time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board"},
+		"denied, and approved":      {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 28 * time.Minute: "True"}, "Upgraded", "not approved: CHG0042: False by the board"},
+		"denied until the deadline": {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 45 * time.Minute: "True"}, "NotApproved", "not approved: CHG0042: False by the board"},
+		"no answer":                 {nil, "NotApproved", "waiting for the condition Approved in status.conditions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := simulation.New(simulation.Options{})
+			cluster, err := openshift.NewScript(world, "4.4.5", "fast-4.4", "4.4.6")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := world.Start(operator()); err != nil {
+				t.Fatal(err)
+			}
+			board := world.Client("change-board")
+			upgrade := &v1alpha1.UpgradeConfig{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "upgrade"},
+				Spec: v1alpha1.UpgradeConfigSpec{
+					Type: "APPROVED", UpgradeAt: "2026-03-01T12:10:00Z", PDBForceDrainTimeout: new(int32(60)),
+					Desired: v1alpha1.Update{Version: "4.4.6", Channel: cluster.Channel},
+				},
+			}
+			if err := board.Create(t.Context(), upgrade); err != nil {
+				t.Fatal(err)
+			}
+			get := func() *v1alpha1.UpgradeConfig {
+				var cfg v1alpha1.UpgradeConfig
+				if err := board.Get(t.Context(), client.ObjectKeyFromObject(upgrade), &cfg); err != nil {
+					world.Fail(err)
+				}
+				return &cfg
+			}
+			for after, status := range tc.answers {
+				world.After(after, func() {
+					cfg := get()
+					apimeta.SetStatusCondition(&cfg.Status.Conditions, metav1.Condition{
+						Type: v1alpha1.ConditionApproved, Status: status, ObservedGeneration: cfg.Generation, Reason: "CHG0042", Message: string(status) + " by the board",
+					})
+					if err := board.Status().Update(t.Context(), cfg); err != nil {
+						world.Fail(err)
+					}
+				})
+			}
+			world.After(25*time.Minute, func() {
+				for _, c := range get().Status.History[0].Conditions {
+					if c.Type == "ApprovalGranted" && c.Message != tc.step {
+						t.Errorf("the step says %q at 12:25, want %q", c.Message, tc.step)
+					}
+				}
+			})
+			if err := world.RunFor(3 * time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			end := get()
+			if got := end.Status.History[0].Reason; got != tc.reason {
+				t.Errorf("the upgrade ended as %s, want %s: %+v", got, tc.reason, end.Status.History[0])
+			}
+			if answer := apimeta.FindStatusCondition(end.Status.Conditions, v1alpha1.ConditionApproved); (answer != nil) != (len(tc.answers) > 0) {
+				t.Errorf("the operator left the approval as %+v", answer)
+			}
+		})
+	}
+}

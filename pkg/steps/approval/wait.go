@@ -1,0 +1,47 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// maxText bounds what is shown of a condition that another client has written.
+const maxText = 200
+
+// WaitUntilApproved waits until the condition Approved is True for the present spec of the UpgradeConfig.
+// An approval of another spec does not count: it approved another time or version.
+func WaitUntilApproved(reader client.Reader, upgrade *v1alpha1.UpgradeConfig) engine.UpgradeStep {
+	key := client.ObjectKeyFromObject(upgrade)
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		var cfg v1alpha1.UpgradeConfig
+		if err := reader.Get(ctx, key, &cfg); err != nil {
+			return engine.Result{}, fmt.Errorf("reading the approval: %w", err)
+		}
+		approved := meta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionApproved)
+		switch {
+		case approved == nil:
+			return engine.Wait("ApprovalAwaited", "waiting for the condition Approved in status.conditions"), nil
+		case approved.ObservedGeneration != cfg.Generation:
+			return engine.Wait("ApprovalOutdated", "the condition Approved is about generation %d of the spec, which is now %d", approved.ObservedGeneration, cfg.Generation), nil
+		case approved.Status != metav1.ConditionTrue:
+			return engine.Wait("ApprovalDenied", "not approved: %s", said(approved)), nil
+		}
+		return engine.Done("approved: %s", said(approved)), nil
+	}
+}
+
+// said returns what the approver has written.
+func said(c *metav1.Condition) string {
+	return text.Sanitize(c.Reason+": "+c.Message, maxText)
+}
