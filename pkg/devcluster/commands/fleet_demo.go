@@ -42,6 +42,7 @@ func fleetDemo(opts *globalOptions) *cobra.Command {
 			p := &printer{out: cmd.OutOrStdout(), now: time.Now}
 			spec := flags.described(cmd.Flags())
 			p.line("Starting a hub with %d clusters.", spec.WithDefaults().Clusters)
+			started := time.Now()
 			running, stop, err := startFleet(cmd.Context(), opts, spec, true)
 			if err != nil {
 				return interrupted(cmd.Context(), err)
@@ -52,6 +53,7 @@ func fleetDemo(opts *globalOptions) *cobra.Command {
 					err = clearState(opts.dir)
 				}
 			}()
+			p.line("The hub and its clusters were up after %s.", time.Since(started).Round(time.Second))
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
 			d := &fleetDemonstration{printer: p, opts: opts, fleet: running}
@@ -82,6 +84,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	requested := time.Now()
 	d.printer.line("Requesting an upgrade of all clusters; on %s, etcd will be degraded.\n\n%s\n", failing, fleet.UpgradeYAML())
 	if err := d.fleet.Client.Create(ctx, upgrade); err != nil {
 		return fmt.Errorf("requesting the upgrade: %w", err)
@@ -106,7 +109,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.printer.line("\nAll clusters are upgraded.")
+	d.printer.line("\nAll clusters are upgraded, %s after the request.", time.Since(requested).Round(time.Second))
 	return nil
 }
 
