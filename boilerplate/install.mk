@@ -74,5 +74,5 @@ bundle-build: ## Build the image BUNDLE_IMG of the bundle.
 	cd deploy/olm && $(CONTAINER_ENGINE) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 
 .PHONY: release
-release: ## Write a release into dist/: archives of the plugin, manifests with image IMG, checksums. VERSION=v0.1.0 names it.
+release: bin/operator-sdk bin/cyclonedx-gomod ## Write a release into dist/: archives of the plugin, manifests with image IMG, bundle, bill of materials, checksums. VERSION=v0.1.0 names it.
 	KUBECTL='$(KUBECTL)' IMG='$(IMG)' hack/release.sh $(VERSION)

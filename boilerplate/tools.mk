@@ -45,6 +45,9 @@ $(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s)
 bin/process-template: $(wildcard test/e2e/process-template/*)
 	go build -C test/e2e/process-template -trimpath -buildvcs=false -o ../../../$@ .
 
+# For releases: the software bill of materials.
+$(eval $(call tool,cyclonedx-gomod,sbom,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,20 s))
+
 # For the bundle of the Operator Lifecycle Manager.
 $(eval $(call tool,operator-sdk,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,3 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))
 $(eval $(call tool,opm,operator-sdk,github.com/operator-framework/operator-registry/cmd/opm,20 s,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))

@@ -5,8 +5,9 @@
 # release.sh VERSION
 #
 # Writes what a release consists of into dist: the archives and the manifest of the plugin, the manifests
-# of each program with the image of the release, the list of Go modules, and the checksums of all of it.
-# The same commit and Go version give the same files.
+# of each program with the image of the release, the bundle for the Operator Lifecycle Manager, the section
+# of the changelog, the list of Go modules, a software bill of materials, and the checksums of all of it. The
+# same commit and Go version give the same files.
 #
 # KUBECTL is the client, oc or kubectl, and may have arguments.
 set -euo pipefail
@@ -16,11 +17,22 @@ version=${1:?the version is missing, for example v0.1.0}
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]] || { echo "hack/release.sh: $version must be a version such as v0.1.0" >&2; exit 2; }
 image=${IMG:?IMG is missing, the image of the release, for example registry.example.com/managed-upgrade-operator:$version}
 
+changes=$(awk -v heading="## $version" '$0 == heading { found = 1; next } /^## / { found = 0 } found' CHANGELOG.md)
+[[ -n $changes ]] || { echo "hack/release.sh: CHANGELOG.md has no section \"## $version\": write what changes for users" >&2; exit 1; }
+
 rm -rf dist
 hack/krew.sh "$version"
 for folder in deploy deploy/update-status deploy/hub; do
   name=${folder#deploy} name=${name#/}
   hack/render.sh "$folder" "$image" > "dist/install-${name:-operator}.yaml"
 done
+mkdir dist/olm
+VERSION=$version IMG=$image OUT=$PWD/dist/olm hack/update-bundle.sh
+tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --directory dist/olm . | gzip --no-name > dist/bundle.tar.gz
+rm -r dist/olm
+printf '%s\n' "$changes" > dist/CHANGELOG.md
 go list -m all > dist/modules.txt
+bin/cyclonedx-gomod mod -licenses -json -noserial -type application -output dist/sbom.cdx.json .
+# The time and the state of the working tree are not part of what was built.
+sed -i '/^ *"timestamp": /d' dist/sbom.cdx.json
 (cd dist && find . -type f ! -name checksums.txt -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > checksums.txt)
