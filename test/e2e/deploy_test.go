@@ -515,6 +515,9 @@ func TestHiveTemplate(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"upgrade.managed.openshift.io/wave": "4-18-9"}, selector); err != nil || diff != "" {
 		t.Errorf("the ClusterDeployments that it selects (-want +got): %v\n%s", err, diff)
 	}
+	if mode, _, _ := unstructured.NestedString(set.Object, "spec", "resourceApplyMode"); mode != "Upsert" {
+		t.Errorf("the apply mode is %q: Hive deletes the UpgradeConfig, and its history, when a cluster moves to the next wave", mode)
+	}
 	resources, _, err := unstructured.NestedSlice(set.Object, "spec", "resources")
 	if err != nil || len(resources) != 1 {
 		t.Fatalf("the SelectorSyncSet has %d resources, want an UpgradeConfig: %v", len(resources), err)
