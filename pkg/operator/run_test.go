@@ -5,6 +5,7 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -206,7 +207,7 @@ func TestRun_rejects_invalid_options_and_access(t *testing.T) {
 	t.Parallel()
 	failIfCalled := func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 		t.Error("the upgraders were made")
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}, nil
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}, errors.New("the upgraders were made")
 	}
 	right := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	loud, lost, badConfig := right, right, right

@@ -150,7 +150,7 @@ func (s StepSet) StartedNotificationSent() engine.Step {
 	}
 }
 
-// ApprovalGranted waits until somebody else approves the upgrade, for that time at most. No table of this
+// ApprovalGranted waits until another client approves the upgrade, for that time at most. No table of this
 // package has it.
 func (s StepSet) ApprovalGranted(within time.Duration) engine.Step {
 	granted := approval.WaitUntilApproved(s.Client, s.attempt.cfg)

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// approved upgrades like OSD, once somebody has approved the upgrade.
+// approved upgrades like OSD, once another client has approved the upgrade.
 type approved struct{ runbooks.OSD }
 
 // Runbook returns the runbook of OSD that waits for an approval.

@@ -263,7 +263,9 @@ func TestRollout(t *testing.T) {
 
 	t.Log("a dry run does not know whether the release is offered, and begins no cluster")
 	await(t, "all clusters are checked", func(context.Context) (checked bool) {
-		r.read(func() { checked = apimeta.IsStatusConditionFalse(r.status.Conditions, fleetv1beta1.ConditionPreflightPassed) })
+		r.read(func() {
+			checked = apimeta.IsStatusConditionFalse(r.status.Conditions, fleetv1beta1.ConditionPreflightPassed)
+		})
 		return checked
 	})
 	if plan := r.command(t, 30, "plan"); !regexp.MustCompile(`BLOCKED +12 +12 +it is in channel none`).MatchString(plan) {
