@@ -77,6 +77,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	}
 
 	r.noteUID(req.NamespacedName, obj.GetUID())
+	version := r.store.versions.get(req.NamespacedName)
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
 	next, err := s.reconcile(ctx)
 	s.recordMetrics(err)
@@ -85,6 +86,8 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: minRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
+	case (next.IsZero() || s.record.Finished()) && r.store.versions.get(req.NamespacedName) != version:
+		return reconcile.Result{RequeueAfter: minRequeue}, nil // own writes cause no event, and this one may allow more
 	case (s.record.Finished() || s.deleted()) && next.IsZero():
 		return reconcile.Result{}, nil
 	}

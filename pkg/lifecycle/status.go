@@ -336,8 +336,19 @@ func (s *scope[T]) withStatus(record history.Record, sum summary) T {
 	s.buildStatus(s.Kind.Status(after), record, sum)
 	if kind, ok := s.Kind.(StatusCompleter[T]); ok {
 		kind.CompleteStatus(after)
+		keepTransitions(*s.Kind.Status(s.obj).Conditions, *s.Kind.Status(after).Conditions)
 	}
 	return after
+}
+
+// keepTransitions sets the time of each condition whose status was changed and then changed back to what it
+// was before.
+func keepTransitions(before, after []metav1.Condition) {
+	for i := range after {
+		if old := meta.FindStatusCondition(before, after[i].Type); old != nil && old.Status == after[i].Status {
+			after[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
 }
 
 func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {

@@ -303,9 +303,13 @@ func TestRun_late_success(t *testing.T) {
 			if form := w.form(); form != tc.form {
 				t.Errorf("work %q is left, want %q", form, tc.form)
 			}
+			ended := w.run().Status
 			w.restart()
 			w.runFor(time.Hour)
 			w.expect(tc.state, tc.reason)
+			if diff := cmp.Diff(ended, w.run().Status); diff != "" {
+				t.Errorf("the status of a run that has ended changes (-before +after):\n%s", diff)
+			}
 			w.expectQuiet()
 		})
 	}

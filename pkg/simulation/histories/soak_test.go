@@ -70,6 +70,7 @@ type failedSeed struct {
 var failedSeedsOfJobs = []failedSeed{
 	{"the request of another client is requested again without a pause", 2, 34},
 	{"an UpgradeJob commences while the workers roll out the release before", 88, 35},
+	{"a retry that is requested while an attempt ends is not noticed", 3299458423, 35},
 }
 
 var failedSeeds = []failedSeed{
