@@ -332,7 +332,7 @@ func TestEstimate(t *testing.T) {
 		"no free place": {func() *fixture {
 			f := nodeUnchanged("NodeDraining", time.Minute)
 			f.status.PastUpdates = pastWorker()
-			f.node("worker-5").Status.Conditions[0].Status = corev1.ConditionFalse
+			f.node("worker-5").Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: at(f.now)}
 			return f
 		}(), want{from: v1beta1.EstimateFromNow, reason: "too many nodes of pool worker are not available"}},
 		"paused without an end": {func() *fixture {

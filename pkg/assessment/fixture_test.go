@@ -58,7 +58,7 @@ type fixture struct {
 // newFixture returns a cluster that is being updated from 4.20.5, with 33 operators.
 func newFixture(to string) *fixture {
 	f := &fixture{now: now, slots: map[string]int{}, paused: map[string]bool{}, pools: []string{master, worker}}
-	f.conditions = []configv1.ClusterOperatorStatusCondition{{Type: "Failing", Status: configv1.ConditionFalse}}
+	f.conditions = []configv1.ClusterOperatorStatusCondition{{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue}}
 	f.addHistory(to, before(62*time.Minute), time.Time{})
 	f.addHistory("4.20.5", before(30*24*time.Hour), before(30*24*time.Hour-time.Hour))
 	for i := range 33 {
@@ -141,7 +141,7 @@ func (f *fixture) reboot(pool, name string) {
 	node := f.node(name)
 	f.begin(pool, node)
 	node.Annotations["machineconfiguration.openshift.io/state"] = "Rebooting"
-	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	node.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: at(f.now)}
 }
 
 func (f *fixture) begin(pool string, node *corev1.Node) {

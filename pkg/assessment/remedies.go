@@ -93,6 +93,9 @@ func (c *cluster) adviseUnknown() *v1beta1.Remedy {
 		}
 		return &v1beta1.Remedy{Type: diagnoses, Text: "Find out why they cannot be read:", Commands: []string{"oc get " + resource}}
 	}
+	if r := c.adviseUnclear(); r != nil {
+		return r
+	}
 	return &v1beta1.Remedy{Type: diagnoses, Text: "See what is missing:", Commands: []string{allInsights}}
 }
 

@@ -42,6 +42,8 @@ type verdict struct {
 	errors []insight
 	// behind reports that the section waits for the control plane.
 	behind bool
+	// unclear is why it is unknown whether the section progresses; empty means that it is known.
+	unclear string
 	// forcedAt is when the last pod is forced off the nodes that are stuck; zero means that none is.
 	forcedAt time.Time
 
@@ -54,6 +56,7 @@ func (c *cluster) judge(s *section) {
 	if s.pending {
 		c.findStuck(s)
 	}
+	s.unclear = c.unclear(s)
 	s.state = c.stateOf(s)
 	s.detail, s.detailSince = c.describe(s)
 }
@@ -68,7 +71,7 @@ func (c *cluster) stateOf(s *section) v1beta1.AssessmentState {
 		return v1beta1.StateIdle
 	case s.active.Status == metav1.ConditionFalse, !s.forcedAt.IsZero():
 		return v1beta1.StateWaiting
-	case s.active.Status != metav1.ConditionTrue:
+	case s.active.Status != metav1.ConditionTrue, s.unclear != "":
 		return v1beta1.StateUnknown
 	case s.behind:
 		return v1beta1.StateWaiting

@@ -23,7 +23,7 @@ import (
 func (c *cluster) summarize(out *v1beta1.Assessment) {
 	switch out.State {
 	case v1beta1.StateUnknown:
-		out.Summary = "Too much data is missing to judge this cluster"
+		out.Summary = c.summarizeUnknown()
 	case v1beta1.StateStuck:
 		var since time.Time
 		out.Summary, since = c.stuckSummary(out.Causes)

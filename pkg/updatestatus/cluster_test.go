@@ -56,7 +56,8 @@ func newCluster(operators, workers int) *cluster {
 		ObjectMeta: metav1.ObjectMeta{Name: "version"},
 		Spec:       configv1.ClusterVersionSpec{ClusterID: "11111111-2222-3333-4444-555555555555", Channel: "stable-4.20"},
 		Status: configv1.ClusterVersionStatus{
-			Desired: configv1.Release{Version: newRelease, Image: "image/" + newRelease},
+			Desired:    configv1.Release{Version: newRelease, Image: "image/" + newRelease},
+			Conditions: []configv1.ClusterOperatorStatusCondition{{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse}},
 			History: []configv1.UpdateHistory{entry, {
 				State: configv1.CompletedUpdate, StartedTime: before, CompletionTime: new(metav1.NewTime(before.Add(time.Hour))), Version: oldRelease, Image: "image/" + oldRelease,
 			}},

@@ -56,6 +56,7 @@ func TestCluster_in_trouble(t *testing.T) {
 			w.answer(w.reports("shop", v1beta1.LevelWarning, "disk"))
 			w.runFor(2 * time.Minute)
 			before, started := insights(w.object().Status), w.object().Status.Assessment.StartedTime
+			began := w.Now().Truncate(time.Second)
 			tc.begin(w)
 			w.runFor(10 * time.Minute)
 			if got := w.object().Status.Assessment.State; got == v1beta1.StateIdle || tc.unknown && got != v1beta1.StateUnknown {
@@ -70,8 +71,10 @@ func TestCluster_in_trouble(t *testing.T) {
 			if diff := cmp.Diff(started, status.Assessment.StartedTime); diff != "" {
 				t.Errorf("start of the update (-before +after):\n%s", diff)
 			}
-			if len(status.RecentlyResolved) > 0 {
-				t.Errorf("resolved: %+v", status.RecentlyResolved)
+			for _, resolved := range status.RecentlyResolved {
+				if resolved.FirstObservedTime.Time.Before(began) {
+					t.Errorf("resolved: %+v", resolved)
+				}
 			}
 		})
 	}

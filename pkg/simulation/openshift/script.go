@@ -81,6 +81,7 @@ func scriptedObjects(installed string) []client.Object {
 			Status: configv1.ClusterVersionStatus{
 				ObservedGeneration: 1,
 				History:            []configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}},
+				Conditions:         conditions(configv1.ClusterOperatorStatusCondition{}),
 			},
 		},
 		&configv1.ClusterOperator{
@@ -180,10 +181,22 @@ func change[T client.Object](s *Script, object T, name string, do func(T)) {
 	}
 }
 
-// Report sets the one condition of the ClusterVersion.
+// conditions returns those of a ClusterVersion on which nothing happens, and that one instead or in addition.
+func conditions(reported configv1.ClusterOperatorStatusCondition) []configv1.ClusterOperatorStatusCondition {
+	all := []configv1.ClusterOperatorStatusCondition{
+		{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse},
+	}
+	if reported.Type == "" {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == reported.Type })
+	return append(all, reported)
+}
+
+// Report sets the one condition of the ClusterVersion that is not as usual.
 func (s *Script) Report(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) {
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
-		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: name, Status: status, Reason: "Reported", Message: message}}
+		version.Status.Conditions = conditions(configv1.ClusterOperatorStatusCondition{Type: name, Status: status, Reason: "Reported", Message: message})
 	})
 }
 
