@@ -15,6 +15,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,6 +66,7 @@ type World struct {
 	timers    []timer
 	sequence  int // of timers and UIDs
 	observers []func(Change)
+	invalid   map[string][]error // by actor
 	actor     string
 	// fieldManager is the field manager of the request that is being served; empty means the actor.
 	fieldManager string
@@ -111,6 +113,7 @@ func New(options Options) *World {
 	}
 	w := &World{options: options, now: options.Start, scheme: options.Scheme, actor: "test"}
 	w.definitions, w.unserved = map[schema.GroupVersionKind]*Definition{}, map[schema.GroupResource]bool{}
+	w.invalid = map[string][]error{}
 	w.store = newStore(w, options.Scheme)
 	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithRESTMapper(mapper()).WithObjectTracker(w.store)
 	for _, object := range kindsWithStatus() {
@@ -388,8 +391,15 @@ func (w *World) as(actor string, do func() error) error {
 	before := w.actor
 	w.actor = actor
 	defer func() { w.actor = before }()
-	return do()
+	err := do()
+	if apierrors.IsInvalid(err) {
+		w.invalid[actor] = append(w.invalid[actor], err)
+	}
+	return err
 }
+
+// Invalid returns the errors of the writes of an actor that the API server has rejected as invalid.
+func (w *World) Invalid(actor string) []error { return w.invalid[actor] }
 
 // Quiet reports whether no process has anything to do at this moment.
 func (w *World) Quiet() bool { return w.idle() }

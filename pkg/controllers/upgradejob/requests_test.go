@@ -4,17 +4,22 @@
 package upgradejob_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // annotate requests something of the UpgradeJob.
@@ -78,6 +83,61 @@ func TestRetry_window(t *testing.T) {
 		t.Errorf("attempt %d ended after %s: %s", record.Attempt, took, w.describe())
 	}
 	w.expectReleased()
+}
+
+// A request is answered whatever another client has written into the history, and whatever of it no
+// longer fits into the object.
+func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
+	t.Parallel()
+	tooLarge := apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+	invalid := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
+	for name, tc := range map[string]struct {
+		attempt  int32
+		err      error
+		refuses  int
+		attempts []int32
+	}{
+		"history of one attempt":           {attempt: 1, attempts: []int32{2, 1}},
+		"number that is the greatest":      {attempt: math.MaxInt32, attempts: []int32{math.MaxInt32}},
+		"object that is too large once":    {attempt: 1, err: tooLarge, refuses: 1, attempts: []int32{2, 1}},
+		"object that is too large for two": {attempt: 1, err: tooLarge, refuses: 2, attempts: []int32{2}},
+		"earlier attempt that is invalid":  {attempt: 1, err: invalid, refuses: 2, attempts: []int32{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.cluster.Rejection = "the signature is missing"
+			w.create(newJob())
+			w.untilEnded()
+			job := w.job()
+			job.Status.History[0].Attempt = tc.attempt
+			if err := w.client.Status().Update(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			refused := 0
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if refused < tc.refuses && r.Kind == "UpgradeJob" && r.Subresource == "status" {
+					refused++
+					return simulation.Fault{Outcome: simulation.Refuse, Err: tc.err}
+				}
+				return simulation.Fault{}
+			}
+			w.cluster.Rejection = ""
+			w.report()
+			w.annotate(v1beta1.RetryAnnotation, "monday")
+			w.settle()
+			w.untilEnded()
+			var attempts []int32
+			for _, record := range w.job().Status.History {
+				attempts = append(attempts, record.Attempt)
+			}
+			if diff := cmp.Diff(tc.attempts, attempts); diff != "" || w.record().Phase != history.PhaseUpgraded || refused != tc.refuses {
+				t.Errorf("%d writes are refused; attempts (-want +got):\n%s\n%s", refused, diff, w.describe())
+			}
+			w.expectReleased()
+		})
+	}
 }
 
 func TestAcknowledge(t *testing.T) {

@@ -6,6 +6,7 @@ package upgradejob
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // answerRetry answers a request for another attempt at an UpgradeJob that has ended: it adds a record
@@ -32,9 +34,16 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *v1beta1.UpgradeJob) (
 		Version: job.Spec.DesiredVersion.Version, Phase: history.PhaseNew, Attempt: max(last.Attempt, last.Attempt+1), // it may be the greatest number already
 		UpgradeAt: new(metav1.NewTime(r.Clock.Now().Truncate(time.Second))),
 	}
-	records := append([]history.Record{record}, after.Status.History...)
-	after.Status.History = records[:min(len(records), maxHistory)]
-	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{}))
+	records := slices.DeleteFunc(after.Status.History, func(r history.Record) bool { return r.Attempt == record.Attempt })
+	records = append([]history.Record{record}, records...)
+	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
+	var err error
+	for keep := maxHistory; keep > 0; keep /= 2 { // earlier attempts that the API server does not accept are dropped
+		after.Status.History = records[:min(len(records), keep)]
+		if err = r.Client.Status().Patch(ctx, after, patch); !manager.IsTooLarge(err) && !apierrors.IsInvalid(err) {
+			break
+		}
+	}
 	switch {
 	case apierrors.IsConflict(err): // the cache is behind; the change requests another pass
 		return true, nil

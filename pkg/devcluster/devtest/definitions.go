@@ -39,6 +39,18 @@ func Definitions(tb testing.TB, folder string) []*apiextensionsv1.CustomResource
 	return all
 }
 
+// Definition returns the CustomResourceDefinition of a kind in a folder.
+func Definition(tb testing.TB, folder, group, kind string) *apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
+	for _, crd := range Definitions(tb, folder) {
+		if crd.Spec.Group == group && crd.Spec.Names.Kind == kind {
+			return crd
+		}
+	}
+	tb.Fatalf("%s has no definition of %s in %s", folder, kind, group)
+	return nil
+}
+
 // Validators returns the definitions of a group, or of all groups, in a folder in the test kit, by kind.
 func Validators(tb testing.TB, folder, group string) map[string]*simulation.Definition {
 	tb.Helper()

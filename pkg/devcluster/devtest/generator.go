@@ -18,6 +18,7 @@ import (
 var texts = map[string][]string{
 	"duration": {"1h", "2h", "90m", "1h30m", "168h", "0s", "1d", "1.5h", "", "-1h", "1h1h", "5", "999999h"},
 	"time":     {"2027-03-02T21:00:00Z", "2027-03-02T22:00:00+01:00", "2027-03-02T21:00:00.5Z", "2027-03-02t21:00:00Z", "2027-03-02T21:00:00z", "2027-02-30T00:00:00Z", "2027-03-02T21:00:60Z", "0000-01-01T00:00:00Z"},
+	"instant":  {"2026-03-01T12:10:00Z", "9999-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "2026-03-01T12:20:00+01:00", "0001-01-01T00:00:00Z", "0000-01-01T00:00:00+12:00"},
 	"late":     {"2028-01-01T00:00:00.5Z", "2028-02-29T24:00:00Z", "2027-03-02T21:00:00Z"},
 	"cron":     {"0 22 * * 2", "*/15 0-5 1,15 JAN *", "0 22 * * TUE", "0 24 * * *", "@daily"},
 	"isoWeek":  {"", "@odd", "7,10-20", "*/4", "54", "20-10"},
@@ -39,9 +40,10 @@ var texts = map[string][]string{
 type Generator struct {
 	*rand.Rand
 
-	// Kinds map names of fields to a kind of texts: duration, time, late (a time after most others), cron,
-	// isoWeek, location, version, image, upstream, channel, operator, scale, name, reason, alert, any. Fields
-	// without one have names or any text, and times where their pattern wants one.
+	// Kinds map names of fields to a kind of texts: duration, time, late (a time after most others), instant
+	// (a time of a status), cron, isoWeek, location, version, image, upstream, channel, operator, scale, name,
+	// reason, alert, any. Fields without one have names or any text, and times where their pattern or format
+	// wants one.
 	Kinds map[string]string
 	// Required are fields that rules make nearly required, and Seldom those that need much else.
 	Required, Seldom []string
@@ -88,21 +90,23 @@ func (g *Generator) Value(field string, schema *apiextensionsv1.JSONSchemaProps)
 		if !g.oneIn(20) {
 			return int64(1 + g.IntN(100))
 		}
-		return pick(g, []any{float64(4), int64(0), int64(-1), int64(1) << 31, int64(1) << 40, 1e30})
+		return pick(g, []any{float64(4), int64(0), int64(-1), int64(1)<<31 - 1, int64(1) << 31, int64(1) << 40, 1e30})
 	case "boolean":
 		return g.oneIn(2)
 	default:
-		return g.Text(g.kindOf(field, schema.Pattern))
+		return g.Text(g.kindOf(field, schema))
 	}
 }
 
-func (g *Generator) kindOf(field, pattern string) string {
+func (g *Generator) kindOf(field string, schema *apiextensionsv1.JSONSchemaProps) string {
 	switch kind, known := g.Kinds[field]; {
 	case g.oneIn(60):
 		return pick(g, slices.Sorted(maps.Keys(texts)))
 	case known:
 		return kind
-	case strings.Contains(pattern, "[0-5][0-9]:[0-5][0-9]"):
+	case schema.Format == "date-time":
+		return "instant"
+	case strings.Contains(schema.Pattern, "[0-5][0-9]:[0-5][0-9]"):
 		return "time"
 	default:
 		return pick(g, []string{"any", "name"})

@@ -1,0 +1,36 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+)
+
+// checkForeign has the operator manage an UpgradeJob whose metadata and status another client has written.
+func checkForeign(t *testing.T, seed uint64) (accepted bool) {
+	t.Helper()
+	w := newWorld(t)
+	job := newJob(soon)
+	return devtest.Foreign[*v1beta1.UpgradeJob]{
+		World: w.World, Definition: devtest.Definition(t, "../../../deploy/crds", v1beta1.GroupVersion.Group, "UpgradeJob"),
+		Object: job, Status: &job.Status, History: &job.Status.History,
+		Versions: []string{installed, desired, "4.5.1"}, Start: noon.Truncate(time.Minute).Add(5 * time.Minute),
+		Annotations: []string{v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation, v1beta1.RunNowAnnotation},
+		Finalizers:  []string{v1beta1.Finalizer},
+	}.Run(t, seed, time.Hour)
+}
+
+func TestForeignObjects(t *testing.T) {
+	t.Parallel()
+	devtest.CheckForeign(t, 16, func(seed uint64) bool { return checkForeign(t, seed) })
+}
+
+func FuzzForeignObjects(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkForeign(t, seed) })
+}
