@@ -145,6 +145,11 @@ func TestDefinitionsFitClientSideApply(t *testing.T) {
 	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
+func TestStatusesFitIntoEtcd(t *testing.T) {
+	t.Parallel()
+	devtest.CheckStatusSize(t, definitionsFolder, "ClusterUpgradeRun.upgrade.managed.openshift.io") // the lifecycle drops earlier attempts
+}
+
 func TestDefinitionsNames(t *testing.T) {
 	t.Parallel()
 	got := map[string][]string{}

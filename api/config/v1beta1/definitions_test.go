@@ -199,6 +199,11 @@ func TestDefinitionsFitClientSideApply(t *testing.T) {
 	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
+func TestStatusesFitIntoEtcd(t *testing.T) {
+	t.Parallel()
+	devtest.CheckStatusSize(t, definitionsFolder, "UpdatePlan.config.openshift.io", "UpdateStatus.config.openshift.io") // descriptions and insights are dropped
+}
+
 func TestDefinitionsNames(t *testing.T) {
 	t.Parallel()
 	got := map[string][]string{}

@@ -81,6 +81,11 @@ func TestDefinitionsFitClientSideApply(t *testing.T) {
 	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
+func TestStatusesFitIntoEtcd(t *testing.T) {
+	t.Parallel()
+	devtest.CheckStatusSize(t, definitionsFolder, "ClusterVersion.managedupgrade.appuio.io", "UpgradeJob.managedupgrade.appuio.io", "UpgradeConfig.upgrade.managed.openshift.io") // previews of overlays have a limit, and the lifecycle drops earlier attempts
+}
+
 func TestDefinitionsNames(t *testing.T) {
 	t.Parallel()
 	got := map[string][]string{}

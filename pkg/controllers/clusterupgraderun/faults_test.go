@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -99,6 +100,48 @@ func TestRun_survives_faults(t *testing.T) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// A status that becomes too large for etcd loses the records of earlier attempts.
+func TestRun_whose_status_is_too_large(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		refuses  int
+		attempts []int32
+	}{
+		"never":             {refuses: 0, attempts: []int32{3, 2, 1}},
+		"for three records": {refuses: 1, attempts: []int32{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			refuse(w)
+			w.admit()
+			w.settle(4 * time.Hour)
+			want := w.run().Status.Reason
+			w.retry()
+			w.settle(4 * time.Hour)
+			refused := 0
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Kind != "ClusterUpgradeRun" || r.Subresource != "status" || refused == tc.refuses {
+					return simulation.Fault{}
+				}
+				refused++
+				return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewRequestEntityTooLargeError("limit is 3145728")}
+			}
+			w.retry()
+			w.settle(4 * time.Hour)
+			var attempts []int32
+			for _, record := range w.run().Status.History {
+				attempts = append(attempts, record.Attempt)
+			}
+			if diff := cmp.Diff(tc.attempts, attempts); diff != "" || refused != tc.refuses || w.run().Status.Attempt != 3 {
+				t.Errorf("%d writes are refused; the attempts (-want +got):\n%s\n%s", refused, diff, w.describe())
+			}
+			w.expect(fleetv1alpha1.StateFailed, want) // as without the refusals
+			w.expectReleased()
 		})
 	}
 }

@@ -41,7 +41,7 @@ func checkForeign(t *testing.T, seed uint64) (accepted bool) {
 
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
-	devtest.CheckForeign(t, 12, func(seed uint64) bool { return checkForeign(t, seed) })
+	devtest.CheckForeign(t, 40, func(seed uint64) bool { return checkForeign(t, seed) })
 }
 
 func FuzzForeignObjects(f *testing.F) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,3 +144,62 @@ func addRules(found map[string]string, path string, node any) {
 		}
 	}
 }
+
+// maxStatusBytes is the size of a status beside which etcd has room for metadata and a spec: it stores
+// objects of up to 1.5 MiB.
+const maxStatusBytes = 900 << 10
+
+// CheckStatusSize reports each kind of a folder whose status, as large as its definition allows, may not
+// fit into etcd. Shortened lists the kinds whose controller shortens a status that is too large.
+func CheckStatusSize(tb testing.TB, folder string, shortened ...string) {
+	tb.Helper()
+	var large []string
+	for _, crd := range Definitions(tb, folder) {
+		for i := range crd.Spec.Versions {
+			status := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"]
+			if size := maxSize(&status); size > maxStatusBytes {
+				large = append(large, crd.Spec.Names.Kind+"."+crd.Spec.Group)
+			}
+		}
+	}
+	if diff := cmp.Diff(shortened, large); diff != "" {
+		tb.Errorf("the kinds with a status of more than %d bytes (-shortened +found):\n%s", maxStatusBytes, diff)
+	}
+}
+
+// maxSize returns the number of bytes as JSON of the largest value that a schema accepts, if its texts have
+// one byte a character and are not escaped. What has no limit is larger than anything.
+func maxSize(schema *apiextensionsv1.JSONSchemaProps) int {
+	const number, enum, timestamp, unlimited = 20, 64, 64, 1 << 30
+	size := func(limit *int64, each int) int {
+		if limit == nil || *limit > unlimited {
+			return unlimited
+		}
+		return min(unlimited, int(*limit)*min(each, unlimited))
+	}
+	switch {
+	case schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
+		return unlimited
+	case schema.Type == "array":
+		return len("[]") + size(schema.MaxItems, len(",")+maxSize(schema.Items.Schema))
+	case schema.Type == "object" && schema.AdditionalProperties != nil:
+		return size(schema.MaxProperties, maxNameBytes+maxSize(schema.AdditionalProperties.Schema))
+	case schema.Type == "object":
+		total := len("{}")
+		for name, property := range schema.Properties {
+			total = min(unlimited, total+len(name)+len(`"":,`)+maxSize(&property))
+		}
+		return total
+	case schema.Type != "string":
+		return number
+	case len(schema.Enum) > 0:
+		return enum
+	case schema.MaxLength == nil && (schema.Format == "date-time" || strings.HasPrefix(schema.Pattern, "^([0-9]{4}-")):
+		return timestamp
+	default:
+		return len(`""`) + size(schema.MaxLength, 1)
+	}
+}
+
+// maxNameBytes is the length of the key of a map.
+const maxNameBytes = 256

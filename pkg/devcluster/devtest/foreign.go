@@ -47,6 +47,12 @@ func (f Foreign[T]) Run(t *testing.T, seed uint64, d time.Duration) (accepted bo
 		Kinds:  map[string]string{"version": "version", "reason": "reason", "type": "reason"},
 		Seldom: []string{"previousAttempts", "items"}, Required: []string{"history"},
 	}
+	for _, field := range []string{
+		"upgradeAt", "requestTime", "startTime", "commenceTime", "completeTime", "workerStartTime", "workerCompleteTime", "notifiedTime",
+		"nextTime", "lastProbeTime", "lastTransitionTime", "reasonTime", "releaseAfter",
+	} {
+		g.Kinds[field] = "instant"
+	}
 	g.Metadata(f.Object, f.Annotations, f.Finalizers)
 	user := f.World.Client("user")
 	if err := user.Create(t.Context(), f.Object); err != nil {

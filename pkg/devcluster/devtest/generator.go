@@ -42,8 +42,7 @@ type Generator struct {
 
 	// Kinds map names of fields to a kind of texts: duration, time, late (a time after most others), instant
 	// (a time of a status), cron, isoWeek, location, version, image, upstream, channel, operator, scale, name,
-	// reason, alert, any. Fields without one have names or any text, and times where their pattern or format
-	// wants one.
+	// reason, alert, any. Fields without one have names or any text, and times where their pattern wants one.
 	Kinds map[string]string
 	// Required are fields that rules make nearly required, and Seldom those that need much else.
 	Required, Seldom []string
@@ -94,19 +93,17 @@ func (g *Generator) Value(field string, schema *apiextensionsv1.JSONSchemaProps)
 	case "boolean":
 		return g.oneIn(2)
 	default:
-		return g.Text(g.kindOf(field, schema))
+		return g.Text(g.kindOf(field, schema.Pattern))
 	}
 }
 
-func (g *Generator) kindOf(field string, schema *apiextensionsv1.JSONSchemaProps) string {
+func (g *Generator) kindOf(field, pattern string) string {
 	switch kind, known := g.Kinds[field]; {
 	case g.oneIn(60):
 		return pick(g, slices.Sorted(maps.Keys(texts)))
 	case known:
 		return kind
-	case schema.Format == "date-time":
-		return "instant"
-	case strings.Contains(schema.Pattern, "[0-5][0-9]:[0-5][0-9]"):
+	case strings.Contains(pattern, "[0-5][0-9]:[0-5][0-9]"):
 		return "time"
 	default:
 		return pick(g, []string{"any", "name"})
