@@ -12,14 +12,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +28,6 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +118,7 @@ func (w *statusWorld) waitFor(what string, is func(updatev1beta1.UpdateStatusSta
 }
 
 // TestStatusController_runs_with_its_deployed_permissions runs the program as it is deployed: kinds of
-// OpenShift come without a restart, an update informer behind a Service is queried during an update, and
+// OpenShift come without a restart, the documented example of an informer is queried during an update, and
 // each permission is needed.
 func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 	t.Parallel()
@@ -138,16 +137,16 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 
 	t.Log("an informer is queried during an update")
 	w.createVersion()
-	w.serveInformer()
+	w.serveExample()
 	w.waitFor("the insight of the informer is published", func(s updatev1beta1.UpdateStatusStatus) bool {
 		return s.ControlPlane != nil && slices.ContainsFunc(s.ControlPlane.UpdateInformers, func(i updatev1beta1.InformerInsights) bool {
-			return i.Name == "shop" && len(i.Insights) == 1 && i.Insights[0].UID == "slow-disk"
+			return i.Name == "update-notes" && len(i.Insights) == 1 && i.Insights[0].UID == "note/backup"
 		})
 	})
-	waitUntil(t, "the conditions of the informer are published", func(ctx context.Context) bool {
+	waitUntil(t, "the conditions of the informer are published, and its heartbeat", func(ctx context.Context) bool {
 		var informer updatev1beta1.UpdateInformer
-		err := w.typed.Get(ctx, client.ObjectKey{Name: "shop"}, &informer)
-		return err == nil && len(informer.Status.Conditions) == 3 && informer.Status.LastContactTime != nil
+		err := w.typed.Get(ctx, client.ObjectKey{Name: "update-notes"}, &informer)
+		return err == nil && len(informer.Status.Conditions) == 4 && informer.Status.LastContactTime != nil
 	})
 	w.installOptionalKinds()
 	w.analyzePlan()
@@ -290,50 +289,49 @@ func (w *statusWorld) createVersion() {
 	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), version))
 }
 
-// serveInformer runs an update informer behind a Service, and registers it. It accepts tokens of the
-// controller for its own audience only.
-func (w *statusWorld) serveInformer() {
+// serveExample runs the documented example of an informer with the rights of its manifests, at the
+// cluster IP of its Service.
+func (w *statusWorld) serveExample() {
 	w.t.Helper()
-	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))
-	const port = 8443
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "informer"},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}},
+	const folder, name = repository + "/docs/examples/update-informer", "update-notes" // of its namespace, its Service, and all else
+	program := filepath.Join(w.t.TempDir(), name)
+	build := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, ".")
+	build.Dir = folder
+	if out, err := build.CombinedOutput(); err != nil {
+		w.t.Fatalf("building the example: %v\n%s", err, out)
 	}
-	mustSucceed(w.t, w.typed.Create(w.t.Context(), service))
-	certificate, authority := serviceCertificate(w.t, "informer.shop.svc")
-	var listen net.ListenConfig
-	listener, err := listen.Listen(w.t.Context(), "tcp", net.JoinHostPort(service.Spec.ClusterIP, "8443"))
+	objects, err := manifests.Read(os.DirFS(folder))
 	mustSucceed(w.t, err)
-	informer := httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
-	mustSucceed(w.t, informer.Listener.Close())
-	informer.Listener = listener
-	informer.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	informer.StartTLS()
-	w.t.Cleanup(informer.Close)
-	mustSucceed(w.t, w.typed.Create(w.t.Context(), &updatev1beta1.UpdateInformer{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-		Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
-			Service: updatev1beta1.InformerService{Namespace: "shop", Name: "informer", Port: port}, CABundle: authority,
-		}},
+	certificate, authority := serviceCertificate(w.t, name+"."+name+".svc")
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "UpdateInformer" })
+	bundle := base64.StdEncoding.EncodeToString(authority) // in place of the service CA of OpenShift
+	mustSucceed(w.t, unstructured.SetNestedField(objects[i].Object, bundle, "spec", "clientConfig", "caBundle"))
+	w.apply(w.t, objects)
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}, Data: map[string]string{"backup": "The backup takes two hours."},
 	}))
-}
-
-func (w *statusWorld) answer(rw http.ResponseWriter, r *http.Request) {
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{
-		Token: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Audiences: []string{"update-informer.shop.informer"},
-	}}
-	if err := w.typed.Create(r.Context(), review); err != nil || review.Status.User.Username != "system:serviceaccount:"+home+":"+statusController {
-		rw.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	body := `{"apiVersion": "hooks.config.openshift.io/v1alpha", "kind": "DiscoveryResponse", "spec": {
-		"apiVersions": ["hooks.config.openshift.io/v1alpha"], "handlers": [{"name": "status"}]}}`
-	if strings.HasSuffix(r.URL.Path, "/updateInsights") {
-		body = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": [
-			{"uid": "slow-disk", "scope": {"type": "ControlPlane"}, "impact": {"level": "warning", "summary": "The disk is slow"}}]}}`
-	}
-	_, _ = io.WriteString(rw, body)
+	var service corev1.Service
+	mustSucceed(w.t, w.typed.Get(w.t.Context(), client.ObjectKey{Namespace: name, Name: name}, &service))
+	access, err := w.ServiceAccountConfig(w.t.Context(), name, name)
+	mustSucceed(w.t, err)
+	certificates := w.t.TempDir()
+	kubeconfig := filepath.Join(certificates, "kubeconfig")
+	mustSucceed(w.t, controlplane.WriteKubeconfig(kubeconfig, access))
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	mustSucceed(w.t, err)
+	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.crt"), authority, 0o600)) // it signs itself
+	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	example, err := controlplane.StartProcess(controlplane.Command{
+		Path: program, Log: filepath.Join(certificates, "log"),
+		Env: append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERT_DIR="+certificates, "ADDRESS="+net.JoinHostPort(service.Spec.ClusterIP, "8443")),
+	})
+	mustSucceed(w.t, err)
+	w.t.Cleanup(func() {
+		_ = example.Stop(time.Minute)
+		if printed, _ := os.ReadFile(filepath.Join(certificates, "log")); len(printed) > 0 {
+			w.t.Logf("the example printed:\n%s", printed)
+		}
+	})
 }
 
 // serviceCertificate returns a certificate of a name, and the authority that signs it.
