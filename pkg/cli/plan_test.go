@@ -26,6 +26,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -272,6 +273,29 @@ func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 	}
 	if plan.Annotations[updatev1beta1.RefreshInformersAnnotation] == "" {
 		t.Error("informers were not asked to update themselves")
+	}
+}
+
+// TestPreChecks_print_the_plan prints the plan as an object of the API, with the exit code of its verdict.
+func TestPreChecks_print_the_plan(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "yaml"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			pc := newPlanCluster(t, []updatev1beta1.Insight{risk("slow", updatev1beta1.LevelWarning, "The disk is slow")})
+			got := pc.preChecks(t, func(o *preChecksOptions) { *o.format.flags.OutputFormat = format })
+			var plan updatev1beta1.UpdatePlan
+			if err := yaml.UnmarshalStrict([]byte(got.out), &plan); err != nil {
+				t.Fatalf("%v:\n%s", err, got.out)
+			}
+			text := pc.preChecks(t, func(*preChecksOptions) {})
+			if plan.Kind != "UpdatePlan" || plan.Spec.TargetRelease != planTarget || !strings.Contains(got.out, "The disk is slow") || got.code != text.code || got.errOut != "" {
+				t.Errorf("exit code %d, %d as text, error %q:\n%s", got.code, text.code, got.errOut, got.out)
+			}
+			if (format == "json") != strings.HasPrefix(got.out, "{") {
+				t.Errorf("this is no %s:\n%s", format, got.out)
+			}
+		})
 	}
 }
 
