@@ -120,9 +120,9 @@ func TestRun_whose_status_is_too_large(t *testing.T) {
 			refuse(w)
 			w.admit()
 			w.settle(4 * time.Hour)
-			want := w.run().Status.Reason
 			w.retry()
 			w.settle(4 * time.Hour)
+			want := w.run().Status.Reason
 			refused := 0
 			w.plan = func(r simulation.Request) simulation.Fault {
 				if r.Kind != "ClusterUpgradeRun" || r.Subresource != "status" || refused == tc.refuses {
