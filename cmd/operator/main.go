@@ -28,8 +28,7 @@ func main() {
 	}
 }
 
-// upgraders returns the cluster upgraders by spec.type.
-// upgraders returns the upgraders by spec.type. They have no settings of their own.
+// upgraders returns the cluster upgraders by spec.type. They have no settings of their own.
 func upgraders(t runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
 	return map[string]upgradeconfig.ClusterUpgrader{
 		"OSD": runbooks.OSD{Deps: t},

@@ -1,0 +1,51 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The operator with a changed runbook stands for its next version: it adds two steps to the runbook
+// of OSD, renames one, and removes two.
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+)
+
+func main() {
+	cobra.CheckErr(operator.Command("v0.0.0-changed", upgraders).ExecuteContext(ctrl.SetupSignalHandler()))
+}
+
+func upgraders(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+	return map[string]upgradeconfig.ClusterUpgrader{"OSD": changed{runbooks.OSD{Deps: deps}}}, nil
+}
+
+type changed struct{ runbooks.OSD }
+
+func (c changed) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
+	table := c.OSD.Runbook(upgrade).
+		InsertAfter("StartedNotificationSent", added("AddedBeforeTheCommit")).
+		InsertAfter("PostClusterHealthCheck", added("AddedAtTheEnd"))
+	table.Steps = slices.DeleteFunc(table.Steps, func(step engine.Step) bool {
+		return step.Name == "ExternalDependenciesAvailable" || step.Name == "PostUpgradeProcedures"
+	})
+	for i := range table.Steps {
+		if step := &table.Steps[i]; step.Name == "ControlPlaneUpgraded" {
+			step.Name, step.FormerNames = "ControlPlaneReplaced", []string{"ControlPlaneUpgraded"}
+		}
+	}
+	return table
+}
+
+func added(name string) engine.Step {
+	return engine.Step{Name: name, Doc: "Is done at once.", Do: func(context.Context, engine.Run) (engine.Result, error) {
+		return engine.Done("the changed runbook has this step"), nil
+	}}
+}
