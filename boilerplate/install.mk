@@ -16,7 +16,7 @@ uninstall: ## Remove the CRDs from the current cluster, and with them all upgrad
 
 .PHONY: deploy
 deploy: ## Install the operator, as image IMG, into the current cluster. DEPLOY=folder deploys another folder, such as deploy/hub.
-	KUBECTL='$(KUBECTL)' hack/render.sh $(DEPLOY) $(IMG) | $(KUBECTL) apply --server-side -f -
+	KUBECTL='$(KUBECTL)' hack/render.sh $(DEPLOY) $(IMG) $(shell git describe --tags --exact-match 2>/dev/null) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: ## Remove the operator and its CRDs from the current cluster, in the order that docs/uninstall.md gives.

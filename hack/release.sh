@@ -24,7 +24,7 @@ rm -rf dist
 hack/krew.sh "$version"
 for folder in deploy deploy/update-status deploy/hub; do
   name=${folder#deploy} name=${name#/}
-  hack/render.sh "$folder" "$image" > "dist/install-${name:-operator}.yaml"
+  hack/render.sh "$folder" "$image" "$version" > "dist/install-${name:-operator}.yaml"
 done
 mkdir dist/olm
 VERSION=$version IMG=$image OUT=$PWD/dist/olm hack/update-bundle.sh

@@ -6,6 +6,7 @@ package hack
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,5 +29,26 @@ func TestRelease_is_refused(t *testing.T) {
 				t.Errorf("got %v and %s, want %q", err, output, tc.want)
 			}
 		})
+	}
+}
+
+// TestRender_pins_the_pages_of_alerts checks that the alerts of a release refer to the pages of its tag, and
+// those of a checkout to the pages of the main branch.
+func TestRender_pins_the_pages_of_alerts(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	kubectl := filepath.Join(state, "kubectl")
+	const page = "            runbook_url: https://github.com/example/operator/blob/main/docs/alerts/Failed.md\n"
+	for file, content := range map[string]string{kubectl: client, filepath.Join(state, "manifests"): page} {
+		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tag, want := range map[string]string{"": page, "v0.2.0": strings.Replace(page, "main", "v0.2.0", 1)} {
+		render := exec.CommandContext(t.Context(), "./render.sh", "deploy", "example", tag)
+		render.Env = append(os.Environ(), "KUBECTL="+kubectl, "STATE="+state)
+		if output, err := render.CombinedOutput(); err != nil || string(output) != want {
+			t.Errorf("with the tag %q: %v and %s, want %s", tag, err, output, want)
+		}
 	}
 }

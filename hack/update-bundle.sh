@@ -21,7 +21,7 @@ sdk=$PWD/bin/operator-sdk csv=bundle/manifests/managed-upgrade-operator.clusters
 
 manifests=$(
   for folder in deploy deploy/update-status; do
-    hack/render.sh "$folder" "$image"
+    hack/render.sh "$folder" "$image" "${VERSION:-}"
     echo ---
   done | sed '$d' | go run ./hack/bundle "$out/beside.yaml"
   for file in deploy/olm/base.yaml deploy/samples/scheduled-maintenance/{clusterversion,upgradeconfig,upgradejob,upgradejobhook,upgradesuspensionwindow}.yaml; do

@@ -120,11 +120,18 @@ func TestAlertLabelsAndAnnotations(t *testing.T) {
 	}
 }
 
+// pageHeadings are the sections of each page, in this order.
+var pageHeadings = []string{"## Meaning", "## Impact", "## Diagnosis", "## Mitigation", "## Severity and escalation", "## The alert resolves"}
+
+var heading = regexp.MustCompile(`(?m)^## .*$`)
+
 func TestAlertPagesMatchTheAlerts(t *testing.T) {
 	t.Parallel()
 	var want, got []string
+	severity := map[string]string{}
 	for _, r := range alerts(t) {
 		want = append(want, r.Alert)
+		severity[r.Alert] = r.Labels["severity"]
 	}
 	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
 	if err != nil {
@@ -144,10 +151,17 @@ func TestAlertPagesMatchTheAlerts(t *testing.T) {
 		if !strings.HasPrefix(text, "# "+name+"\n\n") {
 			t.Errorf("%s does not start with the name of its alert", page)
 		}
-		for _, part := range []string{"\n## Diagnose\n", "\n```sh\n", "\n## Resolve\n", "\n## The alert resolves\n"} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q", page, strings.TrimSpace(part))
-			}
+		if diff := cmp.Diff(pageHeadings, heading.FindAllString(text, -1)); diff != "" {
+			t.Errorf("%s: headings (-want +got):\n%s", page, diff)
+		}
+		if !strings.Contains(text, "\n```sh\n") {
+			t.Errorf("%s has no shell block", page)
+		}
+		if want := strings.ToUpper(severity[name][:1]) + severity[name][1:]; !regexp.MustCompile("\n## Severity and escalation\n\n" + want + `[.:] \S`).MatchString(text) {
+			t.Errorf("%s does not name the severity %s, and whom to contact", page, severity[name])
+		}
+		if regexp.MustCompile(`(?m)^## .*\n+(## |\z)`).MatchString(text) {
+			t.Errorf("%s has an empty section", page)
 		}
 	}
 	slices.Sort(want)

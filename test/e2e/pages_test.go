@@ -250,6 +250,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			{"Stalled", "network|4.20.6"},
 			{"get clusterversion", "type: Progressing"},
 			{"get clusteroperators", "network"},
+			{"describe clusteroperators", `Name: +network`},
 			{"get machineconfigpools", "worker"},
 			{"get nodes -l", none},
 			{"get nodes", "worker-0"},
