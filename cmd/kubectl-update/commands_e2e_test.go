@@ -25,7 +25,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -289,6 +291,7 @@ func controlPlaneProblems() []problem {
 			version := &configv1.ClusterVersion{}
 			c.change(t, version, "version", func() { version.Status.History[1].State = configv1.PartialUpdate })
 		}, shows: []string{"Partial"}},
+		{reason: v1beta1.ReasonPaused + " by ClusterVersion", create: pauseCluster, fixes: true, shows: []string{"patched"}, instead: true},
 		{reason: "OperatorUnavailable", create: operatorCondition("machine-config", configv1.OperatorAvailable, configv1.ConditionFalse)},
 		{reason: "OperatorDegraded", create: operatorCondition("network", configv1.OperatorDegraded, configv1.ConditionTrue), shows: []string{"ovnkube-node-1"}, instead: true},
 		{reason: "OperatorDegraded without pods", create: func(t *testing.T, c *cluster) {
@@ -298,6 +301,34 @@ func controlPlaneProblems() []problem {
 				object.Status.Conditions = setCondition(object.Status.Conditions, configv1.OperatorDegraded, configv1.ConditionTrue, "no quorum")
 			})
 		}, shows: []string{"no quorum"}},
+	}
+}
+
+// pauseCluster pauses the cluster by spec.versionManagement, which the definition of OpenShift does not have yet.
+func pauseCluster(t *testing.T, c *cluster) {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("clusterversions.config.openshift.io")
+	const field = `[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/versionManagement",
+		"value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]`
+	if err := c.Patch(t.Context(), definition, client.RawPatch(types.JSONPatchType, []byte(field))); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		version := &unstructured.Unstructured{}
+		version.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+		version.SetName("version")
+		const paused = `{"spec": {"versionManagement": {"pausedUntil": "true"}}}`
+		if err := c.Patch(ctx, version, client.RawPatch(types.MergePatchType, []byte(paused))); err != nil {
+			return false, err
+		}
+		_, found, err := unstructured.NestedString(version.Object, "spec", "versionManagement", "pausedUntil")
+		return found, err // the API server takes a moment to use the definition
+	})
+	if err != nil {
+		t.Fatalf("waiting until ClusterVersions may be paused: %v", err)
 	}
 }
 
