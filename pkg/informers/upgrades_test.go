@@ -4,6 +4,7 @@
 package informers_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,70 @@ func newJob(change func(*history.Record)) *v1beta1.UpgradeJob {
 			History:            []history.Record{record, first},
 			MachineConfigPools: []v1beta1.MachineConfigPoolStatus{{Name: "worker", State: "Paused", ReleaseAfter: new(ago(-time.Hour))}},
 		},
+	}
+}
+
+// TestUpgrades_of_jobs has an UpgradeJob in the states that an UpgradeConfig may have, and in those that only an
+// UpgradeJob has.
+func TestUpgrades_of_jobs(t *testing.T) {
+	t.Parallel()
+	status := func(name string, status metav1.ConditionStatus) func(*v1beta1.UpgradeJob) {
+		return func(j *v1beta1.UpgradeJob) { j.Status.Conditions = []metav1.Condition{condition(name, status)} }
+	}
+	ended := func(phase history.Phase) func(*v1beta1.UpgradeJob) {
+		return func(j *v1beta1.UpgradeJob) {
+			record := newRecord(stepDone(), stepFailed())
+			record.Phase, record.CompleteTime, record.Message = phase, new(ago(10*time.Minute)), "timed out"
+			j.Status.History = []history.Record{record}
+		}
+	}
+	record := func(steps ...history.StepCondition) func(*v1beta1.UpgradeJob) {
+		return func(j *v1beta1.UpgradeJob) { j.Status.History = []history.Record{newRecord(steps...)} }
+	}
+	pending := func(j *v1beta1.UpgradeJob) { j.Status.History = nil }
+	tonight := func(j *v1beta1.UpgradeJob) {
+		j.Spec.StartAfter, j.Spec.StartBefore = "2026-11-22T22:00:00Z", "2026-11-22T23:00:00Z"
+	}
+	unknown := stepRunning()
+	unknown.Status = metav1.ConditionUnknown
+	for name, tc := range map[string]struct {
+		changes []func(*v1beta1.UpgradeJob)
+		want    []string
+	}{
+		"scheduled":                {[]func(*v1beta1.UpgradeJob){pending, tonight}, []string{"info 1/Schedule UpgradeScheduled"}},
+		"due":                      {[]func(*v1beta1.UpgradeJob){pending}, []string{"info 1/Schedule UpgradeDue"}},
+		"invalid window":           {[]func(*v1beta1.UpgradeJob){pending, func(j *v1beta1.UpgradeJob) { j.Spec.StartAfter = "noon" }}, nil},
+		"pre-check found problems": {[]func(*v1beta1.UpgradeJob){pending, tonight, status(history.ConditionPreCheckPassed, "False")}, []string{"info 1/Schedule UpgradeScheduled", "warning 1/PreCheck UpgradePreCheckFailed"}},
+		"not accepted":             {[]func(*v1beta1.UpgradeJob){pending, tonight, status(history.ConditionAccepted, "False")}, []string{"info 1/Schedule UpgradeScheduled", "warning 1/Accepted UpgradeNotAccepted"}},
+		"installed":                {[]func(*v1beta1.UpgradeJob){pending, func(j *v1beta1.UpgradeJob) { j.Spec.DesiredVersion.Version = newRelease }}, nil},
+		"a step runs":              {nil, []string{"status 2/B UpgradeStepRunning"}},
+		"between two steps":        {[]func(*v1beta1.UpgradeJob){record(stepDone())}, []string{"status 2/Started UpgradeInProgress"}},
+		"a step is slow":           {[]func(*v1beta1.UpgradeJob){status(history.ConditionStalled, "True")}, []string{"warning 2/B UpgradeStepSlow"}},
+		"a step is unknown":        {[]func(*v1beta1.UpgradeJob){record(stepDone(), unknown)}, []string{"warning 2/B UpgradeStepUnknown"}},
+		"failed":                   {[]func(*v1beta1.UpgradeJob){ended(history.PhaseFailed)}, []string{"error 2/B UpgradeFailed"}},
+		"failed, and installed since": {[]func(*v1beta1.UpgradeJob){ended(history.PhaseFailed), func(j *v1beta1.UpgradeJob) {
+			j.Spec.DesiredVersion.Version, j.Status.History[0].Version = newRelease, newRelease
+		}}, nil},
+		"upgraded": {[]func(*v1beta1.UpgradeJob){ended(history.PhaseUpgraded)}, nil},
+		"skipped":  {[]func(*v1beta1.UpgradeJob){ended(history.PhaseSkipped)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.complete()
+			job := newJob(func(*history.Record) {})
+			for _, change := range tc.changes {
+				change(job)
+			}
+			c.others = append(c.others, job)
+			var got []string
+			for _, f := range find(t, informers.NameUpgrades, c.facts(t)) {
+				got = append(got, levels[f.Level]+" "+strings.TrimPrefix(f.UID(), "UpgradeJob/ops/night/")+" "+f.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
