@@ -145,3 +145,40 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 		})
 	}
 }
+
+// A dump that has the UpdateStatus, thus was taken while the Update Status Controller ran, has the verdict of the
+// controller, with the times at which it first observed what goes on.
+func TestStatus_of_a_dump_with_an_UpdateStatus(t *testing.T) {
+	t.Parallel()
+	s := newSimulated(t, devcluster.Spec{})
+	s.update(t, 20*time.Minute)
+	first, err := s.connect().readStatus(t.Context(), controllerNamespace, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := first.object.DeepCopy()
+	if err := s.world.RunFor(5 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	want := s.connect().assess(t.Context(), publication{object: published}, s.world.Now()).object.Status
+	dir := s.dump(t)
+	published.APIVersion, published.Kind = updatev1beta1.GroupVersion.String(), "UpdateStatus"
+	content, err := yaml.Marshal(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "updatestatus"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := readDump(dir, sharedScheme(), defaultDumpLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got := computed(t, &Cluster{Reader: d, Clock: fixedClock(s.world.Now()), dump: d, Prometheus: d})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-live +replayed):\n%s", diff)
+	}
+	if since := got.Assessment.Since; !since.Equal(&published.Status.Assessment.Since) {
+		t.Errorf("the state is since %s, and in the UpdateStatus since %s", since, published.Status.Assessment.Since)
+	}
+}
