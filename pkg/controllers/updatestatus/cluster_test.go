@@ -21,6 +21,7 @@ import (
 func TestCluster_in_trouble(t *testing.T) {
 	t.Parallel()
 	var saved configv1.ClusterVersionStatus
+	var deleted *configv1.ClusterVersion
 	for name, tc := range map[string]struct {
 		begin, end func(*world)
 		unknown    bool // the state, meanwhile
@@ -45,6 +46,16 @@ func TestCluster_in_trouble(t *testing.T) {
 				})
 			},
 			func(w *world) { w.script.ChangeVersion(func(v *configv1.ClusterVersion) { v.Status = saved }) }, true,
+		},
+		"deleted ClusterVersion": {
+			func(w *world) {
+				deleted = w.script.ClusterVersion()
+				must(w.t, w.client.Delete(w.t.Context(), deleted.DeepCopy()))
+			},
+			func(w *world) {
+				deleted.ResourceVersion = ""
+				must(w.t, w.Add(deleted))
+			}, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

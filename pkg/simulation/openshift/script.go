@@ -207,8 +207,11 @@ func (s *Script) Offer(versions ...string) {
 }
 
 // reconcile is what the cluster version operator does when the ClusterVersion changes.
-func (s *Script) reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
-	version := s.ClusterVersion()
+func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	version := &configv1.ClusterVersion{}
+	if err := s.client.Get(ctx, req.NamespacedName, version); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // nothing happens on a cluster without it
+	}
 	if s.Unresponsive {
 		return reconcile.Result{}, nil
 	}
