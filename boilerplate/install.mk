@@ -18,6 +18,11 @@ uninstall: ## Remove the CRDs from the current cluster, and with them all upgrad
 deploy: ## Install the operator, as image IMG, into the current cluster. DEPLOY=folder deploys another folder, such as deploy/hub.
 	KUBECTL='$(KUBECTL)' hack/render.sh $(DEPLOY) $(IMG) $(shell git describe --tags --exact-match 2>/dev/null) | $(KUBECTL) apply --server-side -f -
 
+.PHONY: hive
+hive: ## Write dist/hive.yaml, the SelectorSyncSet by which Hive installs the operator as image IMG.
+	mkdir -p dist
+	KUBECTL='$(KUBECTL)' hack/hive.sh $(IMG) $(shell git describe --tags --exact-match 2>/dev/null) >dist/hive.yaml
+
 .PHONY: undeploy
 undeploy: ## Remove the operator and its CRDs from the current cluster, in the order that docs/uninstall.md gives.
 	KUBECTL='$(KUBECTL)' hack/undeploy.sh $(DEPLOY)

@@ -502,7 +502,8 @@ func TestHiveTemplate(t *testing.T) {
 
 	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	file := filepath.Join(t.TempDir(), "processed.json")
-	processed := processTemplate(t, "NAME=4-18-9", "VERSION=4.18.9", "CHANNEL=stable-4.18", "UPGRADE_AT="+at, "PDB_FORCE_DRAIN_TIMEOUT=60")
+	processed := processTemplate(t, "NAME=4-18-9", "VERSION=4.18.9", "CHANNEL=stable-4.18", "UPGRADE_AT="+at, "PDB_FORCE_DRAIN_TIMEOUT=60",
+		"CAPACITY_RESERVATION=true", "PAUSED=true", `ACCEPTED_RISKS=["SlowBoot"]`)
 	if err := os.WriteFile(file, processed, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -527,8 +528,8 @@ func TestHiveTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"type": "OSD", "upgradeAt": at, "PDBForceDrainTimeout": int64(60),
-		"desired": map[string]any{"version": "4.18.9", "channel": "stable-4.18"},
+		"type": "OSD", "upgradeAt": at, "PDBForceDrainTimeout": int64(60), "capacityReservation": true, "paused": true,
+		"desired": map[string]any{"version": "4.18.9", "channel": "stable-4.18", "acceptedRisks": []any{"SlowBoot"}},
 	}
 	spec, _, err := unstructured.NestedMap(distributed.Object, "spec")
 	for field := range spec {
