@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,12 +36,21 @@ func TestApproval(t *testing.T) {
 		answers map[time.Duration]metav1.ConditionStatus // by the time after 12:00
 		reason  string                                   // of the end of the upgrade
 		step    string                                   // message of the step at 12:25
+		sick    bool                                     // the cluster is unhealthy from 12:09 to 12:20
 	}{
-		"approved ahead of time":    {map[time.Duration]metav1.ConditionStatus{time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board"},
-		"approved while it waits":   {map[time.Duration]metav1.ConditionStatus{15 * time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board"},
-		"denied, and approved":      {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 28 * time.Minute: "True"}, "Upgraded", "not approved: CHG0042: False by the board"},
-		"denied until the deadline": {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 45 * time.Minute: "True"}, "NotApproved", "not approved: CHG0042: False by the board"},
-		"no answer":                 {nil, "NotApproved", "waiting for the condition Approved in status.conditions"},
+		"approved ahead of time":    {map[time.Duration]metav1.ConditionStatus{time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board", false},
+		"approved while it waits":   {map[time.Duration]metav1.ConditionStatus{15 * time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board", false},
+		"denied, and approved":      {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 28 * time.Minute: "True"}, "Upgraded", "not approved: CHG0042: False by the board", false},
+		"denied until the deadline": {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 45 * time.Minute: "True"}, "NotApproved", "not approved: CHG0042: False by the board", false},
+		"no answer":                 {nil, "NotApproved", "waiting for the condition Approved in status.conditions", false},
+		"withdrawn before the commit": {
+			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False"}, "WindowMissed",
+			"not approved: CHG0042: False by the board", true,
+		},
+		"withdrawn, and approved again": {
+			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False", 28 * time.Minute: "True"}, "Upgraded",
+			"not approved: CHG0042: False by the board", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,11 +91,26 @@ func TestApproval(t *testing.T) {
 					}
 				})
 			}
-			world.After(25*time.Minute, func() {
-				for _, c := range get().Status.History[0].Conditions {
-					if c.Type == "ApprovalGranted" && c.Message != tc.step {
-						t.Errorf("the step says %q at 12:25, want %q", c.Message, tc.step)
+			name := "ApprovalGranted"
+			if tc.sick {
+				name = "CommenceUpgrade"
+				degraded := func(status configv1.ConditionStatus) func() {
+					return func() {
+						cluster.ChangeOperator(func(o *configv1.ClusterOperator) {
+							for i := range o.Status.Conditions {
+								if o.Status.Conditions[i].Type == configv1.OperatorDegraded {
+									o.Status.Conditions[i].Status = status
+								}
+							}
+						})
 					}
+				}
+				world.After(9*time.Minute, degraded(configv1.ConditionTrue))
+				world.After(20*time.Minute, degraded(configv1.ConditionFalse))
+			}
+			world.After(25*time.Minute, func() {
+				if got := get().Status.History[0].Step(name).Message; got != tc.step {
+					t.Errorf("the step %s says %q at 12:25, want %q", name, got, tc.step)
 				}
 			})
 			if err := world.RunFor(3 * time.Hour); err != nil {
