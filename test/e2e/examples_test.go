@@ -30,7 +30,8 @@ import (
 )
 
 // TestExamples runs the commands of docs/first-upgrade.md and of deploy/samples that create an UpgradeConfig. What
-// they create is accepted and scheduled soon, and nothing would block it.
+// they create is accepted and scheduled soon, and nothing would block it. It also approves an upgrade as
+// docs/concepts/approvals.md does.
 func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Releases: []updategraph.Release{
@@ -84,6 +85,17 @@ func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of 
 			})
 		})
 	}
+	t.Run("approval", func(t *testing.T) {
+		approved := upgradeTo("4.20.6")
+		approved.Name, approved.Spec.UpgradeAt = "cluster", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+		approved = applyUpgrade(t, userClient, approved)
+		awaitStatus(t, userClient, approved, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+		block := shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "docs/concepts/approvals.md")))[1]
+		if printed := term.run(t.Context(), t, strings.ReplaceAll(block, "kubectl ", "oc ")); !strings.HasSuffix(printed, "/cluster serverside-applied\n") {
+			t.Fatalf("it prints %s", printed)
+		}
+		awaitStatus(t, userClient, approved, v1alpha1.ConditionApproved, metav1.ConditionTrue, "CHG0042")
+	})
 }
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
