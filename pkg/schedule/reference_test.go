@@ -16,40 +16,28 @@ import (
 	"time"
 )
 
-// rule is a schedule as lists of numbers, from which the reference and the expressions are made.
+// field is a part of an expression, and the numbers that it selects.
+type field struct {
+	text    string
+	numbers []int // nil restricts nothing
+}
+
+// rule is a schedule, from which the reference and the expressions are made.
 type rule struct {
-	minutes, hours, days, months, weekdays, weeks []int // an empty list restricts nothing
+	minutes, hours, days, months, weekdays, weeks field
 }
 
 func (r rule) cron() string {
-	return strings.Join([]string{list(r.minutes), list(r.hours), list(r.days), list(r.months), list(r.weekdays)}, " ")
-}
-
-func (r rule) week() string {
-	if len(r.weeks) == 0 {
-		return ""
-	}
-	return list(r.weeks)
-}
-
-func list(numbers []int) string {
-	if len(numbers) == 0 {
-		return "*"
-	}
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(texts, ",")
+	return strings.Join([]string{r.minutes.text, r.hours.text, r.days.text, r.months.text, r.weekdays.text}, " ")
 }
 
 // selects reports whether the rule selects the minute that a wall clock shows, written as UTC.
 func (r rule) selects(wall time.Time) bool {
-	in := func(numbers []int, n int) bool { return len(numbers) == 0 || slices.Contains(numbers, n) }
+	in := func(f field, n int) bool { return f.numbers == nil || slices.Contains(f.numbers, n) }
 	_, week := wall.ISOWeek()
 	day := in(r.days, wall.Day()) && in(r.weekdays, int(wall.Weekday()))
-	if len(r.days) > 0 && len(r.weekdays) > 0 {
-		day = slices.Contains(r.days, wall.Day()) || slices.Contains(r.weekdays, int(wall.Weekday()))
+	if r.days.numbers != nil && r.weekdays.numbers != nil {
+		day = in(r.days, wall.Day()) || in(r.weekdays, int(wall.Weekday()))
 	}
 	return day && in(r.minutes, wall.Minute()) && in(r.hours, wall.Hour()) && in(r.months, int(wall.Month())) && in(r.weeks, week)
 }
@@ -74,25 +62,86 @@ func slowNext(r rule, location *time.Location, base, end time.Time) (time.Time, 
 	return time.Time{}, false
 }
 
-func randomRule(rng *rand.Rand) rule {
-	some := func(first, last, most int) []int {
-		numbers := make([]int, rng.IntN(most+1))
-		for i := range numbers {
-			numbers[i] = first + rng.IntN(last-first+1)
-		}
-		return numbers
+var (
+	monthNames   = []string{"", "jan", "FEB", "mar", "Apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
+	weekdayNames = []string{"sun", "MON", "tue", "Wed", "thu", "fri", "sat"}
+)
+
+// randomField returns a list of at most so many items: numbers, names if there are any, ranges, and steps.
+func randomField(rng *rand.Rand, first, last, most int, names []string) field {
+	items := rng.IntN(most + 1)
+	if items == 0 {
+		return field{text: "*"}
 	}
-	r := rule{minutes: some(0, 59, 4), hours: some(0, 23, 6)}
+	name := func(n int) string {
+		if n < len(names) && rng.IntN(3) == 0 {
+			return names[n]
+		}
+		return strconv.Itoa(n)
+	}
+	var texts []string
+	f := field{numbers: []int{}}
+	for range items {
+		from, step := first+rng.IntN(last-first+1), 1
+		to := from + rng.IntN(last-from+1)
+		var item string
+		switch rng.IntN(6) {
+		default:
+			item, to = name(from), from
+		case 3:
+			item = name(from) + "-" + name(to)
+		case 4:
+			if size := to - from + 1; size > 2 { // a step must be less than the size
+				step = 2 + rng.IntN(min(6, size-2))
+			}
+			item = fmt.Sprintf("%s-%s/%d", name(from), name(to), step)
+		case 5:
+			from, to, step = first, last, 2+rng.IntN(5)
+			item = fmt.Sprintf("*/%d", step)
+		}
+		texts = append(texts, item)
+		for n := from; n <= to; n += step {
+			f.numbers = append(f.numbers, n)
+		}
+	}
+	f.text = strings.Join(texts, ",")
+	return f
+}
+
+func randomWeeks(rng *rand.Rand) field {
+	steps := func(text string, from int) field {
+		f := field{text: text}
+		for n := from; n <= 53; n += 2 {
+			f.numbers = append(f.numbers, n)
+		}
+		return f
+	}
+	switch rng.IntN(8) {
+	case 0:
+		return steps("@odd", 1)
+	case 1:
+		return steps("@even", 2)
+	case 2:
+		if f := randomField(rng, 1, 53, 20, nil); f.numbers != nil {
+			return f
+		}
+	}
+	return field{}
+}
+
+func randomRule(rng *rand.Rand) rule {
+	all := field{text: "*"}
+	r := rule{minutes: randomField(rng, 0, 59, 4, nil), hours: randomField(rng, 0, 23, 6, nil), days: all, months: all, weekdays: all, weeks: randomWeeks(rng)}
 	switch rng.IntN(4) {
 	case 0:
-		r.days = some(1, 31, 12)
+		r.days = randomField(rng, 1, 31, 12, nil)
 	case 1:
-		r.weekdays = some(0, 6, 4)
+		r.weekdays = randomField(rng, 0, 6, 4, weekdayNames)
 	case 2:
-		r.days, r.weekdays = some(1, 31, 4), some(0, 6, 2)
+		r.days, r.weekdays = randomField(rng, 1, 31, 4, nil), randomField(rng, 0, 6, 2, weekdayNames)
 	}
 	if rng.IntN(4) == 0 {
-		r.weeks = some(1, 53, 40)
+		r.months = randomField(rng, 1, 12, 8, monthNames)
 	}
 	return r
 }
@@ -138,6 +187,16 @@ func transitions(location *time.Location) []time.Time {
 	return all
 }
 
+// isOdd reports whether a clock change is not one by an hour at night: by half an hour or a day, at
+// midnight, or by day.
+func isOdd(change time.Time) bool {
+	_, before := change.Add(-time.Second).Zone()
+	_, after := change.Zone()
+	by := max(after-before, before-after)
+	wall := change.UTC().Add(time.Duration(before) * time.Second)
+	return by != 0 && (by != 3600 || wall.Hour() == 0 || wall.Hour() > 4)
+}
+
 func TestNext_equals_a_slow_reference_around_clock_changes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compares with what looks at each minute")
@@ -145,7 +204,19 @@ func TestNext_equals_a_slow_reference_around_clock_changes(t *testing.T) {
 	t.Parallel()
 	const seed = 20270314
 	rng := rand.New(rand.NewPCG(seed, 1))
-	compared, changes := 0, 0
+	compared, changes, odd := 0, 0, 0
+	compare := func(location *time.Location, change time.Time) {
+		r := randomRule(rng)
+		base := change.Add(time.Duration(rng.IntN(48*3600)-36*3600) * time.Second)
+		want, found := slowNext(r, location, base, change.Add(30*time.Hour))
+		got, runs := parse(t, r.cron(), r.weeks.text, location.String()).Next(base)
+		if found && (!runs || !got.Equal(want)) || !found && runs && got.Before(change.Add(30*time.Hour)) {
+			t.Errorf("%s, %q in weeks %q after %s: got %s (%t), want %s (%t)", location, r.cron(), r.weeks.text, base, got, runs, want, found)
+		}
+		if found {
+			compared++
+		}
+	}
 	for _, name := range zones(t) {
 		location, err := time.LoadLocation(name)
 		if err != nil {
@@ -157,21 +228,18 @@ func TestNext_equals_a_slow_reference_around_clock_changes(t *testing.T) {
 			around = []time.Time{time.Date(2020, time.December, 30, 0, 0, 0, 0, location)}
 		}
 		for range 3 {
-			r := randomRule(rng)
-			change := around[rng.IntN(len(around))]
-			base := change.Add(time.Duration(rng.IntN(48*3600)-36*3600) * time.Second)
-			want, found := slowNext(r, location, base, change.Add(30*time.Hour))
-			got, runs := parse(t, r.cron(), r.week(), name).Next(base)
-			if found && (!runs || !got.Equal(want)) || !found && runs && got.Before(change.Add(30*time.Hour)) {
-				t.Errorf("%s, %q in weeks %q after %s: got %s (%t), want %s (%t)", name, r.cron(), r.week(), base, got, runs, want, found)
-			}
-			if found {
-				compared++
+			compare(location, around[rng.IntN(len(around))])
+		}
+		for _, change := range around {
+			if isOdd(change) {
+				odd++
+				compare(location, change)
 			}
 		}
 	}
-	if compared < 500 || changes < 10_000 {
-		t.Errorf("only %d starts around %d clock changes were compared", compared, changes)
+	t.Logf("%d starts around %d clock changes were compared; %d changes are odd, and each was tried", compared, changes, odd)
+	if compared < 1000 || changes < 10_000 || odd < 500 {
+		t.Error("too few")
 	}
 }
 
@@ -182,7 +250,7 @@ func TestNext_is_increasing_and_independent_of_the_base(t *testing.T) {
 	for _, name := range []string{"UTC", "Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "Asia/Tehran"} {
 		for range 40 {
 			r := randomRule(rng)
-			s := parse(t, r.cron(), r.week(), name)
+			s := parse(t, r.cron(), r.weeks.text, name)
 			base := time.Unix(946_684_800+rng.Int64N(40*365*86400), rng.Int64N(1e9))
 			for range 20 {
 				next, runs := s.Next(base)
