@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -307,6 +308,8 @@ func TestHooks_on_an_API_server(t *testing.T) {
 	t.Run("outcomes", e.testOutcomes)
 	t.Run("two upgrades at once", e.testNext)
 	t.Run("deleted UpgradeJob", e.testDeletedUpgradeJob)
+	t.Run("hooks that change", e.testChanges)
+	t.Run("large annotations", e.testLargeAnnotations)
 	e.t = t
 	e.checkLeftBehind()
 }
@@ -536,4 +539,75 @@ func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// testChanges creates, edits, and deletes hooks in the middle of an event, and removes a Job with its finalizer.
+// What is changed counts for later events.
+func (e *testEnv) testChanges(t *testing.T) {
+	e.t = t
+	hangs, short := map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}
+	events := []v1beta1.HookEvent{v1beta1.EventStart, v1beta1.EventFinish}
+	edited, removed := hookOf("edited", onePod, hangs, short, "changes", events...), hookOf("removed", onePod, hangs, short, "changes", events...)
+	e.create(edited, removed, hookOf("forced", onePod, hangs, nil, "changes", v1beta1.EventStart), upgradeJob("changes", map[string]string{"hooks": "changes"}))
+	e.eventually(time.Minute, func() string {
+		for _, name := range []string{"edited", "removed", "forced"} {
+			if e.jobOf("changes", "Start/"+name) == nil {
+				return "there is no Job of hook " + name
+			}
+		}
+		return ""
+	})
+	template := hookOf("edited", onePod, nil, nil, "changes").Spec.Template
+	exits, err := json.Marshal(template)
+	e.must(err)
+	e.must(e.client.Patch(t.Context(), edited, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/template", "value": %s}]`, exits))))
+	e.must(e.client.Delete(t.Context(), removed))
+	e.create(hookOf("late", onePod, nil, nil, "changes", events...))
+	e.must(e.client.Delete(t.Context(), e.jobOf("changes", "Start/forced"), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	e.eventually(time.Minute, func() string {
+		forced := e.jobOf("changes", "Start/forced")
+		if forced == nil {
+			return ""
+		}
+		forced.Finalizers = nil
+		if err := e.client.Update(t.Context(), forced); err != nil { // another controller writes it, too
+			return err.Error()
+		}
+		return "the Job is still there"
+	})
+	record := e.awaitEnd("changes", 2*time.Minute)
+	for item, want := range map[string]string{
+		"Start/edited": "DeadlineExceeded", "Start/removed": "DeadlineExceeded", "Start/forced": "Failed: ", "Start/late": "none",
+		"Finish/edited": "Succeeded: ", "Finish/removed": "none", "Finish/late": "Succeeded: ",
+	} {
+		if got := itemOf(record, item); !strings.Contains(got, want) {
+			t.Errorf("item %s: got %s, want %s", item, got, want)
+		}
+	}
+}
+
+// testLargeAnnotations runs a hook as a local process with the environment of an UpgradeJob that has as large
+// annotations as the API server accepts. They are left out, and the process begins in spite of its limits.
+func (e *testEnv) testLargeAnnotations(t *testing.T) {
+	e.t = t
+	pod := fmt.Sprintf(`{"containers":[{"name":"a","image":"example.com/a:1","command":["sh","-c","curl -sS -XPOST -d \"$JOB_metadata_name $JOB_TRUNCATED\" %s"]}]}`, e.url)
+	e.create(hookOf("large", pod, map[string]string{"devcluster.openshift.io/run": "local"}, nil, "large", v1beta1.EventStart))
+	for name, tc := range map[string]struct {
+		size      int
+		truncated string
+	}{"small-annotations": {1 << 10, ""}, "large-annotations": {256<<10 - 100, "true"}} {
+		upgrade := upgradeJob(name, map[string]string{"hooks": "large"})
+		upgrade.Annotations = map[string]string{"example.com/large": strings.Repeat("$", tc.size)}
+		e.create(upgrade)
+		record := e.awaitEnd(name, time.Minute)
+		if got := itemOf(record, "Start/large"); !strings.HasPrefix(got, "Succeeded: ") {
+			t.Errorf("%s: %s", name, got)
+		}
+		want := fmt.Sprintf("%q %s", name, tc.truncated)
+		e.mu.Lock()
+		if last := e.received[len(e.received)-1]; last != want {
+			t.Errorf("%s: received %.100q, want %q", name, last, want)
+		}
+		e.mu.Unlock()
+	}
 }
