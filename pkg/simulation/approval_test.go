@@ -44,11 +44,13 @@ func TestApproval(t *testing.T) {
 		"denied until the deadline": {map[time.Duration]metav1.ConditionStatus{13 * time.Minute: "False", 45 * time.Minute: "True"}, "NotApproved", "not approved: CHG0042: False by the board", false},
 		"no answer":                 {nil, "NotApproved", "waiting for the condition Approved in status.conditions", false},
 		"withdrawn before the commit": {
-			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False"}, "WindowMissed",
+			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False"},
+			"WindowMissed",
 			"not approved: CHG0042: False by the board", true,
 		},
 		"withdrawn, and approved again": {
-			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False", 28 * time.Minute: "True"}, "Upgraded",
+			map[time.Duration]metav1.ConditionStatus{time.Minute: "True", 15 * time.Minute: "False", 28 * time.Minute: "True"},
+			"Upgraded",
 			"not approved: CHG0042: False by the board", true,
 		},
 	} {
