@@ -119,7 +119,7 @@ func CheckForeign(t *testing.T, seeds int, run func(seed uint64) (accepted bool)
 	t.Helper()
 	accepted, all := 0, simulation.Sample(seeds)
 	for _, seed := range all {
-		if run(uint64(seed)) { //nolint:gosec // a positive number
+		if run(uint64(seed)) {
 			accepted++
 		}
 	}
