@@ -9,11 +9,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,14 +54,44 @@ func TestCommands(t *testing.T) {
 	for _, tc := range controlPlaneProblems() {
 		t.Run(tc.reason, func(t *testing.T) { s.check(t, tc) })
 	}
+	t.Run("control plane that cannot be judged", func(t *testing.T) {
+		version := &configv1.ClusterVersion{}
+		c.change(t, version, "version", func() {
+			version.Status.History[0].StartedTime = metav1.Now() // what makes no progress for long is stuck
+			version.Status.Conditions = nil
+		})
+		s.followUnknown(t, "viewer", "clusterversion.config.openshift.io/version", "machineconfigpool.machineconfiguration.openshift.io/worker")
+	})
 	c.finishControlPlane(t)
 	for _, tc := range poolProblems() {
 		t.Run(tc.reason, func(t *testing.T) { s.check(t, tc) })
 	}
+	for name, management := range map[string]string{
+		"window of the cluster":    fmt.Sprintf(`{"maintenanceWindow": {"enforcing": true, "cron": "0 %d * * *", "duration": "1h"}}`, (time.Now().UTC().Hour()+12)%24),
+		"exclusion of the cluster": fmt.Sprintf(`{"exclusions": [{"enforcing": true, "start": %q, "end": %q}]}`, timestamp(-time.Hour), timestamp(36*time.Hour)),
+	} {
+		t.Run(name, func(t *testing.T) { s.checkWait(t, management) })
+	}
+	t.Run("pool that cannot be judged", func(t *testing.T) {
+		version, node := &configv1.ClusterVersion{}, &corev1.Node{}
+		c.change(t, version, "version", func() { version.Status.History[0].CompletionTime = new(metav1.Now()) })
+		c.change(t, node, "worker-0", func() { node.Status.Conditions = nil })
+		s.followUnknown(t, "viewer", "node/worker-0", "machineconfigpool.machineconfiguration.openshift.io/worker")
+	})
+	t.Run("what a user may not read", func(t *testing.T) { s.followUnknown(t, "partial", "yes") })
 	c.installController(t)
 	s.installObjects(t)
 	for _, tc := range publishedProblems() {
 		t.Run(tc.reason, func(t *testing.T) { s.checkPublished(t, tc) })
+	}
+	t.Run("controller without a heartbeat", func(t *testing.T) {
+		s.renew(t, time.Now().Add(-time.Hour))
+		s.followUnknown(t, "partial", "No resources found in managed-upgrade-operator namespace.")
+	})
+	for command, pattern := range writtenCommands(t) {
+		if other := runElsewhere[command]; (other != "") == slices.ContainsFunc(s.ran, pattern.MatchString) {
+			t.Errorf("%q: the test that runs it is %q", command, other)
+		}
 	}
 	for reason := range documentedCommands(t) {
 		if !s.checked[reason] {
@@ -85,6 +119,7 @@ type shell struct {
 
 	path    string // of the program oc
 	checked map[string]bool
+	ran     []string // the commands that were run
 }
 
 // newShell installs oc, which runs kubectl and its plugin as an administrator.
@@ -108,21 +143,111 @@ esac
 // sh runs a command line as it is printed.
 func (s *shell) sh(t *testing.T, user, line string) (string, error) {
 	t.Helper()
+	s.ran = append(s.ran, line)
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 	cmd.Env = append(os.Environ(), "PATH="+s.path, "USER_KUBECONFIG="+s.kubeconfigs[user])
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// causes returns the causes that the program reports.
-func (s *shell) causes(t *testing.T) []v1beta1.Cause {
+// assessment returns the assessment that the program reports to a user.
+func (s *shell) assessment(t *testing.T, user string) *v1beta1.Assessment {
 	t.Helper()
-	got := s.run(t, "viewer", "status", "-o", "json")
+	got := s.run(t, user, "status", "-o", "json")
 	var status v1beta1.UpdateStatus
 	if err := json.Unmarshal([]byte(got.out), &status); err != nil {
 		t.Fatalf("%v:\n%s\n%s", err, got.out, got.errOut)
 	}
-	return status.Status.Assessment.Causes
+	return status.Status.Assessment
+}
+
+// causes returns the causes that the program reports.
+func (s *shell) causes(t *testing.T) []v1beta1.Cause {
+	t.Helper()
+	return s.assessment(t, "viewer").Causes
+}
+
+// followUnknown runs the commands that a user sees whose data does not suffice for a verdict.
+func (s *shell) followUnknown(t *testing.T, user string, shows ...string) {
+	t.Helper()
+	a := s.assessment(t, user)
+	if a.State != v1beta1.StateUnknown || a.Remedy == nil || len(a.Remedy.Commands) == 0 {
+		t.Fatalf("no command for what is unknown:\n%s", s.run(t, user, "status", "--details").out)
+	}
+	s.runAll(t, a.Remedy.Commands, shows)
+}
+
+// checkWait has the content of spec.versionManagement pause the workers until a time. Nothing is to be
+// done until then.
+func (s *shell) checkWait(t *testing.T, management string) {
+	t.Helper()
+	version := &unstructured.Unstructured{}
+	version.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+	version.SetName("version")
+	set := func(ctx context.Context, content string) {
+		patch := fmt.Sprintf(`{"spec": {"versionManagement": %s}}`, content)
+		if err := s.Patch(ctx, version, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(t.Context(), management)
+	t.Cleanup(func() { set(context.WithoutCancel(t.Context()), "null") })
+	if a := s.assessment(t, "viewer"); a.State != v1beta1.StateWaiting || a.ActionRequired || a.Resumes == nil || !a.Resumes.Time.After(time.Now()) {
+		t.Errorf("the assessment is %+v", a)
+	}
+	s.run(t, "viewer", "status").check(t, 20, "WAITING", "Resumes", "Nothing before then.")
+}
+
+func timestamp(after time.Duration) string {
+	return time.Now().Add(after).UTC().Format(time.RFC3339)
+}
+
+// runElsewhere are the commands that this test does not run, with the scenario that does.
+var runElsewhere = map[string]string{
+	"oc update pre-checks --version ":            "update-by-hand",
+	"oc -n %s scale deployment/%s --replicas=%d": "update-by-hand",
+}
+
+// writtenCommands returns each command in the sources of the assessment, with what matches it after its
+// placeholders are replaced.
+func writtenCommands(t *testing.T) map[string]*regexp.Regexp {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "pkg", "assessment", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	placeholder := regexp.MustCompile(`\\\{[a-z]+\\\}|%[sd]`)
+	commands := map[string]*regexp.Regexp{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			literal, is := n.(*ast.BasicLit)
+			if !is || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command, isCommand := strings.CutPrefix(text, "oc ")
+			if !isCommand || command == "" {
+				return true
+			}
+			pattern := placeholder.ReplaceAllString(regexp.QuoteMeta(command), `\S+`)
+			commands[text] = regexp.MustCompile(`^oc (-n \S+ )?` + pattern)
+			return true
+		})
+	}
+	if len(commands) < 20 {
+		t.Fatalf("only %d commands", len(commands))
+	}
+	return commands
 }
 
 func find(causes []v1beta1.Cause, reason string) *v1beta1.Cause {
@@ -156,15 +281,6 @@ func (s *shell) follow(t *testing.T, cause *v1beta1.Cause, tc problem) {
 	if fixes := cause.Remedy.Type == v1beta1.RemedyFixes; fixes != tc.fixes {
 		t.Errorf("the commands are of type %s", cause.Remedy.Type)
 	}
-	var printed strings.Builder
-	for _, command := range cause.Remedy.Commands {
-		out, err := s.sh(t, "administrator", command)
-		// The exit code of "status" is the verdict.
-		if err != nil && !strings.HasPrefix(command, "oc update status") {
-			t.Errorf("%s: %v:\n%s", command, err, out)
-		}
-		printed.WriteString(out)
-	}
 	shows := slices.Clone(tc.shows)
 	if !tc.instead {
 		for _, group := range cause.Chain[0].Objects {
@@ -174,9 +290,24 @@ func (s *shell) follow(t *testing.T, cause *v1beta1.Cause, tc problem) {
 	if len(shows) == 0 {
 		t.Error("the cause names no object")
 	}
+	s.runAll(t, cause.Remedy.Commands, shows)
+}
+
+// runAll runs commands, which must succeed and show all of these texts.
+func (s *shell) runAll(t *testing.T, commands, shows []string) {
+	t.Helper()
+	var printed strings.Builder
+	for _, command := range commands {
+		out, err := s.sh(t, "administrator", command)
+		// The exit code of "status" is the verdict.
+		if err != nil && !strings.HasPrefix(command, "oc update status") {
+			t.Errorf("%s: %v:\n%s", command, err, out)
+		}
+		printed.WriteString(out)
+	}
 	for _, want := range shows {
 		if !strings.Contains(printed.String(), want) {
-			t.Errorf("%q does not show %q:\n%s", cause.Remedy.Commands, want, printed.String())
+			t.Errorf("%q does not show %q:\n%s", commands, want, printed.String())
 		}
 	}
 }

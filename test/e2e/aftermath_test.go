@@ -26,6 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // checkAftermath fails unless the invariants of every scenario hold: the lock is held, the
@@ -117,10 +118,12 @@ func checkNotifications(upgrade *aftermath.Upgrade, events []corev1.Event) error
 	var errs []error
 	for _, h := range upgrade.History {
 		ended := h.StartTime != nil && h.CompleteTime != nil
+		isCancelled := h.Reason == engine.ReasonCancelled
 		for reason, due := range map[string]bool{
 			"UpgradeStarted":   h.StartTime != nil && len(h.Conditions) > 1,
 			"UpgradeCompleted": ended && h.Phase == history.PhaseUpgraded,
-			"UpgradeFailed":    ended && h.Phase == history.PhaseFailed,
+			"UpgradeFailed":    ended && h.Phase == history.PhaseFailed && !isCancelled,
+			"UpgradeCancelled": ended && isCancelled,
 			"UpgradeSkipped":   ended && h.Phase == history.PhaseSkipped,
 		} {
 			got, limit := notifications(upgrade, events, reason, h.Version), int(max(1, h.Attempt))

@@ -38,6 +38,7 @@ type clean struct {
 	pool     *mcfgv1.MachineConfigPool
 	hook     *batchv1.Job
 	series   prometheus.Labels // of the phase
+	paused   prometheus.Labels // of the pool that an upgrade has paused; nil means that there is no series
 	requests int
 }
 
@@ -86,6 +87,9 @@ func (c *clean) check(t *testing.T) string {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "managed_upgrade_phase", Help: "1.", ConstLabels: c.series})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(gauge)
+	if c.paused != nil {
+		registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "managed_upgrade_pool_paused_timestamp_seconds", Help: "1.", ConstLabels: c.paused}))
+	}
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +161,17 @@ func TestScene_Check(t *testing.T) {
 		"series of a deleted upgrade":  {func(c *clean) { c.series["name"] = "yesterday" }, "managed_upgrade_phasemap["},
 		"series of an earlier phase":   {func(c *clean) { c.series["phase"] = "Upgrading" }, "managed_upgrade_phasemap["},
 		"series of a deleted schedule": {func(c *clean) { c.series["kind"] = "UpgradeConfig." + v1beta1.GroupVersion.Group }, "managed_upgrade_phasemap["},
-		"requests":                     {func(c *clean) { c.requests = 2 }, "desiredUpdate was set to 4.20.6 2 times in 1 attempts"},
+		"series of a paused pool": {leave: func(c *clean) {
+			c.mark(of(delayed, "0"))
+			c.paused = prometheus.Labels{"pool": "worker", "reason": "Delayed"}
+		}},
+		"series of a pool that is not paused": {
+			func(c *clean) { c.paused = prometheus.Labels{"pool": "worker", "reason": "Delayed"} }, "managed_upgrade_pool_paused_timestamp_secondsmap[",
+		},
+		"series of a deleted pool": {
+			func(c *clean) { c.paused = prometheus.Labels{"pool": "infra", "reason": "Delayed"} }, "managed_upgrade_pool_paused_timestamp_secondsmap[",
+		},
+		"requests": {func(c *clean) { c.requests = 2 }, "desiredUpdate was set to 4.20.6 2 times in 1 attempts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

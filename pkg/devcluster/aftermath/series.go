@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // checkSeries returns an error that names the gauges that differ from the state of their upgrade, and
@@ -25,6 +26,10 @@ func (s Scene) checkSeries(ctx context.Context, upgrades []Upgrade) error {
 	var schedules v1beta1.UpgradeConfigList
 	if err := s.Objects.List(ctx, &schedules); err != nil {
 		return fmt.Errorf("listing UpgradeConfigs: %w", err)
+	}
+	pools, err := clusterstate.ListPools(ctx, s.Objects)
+	if err != nil {
+		return fmt.Errorf("listing pools: %w", err)
 	}
 	var errs []error
 	shown := map[string]bool{}
@@ -39,9 +44,12 @@ func (s Scene) checkSeries(ctx context.Context, upgrades []Upgrade) error {
 				labels[label.GetName()] = label.GetValue()
 			}
 			shown[name+" "+labels["kind"]+" "+labels["namespace"]+"/"+labels["name"]] = true
-			if labels["kind"] == "UpgradeConfig."+v1beta1.GroupVersion.Group {
+			switch {
+			case labels["pool"] != "":
+				errs = append(errs, checkPool(name, labels, pools))
+			case labels["kind"] == "UpgradeConfig."+v1beta1.GroupVersion.Group:
 				errs = append(errs, checkSchedule(name, labels, schedules.Items))
-			} else {
+			default:
 				errs = append(errs, checkGauge(name, labels, upgrades))
 			}
 		}
@@ -65,6 +73,19 @@ func checkSchedule(name string, labels map[string]string, schedules []v1beta1.Up
 		return nil
 	}
 	return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
+}
+
+// checkPool returns an error if a gauge is about a pool that was deleted, or says that an upgrade has
+// paused a pool that it has not.
+func checkPool(name string, labels map[string]string, pools []clusterstate.Pool) error {
+	i := slices.IndexFunc(pools, func(p clusterstate.Pool) bool { return p.Name == labels["pool"] })
+	switch {
+	case i < 0:
+		return fmt.Errorf("%s%v is about a deleted pool", name, labels)
+	case labels["reason"] != "" && !pools[i].PausedByMark():
+		return fmt.Errorf("%s%v is about a pool that no upgrade has paused", name, labels)
+	}
+	return nil
 }
 
 // checkGauge returns an error if a gauge is about an upgrade that was deleted, or differs from its newest

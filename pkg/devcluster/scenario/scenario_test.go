@@ -376,7 +376,7 @@ func TestConfigFile_contains_addresses(t *testing.T) {
 
 // maxBinary limits the scenarios that need the operator's binary. The others run in virtual time,
 // within seconds.
-const maxBinary = 16
+const maxBinary = 17
 
 func TestScenarios_most_run_in_virtual_time(t *testing.T) {
 	t.Parallel()
