@@ -23,11 +23,17 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterupgraderuns"}, "x", errors.New("no quota"))
 }
 
-// faultyRollout upgrades five clusters, one of which fails and is retried, and checks the end.
+// faultyRollout makes a rollout with faults of its writes.
 func faultyRollout(t *testing.T, plan simulation.Plan) {
 	t.Helper()
 	w := newWorld(t, 5, concurrency(2))
 	w.plan = plan
+	w.retryRollout(t)
+}
+
+// retryRollout upgrades five clusters, one of which fails and is retried, and checks the end.
+func (w *world) retryRollout(t *testing.T) {
+	t.Helper()
 	w.fails["c0001"] = 1
 	w.runFor(4 * time.Hour)
 	w.expect("5/0/0/4/1/0", fleetv1beta1.ReasonFinished)
@@ -55,6 +61,32 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 				}
 				return simulation.Fault{}
 			})
+		})
+	}
+}
+
+// Each read of the hub fails for a while: those of its passes, and those that find out what an event
+// concerns. Clusters begin, end, and are retried in that time, or the upgrade is deleted.
+func TestFleet_survives_failing_reads(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Duration{
+		time.Second, 4 * time.Minute, 39 * time.Minute, 44 * time.Minute, 79 * time.Minute, // runs change
+		4*time.Hour - time.Second, 8*time.Hour - time.Second, // the retry, the deletion
+	} {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 5, concurrency(2))
+			w.unread = w.Now().Add(at)
+			w.retryRollout(t)
+			w.must(w.client.Delete(t.Context(), w.get()))
+			w.runFor(time.Hour)
+			err := w.client.Get(t.Context(), stores, &fleetv1beta1.ManagedClustersUpgrade{})
+			if runs := w.runs(); !apierrors.IsNotFound(err) || len(runs) > 0 {
+				t.Errorf("after the deletion there are %d runs, and getting the upgrade: %v", len(runs), err)
+			}
+			if w.refusals == 0 {
+				t.Error("no read failed")
+			}
 		})
 	}
 }

@@ -38,6 +38,9 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return simulation.Definitions(os.DirFS("../../../deploy/hub/crds"))
 })
 
+// unreadFor is how long reads fail: longer than a selection that is empty takes to be believed.
+const unreadFor = 3 * time.Minute
+
 // world is a hub with the controller. Clusters are selected by the label selected; a simulated agent
 // moves each run on.
 type world struct {
@@ -48,6 +51,8 @@ type world struct {
 	process *simulation.Process
 
 	plan       simulation.Plan // of the writes; nil serves all
+	unread     time.Time       // when reads of the hub begin to fail, for unreadFor; zero means never
+	refusals   int             // reads that failed
 	metrics    *metrics.Fleets // nil means that they are not exported
 	requests   []string        // of the hub to the API server
 	unstable   string
@@ -177,8 +182,12 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	if !r.Cached || r.IsWrite() {
 		w.requests = append(w.requests, strings.TrimSuffix(r.Verb+" "+r.Kind+"/"+r.Subresource, "/"))
 	}
-	if r.IsWrite() && w.plan != nil {
+	switch outage := r.Time.Sub(w.unread); {
+	case r.IsWrite() && w.plan != nil:
 		return w.plan(r)
+	case !r.IsWrite() && !w.unread.IsZero() && outage >= 0 && outage < unreadFor:
+		w.refusals++
+		return simulation.Fault{Outcome: simulation.Refuse}
 	}
 	return simulation.Fault{}
 }
