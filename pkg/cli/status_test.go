@@ -40,11 +40,15 @@ type fakeCluster struct {
 	err func(kind string) error
 }
 
-// newFakeCluster returns a cluster at 4.20.6 with one node and one pool of each role.
+// newFakeCluster returns a cluster at 4.20.6 with one node and one pool of each role, and copies of objects: the fake client
+// writes to those it is given, and parallel tests share theirs.
 func newFakeCluster(tb testing.TB, objects ...client.Object) *fakeCluster {
 	tb.Helper()
 	f := &fakeCluster{err: func(string) error { return nil }}
-	base := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(healthyObjects(), objects...)...)
+	base := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(healthyObjects()...)
+	for _, object := range objects {
+		base.WithObjects(object.DeepCopyObject().(client.Object))
+	}
 	f.Cluster = &Cluster{Clock: fixedClock(now)}
 	f.Client = base.WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +153,38 @@ func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) stri
 		tb.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
 	}
 	return string(printed)
+}
+
+// CheckExplain checks that kubectl explains each field, with the given words in what it prints. The API server serves a new
+// kind before it documents it, so that the check begins when kubectl knows the kinds.
+func (s *APIServer) CheckExplain(t *testing.T, fields map[string]string) {
+	t.Helper()
+	for _, kind := range slices.Sorted(maps.Keys(kindsOf(fields))) {
+		err := wait.PollUntilContextTimeout(t.Context(), discoveryInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return s.Kubectl(ctx, "explain", kind).Run() == nil, nil
+		})
+		if err != nil {
+			t.Fatalf("waiting until kubectl explains %s: %v", kind, err)
+		}
+	}
+	for field, want := range fields {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			if printed := strings.Join(strings.Fields(s.RunKubectl(t, "", "explain", field)), " "); !strings.Contains(printed, want) {
+				t.Errorf("kubectl explain %s does not contain %q:\n%s", field, want, printed)
+			}
+		})
+	}
+}
+
+// kindsOf returns the kinds, as kubectl explain takes them, of fields.
+func kindsOf(fields map[string]string) map[string]bool {
+	kinds := map[string]bool{}
+	for field := range fields {
+		kind, _, _ := strings.Cut(field, ".")
+		kinds[kind] = true
+	}
+	return kinds
 }
 
 // ParseTable returns the cells of a printed table without the blanks that align its columns.
