@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,53 +25,68 @@ import (
 // watchdog is the alert of OpenShift that always fires.
 const watchdog = "Watchdog"
 
-// routedAlerts reads alerts through the Route of OpenShift's Prometheus, with the token of the user. It
+// routedPrometheus queries OpenShift's Prometheus through its Route, with the token of the user. It
 // implements informers.Prometheus.
-type routedAlerts struct {
+type routedPrometheus struct {
 	reader client.Reader
 	config *rest.Config
 }
 
 // ActiveAlerts returns the alerts that fire or are pending. It makes two requests: for the Route, and
 // for the alerts.
-func (a routedAlerts) ActiveAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
-	if a.config.Impersonate.UserName != "" {
+func (p routedPrometheus) ActiveAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
+	server, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return server.ActiveAlerts(ctx)
+}
+
+// Spans returns when the series of an expression had samples. It makes two requests: for the Route, and
+// for the series.
+func (p routedPrometheus) Spans(ctx context.Context, expression string, start, end time.Time, step time.Duration) ([]prometheus.Series, error) {
+	server, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return server.Spans(ctx, expression, start, end, step)
+}
+
+// find reads the Route, and returns a client for what is behind it.
+func (p routedPrometheus) find(ctx context.Context) (*prometheus.Client, error) {
+	if p.config.Impersonate.UserName != "" {
 		return nil, errors.New("alerts are not read with --as")
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"})
-	if err := a.reader.Get(ctx, client.ObjectKey{Namespace: "openshift-monitoring", Name: "prometheus-k8s"}, route); err != nil {
+	if err := p.reader.Get(ctx, client.ObjectKey{Namespace: "openshift-monitoring", Name: "prometheus-k8s"}, route); err != nil {
 		return nil, fmt.Errorf("finding the Route of Prometheus: %w", err)
 	}
 	host, _, err := unstructured.NestedString(route.Object, "spec", "host")
 	if err != nil || host == "" {
 		return nil, errors.New("the Route of Prometheus has no host")
 	}
-	ca, err := authorities(a.config)
+	ca, err := authorities(p.config)
 	if err != nil {
 		return nil, err
 	}
-	alerts, err := prometheus.New(prometheus.Options{
-		HTTPClient: httpclient.Options{URL: "https://" + host, CA: ca, Token: a.token, Proxy: http.ProxyFromEnvironment},
+	return prometheus.New(prometheus.Options{
+		HTTPClient: httpclient.Options{URL: "https://" + host, CA: ca, Token: p.token, Proxy: http.ProxyFromEnvironment},
 		Watchdog:   watchdog,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return alerts.ActiveAlerts(ctx)
 }
 
 // token returns the bearer token by which the user authenticates to the API server.
-func (a routedAlerts) token(ctx context.Context) (string, error) {
+func (p routedPrometheus) token(ctx context.Context) (string, error) {
 	var header string
-	wrapped, err := rest.HTTPWrappersForConfig(a.config, roundTripper(func(request *http.Request) (*http.Response, error) {
+	wrapped, err := rest.HTTPWrappersForConfig(p.config, roundTripper(func(request *http.Request) (*http.Response, error) {
 		header = request.Header.Get("Authorization")
 		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 	}))
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.config.Host, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.config.Host, http.NoBody)
 	if err != nil {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func TestAlerts_are_read_through_the_Route(t *testing.T) {
 			config.Host = "https://api.invalid"
 			config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 			reader := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route(strings.TrimPrefix(server.URL, "https://"))).Build()
-			alerts, err := routedAlerts{reader, &config}.ActiveAlerts(t.Context())
+			alerts, err := routedPrometheus{reader, &config}.ActiveAlerts(t.Context())
 			var got []string
 			for _, alert := range alerts {
 				got = append(got, alert.Name)
@@ -83,7 +83,7 @@ func TestAlerts_need_a_Route(t *testing.T) {
 			if host == "" {
 				builder = builder.WithObjects(route(""))
 			}
-			if alerts, err := (routedAlerts{builder.Build(), &rest.Config{}}).ActiveAlerts(t.Context()); err == nil || !strings.Contains(err.Error(), "Route of Prometheus") {
+			if alerts, err := (routedPrometheus{builder.Build(), &rest.Config{}}).ActiveAlerts(t.Context()); err == nil || !strings.Contains(err.Error(), "Route of Prometheus") {
 				t.Errorf("alerts %v, error %v, want one about the Route", alerts, err)
 			}
 		})

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -30,6 +31,7 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
 // replayFlags select a dump instead of a cluster.
@@ -53,6 +55,8 @@ type Cluster struct {
 	Config *rest.Config
 	// Prometheus returns alerts. If nil, none are read.
 	Prometheus informers.Prometheus
+	// Spans returns when the series of an expression had samples. It is nil for a dump.
+	Spans func(ctx context.Context, expression string, start, end time.Time, step time.Duration) ([]prometheus.Series, error)
 	// Clock is the time; for a dump, it stands still.
 	Clock clock.PassiveClock
 
@@ -89,7 +93,8 @@ func (p *Program) connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	return &Cluster{Reader: c, Client: c, Config: config, Prometheus: routedAlerts{c, config}, Clock: p.Clock}, nil
+	route := routedPrometheus{c, config}
+	return &Cluster{Reader: c, Client: c, Config: config, Prometheus: route, Spans: route.Spans, Clock: p.Clock}, nil
 }
 
 // restConfig returns the configuration that the flags and the kubeconfig select. Without one, it does

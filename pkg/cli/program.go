@@ -132,7 +132,7 @@ func (p *Program) commands() []*cobra.Command {
 	status.AddCommand(p.preChecksCommand())
 	return slices.Concat([]*cobra.Command{
 		status, p.preChecksCommand(), p.startCommand(), p.controlPlaneCommand(), p.workerNodesCommand(),
-		p.previewCommand(), p.historyCommand(), p.watchCommand(),
+		p.previewCommand(), p.historyCommand(), p.watchCommand(), p.reportCommand(),
 	}, p.actionCommands(), []*cobra.Command{
 		p.acknowledgeCommand(), p.informersCommand(), p.conformanceCommand(), p.fleetCommand(), p.migrateConfigCommand(),
 	})
