@@ -517,6 +517,33 @@ func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	}
 }
 
+// Nothing is asked about the Machine of a node that has none, as on bare metal.
+func TestNodesWithoutMachines(t *testing.T) {
+	t.Parallel()
+	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", func(n *corev1.Node) { n.Spec.Unschedulable = true }))...)
+	live := &countingLister{Reader: r}
+	report := checks.Runner{Reader: r, Live: live, Sources: sources(&prometheus{})}.Run(t.Context(), noon)
+	if report.Healthy() || live.lists > 0 {
+		t.Errorf("%d requests, and %+v", live.lists, report)
+	}
+}
+
+// What an operator gives as its reason is shown beside its name.
+func TestReasonsOfOperators(t *testing.T) {
+	t.Parallel()
+	down, degraded := healthyOperator("dns"), healthyOperator("etcd")
+	down.Status.Conditions[0].Status, down.Status.Conditions[0].Reason = configv1.ConditionFalse, "NoPods"
+	degraded.Status.Conditions[1].Status, degraded.Status.Conditions[1].Reason = configv1.ConditionTrue, "QuorumLost"
+	r := simulation.NewFakeClient(t, healthyCluster(down, degraded)...)
+	got := map[string]string{}
+	for _, f := range (checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{Checks: []string{checks.NameOperators}}}).Run(t.Context(), noon).Findings {
+		got[f.Reason+" "+f.Resources[0].Name] = f.Description
+	}
+	if diff := cmp.Diff(map[string]string{"OperatorUnavailable dns": "NoPods", "OperatorDegraded etcd": "QuorumLost"}, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
 type countingLister struct {
 	client.Reader
 	lists int

@@ -87,6 +87,42 @@ func TestWithdrawnRequestIsForgotten(t *testing.T) {
 	}
 }
 
+// The steps of an attempt that has not started are run, whatever another client has written about them.
+func TestStepsOfAForgedRecordAreRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.process.Kill()
+	w.cordonWorker(true)
+	cfg := w.get(upgrade)
+	at := metav1.NewTime(tenPast)
+	forged := history.Record{Version: desired, Phase: history.PhasePending, Attempt: 1, UpgradeAt: &at}
+	for _, step := range []string{"PreHealthCheck", "CapacityReserved", "VersionPinned"} {
+		forged.Conditions = append(forged.Conditions, history.StepCondition{Type: step, Status: metav1.ConditionTrue, Reason: step + "Done", StartTime: &at, CompleteTime: &at})
+	}
+	cfg.Status.History = []history.Record{forged}
+	w.must(w.client.Status().Update(t.Context(), cfg))
+	w.start()
+	w.runTo(30 * time.Minute)
+	if got := w.requested(); got != "" {
+		t.Errorf("%s is requested although a node is cordoned; %s", got, w.describe())
+	}
+}
+
+// The lock of an upgrade that is gone in mid-attempt, because another client removed its finalizer, is released at once.
+func TestLockOfAnUpgradeThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.runUntilRequested()
+	cfg := w.get(upgrade)
+	cfg.Finalizers = nil
+	w.must(w.client.Update(t.Context(), cfg))
+	w.must(w.client.Delete(t.Context(), cfg))
+	w.runFor(time.Minute)
+	if holder := w.holder(); holder != "" {
+		t.Errorf("%s has the lock", holder)
+	}
+}
+
 // A start after the requested time that is still to come is that of a clock that was ahead.
 func TestStartOfAClockThatWasAheadIsHeldUntilTheWindow(t *testing.T) {
 	t.Parallel()
