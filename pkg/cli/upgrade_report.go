@@ -195,7 +195,7 @@ func nodeRows(ctx context.Context, cluster *Cluster, from, to time.Time) (all []
 	case err != nil:
 		return nil, "", err
 	case len(known) == 0:
-		return nil, "", errors.New("Prometheus has no series kube_node_spec_unschedulable")
+		return nil, "", errors.New("no series kube_node_spec_unschedulable in Prometheus")
 	}
 	rows := map[string][]report.Bar{}
 	for _, of := range []struct {

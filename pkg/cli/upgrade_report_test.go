@@ -141,7 +141,7 @@ func TestReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"Missing: alerts: Prometheus has no data from 00:00:00 to 00:55:00 UTC", "their Events are shown instead: Prometheus has no series kube_node_spec_unschedulable", "worker-0",
+			"Missing: alerts: Prometheus has no data from 00:00:00 to 00:55:00 UTC", "their Events are shown instead: no series kube_node_spec_unschedulable in Prometheus", "worker-0",
 		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page lacks %q", want)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	goruntime "runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -77,6 +78,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	if err := checkConnection(ctx, restConfig); err != nil {
 		return err
 	}
+	log.Info("starting", "version", o.Version, "go", goruntime.Version(), "apiServer", restConfig.Host)
 	if b.Preflight != nil {
 		if err := b.Preflight(ctx); err != nil {
 			return err

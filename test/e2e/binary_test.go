@@ -483,6 +483,16 @@ func TestOperator_is_not_ready_before_its_caches(t *testing.T) {
 	waits("v1.ClusterVersion")
 	server.openshift(t)
 	waitUntil(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+
+	var first struct{ Msg, Version, APIServer string }
+	line, _, _ := strings.Cut(r.readLog(t), "\n")
+	if err := json.Unmarshal([]byte(line), &first); err != nil {
+		t.Fatalf("the first line of the log is %q: %v", line, err)
+	}
+	_, version, _ := runOperator(t, "--version")
+	if first.Msg != "starting" || version != "operator version "+first.Version+"\n" || !strings.HasPrefix(first.APIServer, "https://127.0.0.1:") {
+		t.Errorf("the first line of the log is %s, and the program is %s", line, version)
+	}
 }
 
 func TestOperator_is_not_ready_without_permissions(t *testing.T) {
