@@ -101,6 +101,28 @@ func TestAlertPages_of_fleets(t *testing.T) {
 	w.followHub(t, term)
 	w.followFailures(t, term)
 	w.followStall(t, term)
+	w.followConcepts(t, term)
+}
+
+// followConcepts follows the page that introduces fleets.
+func (w *hubWorld) followConcepts(t *testing.T, term terminal) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "stores.yaml")
+	mustSucceed(t, os.WriteFile(file, []byte(`apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: ManagedClustersUpgrade
+metadata: {name: stores, namespace: default}
+spec:
+  placement: [{name: stores}]
+  clusterVersion: {version: 4.20.6, channel: stable-4.20}
+`), 0o600))
+	term.follow(t, "../concepts/fleets", map[string]string{"stores.yaml": file, "oc update fleet status stores -w": "timeout 5 oc update fleet status stores -w; true"}, []expectation{
+		{"fleet start -f", "^managedclustersupgrade/stores created as a dry run"},
+		{"fleet plan", `(?s)dry run.*READY +2\n`},
+		{"fleet start stores", "^managedclustersupgrade/stores started"},
+		{"fleet status", "^stores: "},
+		{"fleet clusters", "^No clusters found"}, // the hub is down
+		{"fleet retry", "the hub has not observed its last change yet"},
+	})
 }
 
 func fleetNames(upgrade string) map[string]string {

@@ -19,13 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// shellServer is an API server with everything that a user installs, and a terminal. No controller
-// runs: the test writes the states that the pages describe.
-func shellServer(t *testing.T) (*server, terminal) {
+// shellServer is an API server with everything that a user installs, and a terminal. None of our controllers
+// runs, and of Kubernetes those that are named: the test writes the states that the pages describe.
+func shellServer(t *testing.T, controllers ...string) (*server, terminal) {
 	t.Helper()
-	s := startServer(t)
+	s := startServerWith(t, controlplane.Options{Controllers: controllers, WithoutControllerManager: len(controllers) == 0})
 	s.openshift(t)
 	s.apply(t, kustomized(t))
 	folder := t.TempDir()
@@ -92,8 +94,9 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 		"startAfter": "2027-03-02T21:00:00Z", "startBefore": "2027-03-02T22:00:00Z", "desiredVersion": map[string]any{"version": "4.20.6", "image": offeredImage},
 	}}, "Succeeded", "Expired", "waited for the lock"))
 	config := object(maintenanceKind("UpgradeConfig"), home, "cluster-upgrade", withCondition(map[string]any{"spec": map[string]any{
-		"schedule": map[string]any{"cron": "0 22 * * 2"}, "jobTemplate": map[string]any{"spec": map[string]any{}},
+		"schedule": map[string]any{"cron": "0 22 * * 2", "suspend": true}, "jobTemplate": map[string]any{"spec": map[string]any{}},
 	}}, "Accepted", "NeverRuns", "no date matches the schedule"))
+	config.Object["status"].(map[string]any)["nextPossibleSchedules"] = []any{map[string]any{"time": "2027-03-09T22:00:00Z"}}
 	parameters := object(parametersKind, home, "version", withCondition(map[string]any{"spec": map[string]any{
 		"template": map[string]any{"spec": map[string]any{"channel": "stable-4.20"}},
 	}}, "Synced", "Contested", "another client keeps changing the parameters"))
@@ -142,6 +145,19 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 	})
 	term.follow(t, "ManagedUpgradeClusterVersionContested", names, []expectation{
 		{"get events", "DriftDetected.*argocd"}, {"Synced", "^another client keeps changing"}, {"managed-fields", "managedFields"}, {"get clusterversions", "stable-4.20"},
+	})
+	term.follow(t, "../concepts/cluster-version", nil, []expectation{
+		{"get clusterversions", "version +False +another client"}, {"get events", "DriftDetected.*argocd"},
+	})
+	s.create(t, object(upgradeConfigKind, home, "managed-upgrade-config", map[string]any{"spec": map[string]any{
+		"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
+		"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
+	}}))
+	term.follow(t, "../concepts/moving-to-scheduled-maintenance", nil, []expectation{
+		{"get maintenance", "(?s)upgradeconfig.*cluster-upgrade.*upgradejob.*weekly-1"},
+		{"nextPossibleSchedules", "^2027-03-09T22:00:00Z\n$"},
+		{"patch", "patched\n$"},
+		{"delete upgradeconfigs.upgrade", `"managed-upgrade-config" deleted`},
 	})
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,12 +20,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
@@ -39,13 +43,17 @@ const pagesFolder = "../../docs/alerts"
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// commands returns the commands of the shell blocks of a page, each in one line.
+// building matches the commands that build programs and images, or install them by make, which has tests of its own.
+var building = regexp.MustCompile(`^(make|git|install|[A-Z_]+=\S+( make .*)?$)`)
+
+// commands returns the commands of the shell blocks of a page, each in one line. The page is that of an alert, or one relative
+// to those.
 func commands(t *testing.T, alert string) []string {
 	t.Helper()
 	var all []string
 	for _, block := range shellBlock.FindAllStringSubmatch(readFile(t, filepath.Join(pagesFolder, alert+".md")), -1) {
 		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !building.MatchString(line) {
 				all = append(all, line)
 			}
 		}
@@ -86,14 +94,14 @@ esac
 }
 
 // run runs a command and returns what it prints. An exit code of 1 is a result, too, as that of "oc
-// auth can-i", and so are 10 and 30, those of "oc update" if an update is progressing or a person must act.
+// auth can-i", and so are 10, 20, and 30, those of "oc update" if an update is progressing, unknown, or a person must act.
 func (term terminal) run(ctx context.Context, t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Env = append(os.Environ(), "PATH="+term.path+":"+os.Getenv("PATH"))
 	printed, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || !slices.Contains([]int{1, 10, 30}, exit.ExitCode())) {
+	if err != nil && (!errors.As(err, &exit) || !slices.Contains([]int{1, 10, 20, 30}, exit.ExitCode())) {
 		t.Errorf("%s: %v\n%s", command, err, printed)
 	}
 	return string(printed)
@@ -448,19 +456,100 @@ func predateCordon(t *testing.T, userClient client.Client, name string) {
 	})
 }
 
-// Each page is followed by one of the tests above.
-func TestAlertPages_are_all_tested(t *testing.T) {
+// runElsewhere names the tests that run the commands of a page without follow.
+var runElsewhere = map[string]string{
+	"first-upgrade":            "TestExamples",
+	"concepts/approvals":       "TestExamples",
+	"namespaces":               "TestWatchMoreNamespaces",
+	"hive":                     "TestHive_installs_what_the_manifests_install",
+	"reference/kubectl-update": "", // it is generated from the commands
+}
+
+// TestInstallationPages runs the commands of the pages about the operator's installation on what "oc apply -k deploy" creates.
+func TestInstallationPages(t *testing.T) {
 	t.Parallel()
-	source := readFile(t, "pages_test.go") + readFile(t, "maintenance_pages_test.go") + readFile(t, "update_status_pages_test.go") +
-		readFile(t, "fleet_pages_test.go")
-	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("got %d pages: %v", len(pages), err)
+	s, term := shellServer(t, "namespace-controller")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: home}}
+	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
+	replicas := *deployment.Spec.Replicas
+	deployment.Status = appsv1.DeploymentStatus{ // as the controller of Deployments writes it
+		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
 	}
-	for _, file := range pages {
-		alert := strings.TrimSuffix(filepath.Base(file), ".md")
-		if alert != "README" && !strings.Contains(source, fmt.Sprintf("follow(t, %q", alert)) {
-			t.Errorf("no test follows the page of %s", alert)
+	mustSucceed(t, s.client.Status().Update(t.Context(), deployment))
+	s.create(t,
+		object(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}, "", "cluster", map[string]any{
+			"spec": map[string]any{}, "status": map[string]any{"httpProxy": "http://proxy:3128", "httpsProxy": "http://proxy:3129", "noProxy": ".svc"},
+		}),
+		object(upgradeConfigKind, home, "cluster", map[string]any{"spec": map[string]any{
+			"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
+			"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
+		}}),
+	)
+	term.follow(t, "../upgrade", nil, []expectation{
+		{"rollout status", `^deployment "managed-upgrade-operator" successfully rolled out\n$`}, {"get upgrade", "cluster.*4.20.6"}, {"logs", "^log of"},
+	})
+	term.follow(t, "../network", map[string]string{"NAMESPACE": home, "NAME": home}, []expectation{
+		{"patch deployment", "patched\n$"}, {"create configmap", "created\n$"}, {"rollout restart", "restarted\n$"},
+	})
+	var proxy corev1.ConfigMap
+	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "managed-upgrade-operator-proxy"}, &proxy))
+	if diff := cmp.Diff(map[string]string{"HTTP_PROXY": "http://proxy:3128", "HTTPS_PROXY": "http://proxy:3129", "NO_PROXY": ".svc"}, proxy.Data); diff != "" {
+		t.Errorf("the proxy (-want +got):\n%s", diff)
+	}
+	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
+	if got := deployment.Spec.Template.Labels["upgrade.managed.openshift.io/operator-egress"]; got != "allowed" {
+		t.Errorf("the pods have the label %q", got)
+	}
+	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
+		mustSucceed(t, s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"token", "ca.crt"} {
+		mustSucceed(t, os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600))
+	}
+	term.follow(t, "../reference/cloudevents", map[string]string{"file=token": "file=" + folder + "/token", "file=ca.crt": "file=" + folder + "/ca.crt"}, []expectation{
+		{"create secret", "created\n$"},
+	})
+	term.follow(t, "../olm", map[string]string{"deploy/olm": deployFolder + "/olm"}, []expectation{
+		{"apply -k", `networkpolicy\S+/update-status-controller created\n$`},
+	})
+	term.follow(t, "../uninstall", map[string]string{"https://github.com/managed-upgrade/managed-upgrade-operator/deploy": deployFolder}, []expectation{
+		{"-A --all", `^upgradeconfig\S* "cluster" deleted`}, {"delete -k", `(?s)namespace "managed-upgrade-operator" deleted.*deployment.apps "managed-upgrade-operator" deleted`},
+	})
+}
+
+// Each page with commands is followed by a test.
+func TestPages_are_all_tested(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	files, err := filepath.Glob("*_test.go")
+	mustSucceed(t, err)
+	for _, file := range files {
+		source.WriteString(readFile(t, file))
+	}
+	docs := filepath.Join(repository, "docs")
+	pages := 0
+	err = filepath.WalkDir(docs, func(file string, _ fs.DirEntry, err error) error {
+		page, isPage := strings.CutSuffix(strings.TrimPrefix(file, docs+"/"), ".md")
+		if err != nil || !isPage || page == "alerts/README" {
+			return err
 		}
+		alert, isAlert := strings.CutPrefix(page, "alerts/")
+		if !isAlert {
+			alert = "../" + page
+		}
+		blocks := shellBlock.FindAllString(readFile(t, file), -1)
+		if !isAlert && !slices.ContainsFunc(blocks, regexp.MustCompile(`\b(oc|kubectl)\b`).MatchString) {
+			return nil
+		}
+		pages++
+		if test, elsewhere := runElsewhere[page]; elsewhere && (test == "" || strings.Contains(source.String(), "func "+test+"(t ")) || strings.Contains(source.String(), fmt.Sprintf("follow(t, %q", alert)) {
+			return nil
+		}
+		t.Errorf("no test follows %s", file)
+		return nil
+	})
+	if err != nil || pages < len(runElsewhere) {
+		t.Errorf("%d pages: %v", pages, err)
 	}
 }

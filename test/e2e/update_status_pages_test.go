@@ -65,6 +65,15 @@ esac
 	term.follow(t, "ManagedUpgradeStatusControllerDown", names, []expectation{
 		{"oc logs", "log of"}, {"get lease", "renewTime"}, {"get endpointslices", "kind|No resources|ENDPOINTS"}, {"get secret", "metrics-tls"}, {"pods", "No resources"},
 	})
+	s.create(t, object(maintenanceKind("UpgradeJob"), home, "weekly-1", withCondition(map[string]any{"spec": map[string]any{
+		"startAfter": "2027-03-02T21:00:00Z", "startBefore": "2027-03-02T22:00:00Z", "desiredVersion": map[string]any{"version": "4.20.6", "image": offeredImage},
+	}}, "Succeeded", "Expired", "waited for the lock")))
+	term.follow(t, "../concepts/command-line", map[string]string{"NAME": "weekly-1", "UUID": "unknown", "gathered": t.TempDir()}, []expectation{
+		{"--replay", "no .*ClusterVersion"},
+		{"oc update status", "^STUCK .*Pool worker makes no progress"},
+		{"upgradejob/weekly-1", "acknowledged\n$"},
+		{"insight/unknown", "does not need attention"}, // the screens' own tests acknowledge one that does
+	})
 	term.follow(t, "ManagedUpgradeStatusTruncated", names, []expectation{
 		{"Truncated", "^12 insights of queue are not shown\n"}, {"get updateinformers", "queue"},
 	})
