@@ -6,7 +6,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	testingclock "k8s.io/utils/clock/testing"
@@ -69,11 +68,6 @@ func newWorld(t tester) *world {
 	return w
 }
 
-// after schedules an event.
-func (w *world) after(d time.Duration, do func()) {
-	w.events = append(w.events, event{at: w.clock.Now().Add(d), do: do})
-}
-
 // crash is the panic of a crashing process, and errCrashed the error that the driver returns for
 // it.
 type crash struct{}
@@ -130,108 +124,4 @@ func (w *world) save(ctx context.Context, record history.Record) error {
 		w.unrequestedAt = w.clock.Now()
 	}
 	return w.store.save(ctx, record)
-}
-
-// run drives the upgrade until a pass reports that it is finished. It retries errors as a work
-// queue does, and ends a process that keeps failing to save.
-func (w *world) run() {
-	w.t.Helper()
-	w.runUntil(func() bool { return false })
-}
-
-// runUntil drives the upgrade until the condition holds, or the upgrade is finished.
-func (w *world) runUntil(so func() bool) {
-	w.t.Helper()
-	failures := 0
-	for range 2000 {
-		if so() {
-			return
-		}
-		next, err := w.pass()
-		switch {
-		case errors.Is(err, errCrashed):
-			w.restart()
-		case err != nil:
-			if failures++; failures%3 == 0 {
-				w.restart()
-			}
-			w.advance(w.clock.Now().Add(time.Second))
-		case next.IsZero():
-			return
-		default:
-			w.advance(next)
-		}
-	}
-	w.t.Fatalf("no end in sight after %d passes; the record is\n%q", w.passes, lines(w.store.stored))
-}
-
-// restart starts a new process, whose saves reach the store again.
-func (w *world) restart() { w.store.dead = false }
-
-// advance moves the clock to that time, or to the next event if it is earlier.
-func (w *world) advance(to time.Time) {
-	first := -1
-	for i, h := range w.events {
-		if !h.at.After(to) && (first < 0 || h.at.Before(w.events[first].at)) {
-			first = i
-		}
-	}
-	if first < 0 {
-		w.clock.SetTime(to)
-		return
-	}
-	h := w.events[first]
-	w.events = append(w.events[:first:first], w.events[first+1:]...)
-	if h.at.After(w.clock.Now()) {
-		w.clock.SetTime(h.at)
-	}
-	h.do()
-}
-
-// pause moves the clock without a pass: the operator is down, and the cluster is not.
-func (w *world) pause(d time.Duration) {
-	for until := w.clock.Now().Add(d); w.clock.Now().Before(until); {
-		w.advance(until)
-	}
-}
-
-// instrument checks each call of each step, and crashes the process in it as planned.
-func (w *world) instrument(book engine.Runbook) engine.Runbook {
-	wrap := func(steps []engine.Step, part part) []engine.Step {
-		wrapped := make([]engine.Step, len(steps))
-		for i, step := range steps {
-			wrapped[i] = step
-			wrapped[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
-				w.check(book, i, part, run)
-				w.calls = append(w.calls, step.Name)
-				crashes := w.atCall(len(w.calls))
-				if crashes == beforeActing {
-					panic(crash{})
-				}
-				result, err := step.Do(ctx, run)
-				if crashes == afterActing {
-					panic(crash{})
-				}
-				return result, err
-			}
-		}
-		return wrapped
-	}
-	all := book
-	all.Steps, all.Cleanup, all.Finally = wrap(book.Steps, theSteps), wrap(book.Cleanup, theCleanup), wrap(book.Finally, theEnd)
-	return all
-}
-
-// lines returns the record in a readable form: step, status, reason, and "…" for an unfinished
-// step.
-func lines(record history.Record) []string {
-	var all []string
-	for _, c := range record.Conditions {
-		line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason)
-		if c.CompleteTime == nil {
-			line += " …"
-		}
-		all = append(all, line)
-	}
-	return all
 }

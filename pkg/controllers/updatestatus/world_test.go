@@ -51,14 +51,6 @@ type world struct {
 	writes  []write // of the status, by the controller
 }
 
-// write is a write of the status that the API server has stored.
-type write struct {
-	at     time.Time
-	bytes  int // of what it has changed
-	size   int // of the object
-	status v1beta1.UpdateStatusStatus
-}
-
 const definitionsFolder = "../../../deploy/update-status/crds"
 
 func newWorld(tb testing.TB) *world {
@@ -89,31 +81,6 @@ func newWorldWith(tb testing.TB, crds fs.FS) *world {
 		return w.plan(r)
 	}}
 	return w
-}
-
-// observe records the writes of the controller.
-func (w *world) observe(change simulation.Change) {
-	before, _ := change.Old.(*v1beta1.UpdateStatus)
-	after, ok := change.New.(*v1beta1.UpdateStatus)
-	if !ok || before == nil || change.Actor != actor {
-		return
-	}
-	patch, err := client.MergeFrom(before).Data(after)
-	must(w.t, err)
-	w.writes = append(w.writes, write{w.Now(), len(patch), sizeOf(w.t, after), *after.Status.DeepCopy()})
-}
-
-// sizeOf returns the size of an object without its managed fields.
-func sizeOf(tb testing.TB, object client.Object) int {
-	tb.Helper()
-	object, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		tb.Fatalf("%T is no object", object)
-	}
-	object.SetManagedFields(nil)
-	encoded, err := json.Marshal(object)
-	must(tb, err)
-	return len(encoded)
 }
 
 // controllers returns the controllers of one life.
@@ -155,92 +122,6 @@ func (w *world) restart() {
 	w.process.Kill()
 	w.answers = nil
 	w.start()
-}
-
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	must(w.t, w.RunFor(d))
-}
-
-// update requests an update, which makes no progress once it has begun.
-func (w *world) update() {
-	w.t.Helper()
-	version := w.script.ClusterVersion()
-	version.Spec.Channel = w.script.Channel
-	version.Spec.DesiredUpdate = &configv1.Update{Version: newRelease}
-	must(w.t, w.client.Update(w.t.Context(), version))
-}
-
-// register creates the UpdateInformers of these names.
-func (w *world) register(names ...string) {
-	w.t.Helper()
-	for _, name := range names {
-		must(w.t, w.client.Create(w.t.Context(), &v1beta1.UpdateInformer{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1beta1.UpdateInformerSpec{ClientConfig: v1beta1.InformerClientConfig{
-				Service: v1beta1.InformerService{Namespace: "shop", Name: "informer"},
-			}},
-		}))
-	}
-}
-
-// answer sets the latest answers of the informers. What they list was acquired now.
-func (w *world) answer(answers ...insight.Answer) {
-	for i := range answers {
-		answers[i].At = w.Now()
-	}
-	w.answers = answers
-	select {
-	case w.changed <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
-	default:
-	}
-}
-
-// reports returns an answer of an informer with insights of a level about the control plane.
-func (w *world) reports(informer string, level v1beta1.Level, uids ...string) insight.Answer {
-	answer := insight.Answer{Informer: informer, Result: insight.Success}
-	for _, uid := range uids {
-		answer.Insights = append(answer.Insights, v1beta1.Insight{
-			UID: uid, AcquisitionTime: metav1.NewTime(w.Now()), Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
-			Impact: v1beta1.InsightImpact{Level: level, Summary: "Summary of " + uid},
-		})
-	}
-	return answer
-}
-
-// object returns the published UpdateStatus.
-func (w *world) object() *v1beta1.UpdateStatus {
-	w.t.Helper()
-	var status v1beta1.UpdateStatus
-	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, &status))
-	return &status
-}
-
-// insights returns the published insights by informer and uid, with the time of the first
-// observation.
-func insights(status v1beta1.UpdateStatusStatus) map[string]time.Time {
-	all := map[string]time.Time{}
-	add := func(section v1beta1.Section) {
-		for _, of := range section.UpdateInformers {
-			for i := range of.Insights {
-				all[of.Name+" "+of.Insights[i].UID] = of.Insights[i].FirstObservedTime.UTC()
-			}
-		}
-	}
-	if status.ControlPlane != nil {
-		add(status.ControlPlane.Section)
-	}
-	for i := range status.WorkerPools {
-		add(status.WorkerPools[i].Section)
-	}
-	return all
-}
-
-// takeEvents returns the Events since the last call.
-func (w *world) takeEvents() []string {
-	events := w.events
-	w.events = nil
-	return events
 }
 
 func must(tb testing.TB, err error) {

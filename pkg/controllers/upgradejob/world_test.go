@@ -6,20 +6,16 @@ package upgradejob_test
 import (
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
@@ -115,16 +111,6 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	return w
 }
 
-// report sets the conditions of a healthy ClusterVersion.
-func (w *world) report() {
-	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
-		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
-			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
-			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
-		}
-	})
-}
-
 // start begins a life of the operator.
 func (w *world) start() {
 	process, err := w.Start(&w.program)
@@ -185,139 +171,4 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 		}
 	}
 	return simulation.Fault{}
-}
-
-// observe counts the requests of versions.
-func (w *world) observe(change simulation.Change) {
-	w.requested.Observe(change.Old, change.New, change.Actor == "operator")
-	before, ok := change.Old.(*configv1.ClusterVersion)
-	after, okAfter := change.New.(*configv1.ClusterVersion)
-	if change.Actor == "operator" && ok && okAfter && after.Spec.DesiredUpdate != nil && before.Spec.DesiredUpdate == nil {
-		w.commits++
-	}
-}
-
-func (w *world) create(object client.Object) {
-	w.t.Helper()
-	if err := w.client.Create(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// newJob returns an UpgradeJob to the desired version.
-func newJob(edits ...func(*v1beta1.UpgradeJob)) *v1beta1.UpgradeJob {
-	job := &v1beta1.UpgradeJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"},
-		Spec: v1beta1.UpgradeJobSpec{
-			StartAfter: timestamp(startAfter), StartBefore: timestamp(startAfter.Add(time.Hour)),
-			DesiredVersion: v1beta1.DesiredVersion{Version: desired},
-			Config:         v1beta1.UpgradeJobConfig{UpgradeTimeout: "3h"},
-		},
-	}
-	for _, edit := range edits {
-		edit(job)
-	}
-	return job
-}
-
-func timestamp(t time.Time) v1beta1.Timestamp {
-	return v1beta1.Timestamp(t.UTC().Format(time.RFC3339))
-}
-
-// job returns the UpgradeJob as it is stored.
-func (w *world) job() *v1beta1.UpgradeJob {
-	w.t.Helper()
-	var job v1beta1.UpgradeJob
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "job"}, &job); err != nil {
-		w.t.Fatal(err)
-	}
-	return &job
-}
-
-// record returns the newest attempt; the zero Record if there is none.
-func (w *world) record() history.Record {
-	w.t.Helper()
-	if records := w.job().Status.History; len(records) > 0 {
-		return records[0]
-	}
-	return history.Record{}
-}
-
-// change edits an object as a user.
-func change[T client.Object](w *world, object T, edit func(T)) {
-	w.t.Helper()
-	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-		w.t.Fatal(err)
-	}
-	before, _ := object.DeepCopyObject().(T)
-	edit(object)
-	if err := w.client.Patch(w.t.Context(), object, client.MergeFrom(before)); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// until runs the world until that time.
-func (w *world) until(at time.Time) {
-	w.t.Helper()
-	if err := w.RunFor(at.Sub(w.Now())); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// untilEnded runs the world until the attempt has ended, for a day at most.
-func (w *world) untilEnded() {
-	w.t.Helper()
-	if err := w.RunUntil(24*time.Hour, func() bool { return w.record().CompleteTime != nil }); err != nil {
-		w.t.Fatal(err)
-	}
-	w.settle()
-}
-
-// settle runs the world for a minute: the lock and the finalizer go after the end.
-func (w *world) settle() {
-	w.t.Helper()
-	if err := w.RunFor(time.Minute); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// expectReleased checks what holds after every end: nothing is left behind.
-func (w *world) expectReleased() {
-	w.t.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	scene := aftermath.Scene{Objects: w.client, Namespace: namespace, Now: w.Now(), Series: families, Requests: &w.requested}
-	if err := scene.Check(w.t.Context()); err != nil {
-		w.t.Error(err)
-	}
-}
-
-// events returns the reasons of the Events about UpgradeJobs, in the order in which they were
-// written.
-func (w *world) events() []string {
-	w.t.Helper()
-	var list corev1.EventList
-	if err := w.client.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
-	}
-	var reasons []string
-	for i := range list.Items {
-		reasons = append(reasons, list.Items[i].Type+" "+list.Items[i].Reason)
-	}
-	return reasons
-}
-
-// describe returns the steps of the attempt, for messages.
-func (w *world) describe() string {
-	record := w.record()
-	lines := []string{fmt.Sprintf("phase %s %s: %s", record.Phase, record.Reason, record.Message)}
-	for _, c := range record.Conditions {
-		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
-	}
-	for _, c := range w.job().Status.Conditions {
-		lines = append(lines, fmt.Sprintf("condition %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
-	}
-	return strings.Join(lines, "\n  ")
 }

@@ -5,19 +5,13 @@ package upgradeschedule
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,7 +19,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
@@ -42,27 +35,6 @@ var (
 )
 
 const week = 7 * 24 * time.Hour
-
-// config returns the UpgradeConfig weekly with edits.
-func config(edits ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
-	cfg := &v1beta1.UpgradeConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: weekly.Namespace, Name: weekly.Name, Labels: map[string]string{"team": "a"}},
-		Spec: v1beta1.UpgradeConfigSpec{
-			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", Location: "Europe/Zurich"},
-			JobTemplate: v1beta1.UpgradeJobTemplate{Metadata: &v1beta1.TemplateMetadata{
-				Labels: map[string]string{"upgrade-config": "weekly"}, Annotations: map[string]string{"note": "x", v1beta1.RetryAnnotation: "x"},
-			}},
-		},
-	}
-	for _, edit := range edits {
-		edit(cfg)
-	}
-	return cfg
-}
-
-func pinned(pin v1beta1.Duration) func(*v1beta1.UpgradeConfig) {
-	return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.PinVersionWindow = &pin }
-}
 
 // definitions are those of this project, compiled once.
 var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
@@ -135,13 +107,6 @@ func (w *world) restart() {
 	w.start()
 }
 
-// outage lets d pass without the operator.
-func (w *world) outage(d time.Duration) {
-	w.process.Kill()
-	w.runFor(d)
-	w.start()
-}
-
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	w.registry = prometheus.NewPedanticRegistry()
 	schedules, err := metrics.NewSchedules(w.registry, Results()...)
@@ -174,178 +139,9 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	return simulation.Fault{}
 }
 
-// observe counts the UpgradeJobs of each slot, and ends those that start.
-func (w *world) observe(change simulation.Change) {
-	job, ok := change.New.(*v1beta1.UpgradeJob)
-	if !ok || change.Old != nil {
-		return
-	}
-	key := job.Labels[v1beta1.ConfigLabel] + "/" + job.Labels[v1beta1.SlotLabel]
-	if change.Actor != "operator" {
-		return
-	}
-	if w.created[key]++; w.created[key] > 1 {
-		w.Fail(fmt.Errorf("slot %s has %d UpgradeJobs", key, w.created[key]))
-	}
-	start, err := maintenance.Time(job.Spec.StartAfter)
-	w.must(err)
-	w.starts = append(w.starts, strings.TrimSpace(start.UTC().Format("01-02 15:04")+" "+job.Spec.DesiredVersion.Version))
-	if w.phase != "" {
-		w.After(start.Sub(w.Now())+time.Minute, func() { w.endJob(job.Name, w.phase) })
-	}
-}
-
-// endJob writes the status of an UpgradeJob that has ended, unless it was deleted.
-func (w *world) endJob(name string, phase history.Phase) {
-	var job v1beta1.UpgradeJob
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
-	if apierrors.IsNotFound(err) {
-		return
-	}
-	w.must(err)
-	now := metav1.NewTime(w.Now().Truncate(time.Second))
-	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, Reason: w.reason, StartTime: &now, CompleteTime: &now}}
-	w.must(w.client.Status().Update(w.t.Context(), &job))
-	if phase == history.PhaseUpgraded && job.Spec.DesiredVersion.Version != "" {
-		w.install(job.Spec.DesiredVersion.Version)
-	}
-}
-
-// changeVersion changes the ClusterVersion, status included.
-func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
-	var version configv1.ClusterVersion
-	w.must(w.client.Get(w.t.Context(), clusterstate.VersionKey, &version))
-	do(&version)
-	w.must(w.Set(&version))
-}
-
-// install completes an update. Nothing else is offered then.
-func (w *world) install(installed string) {
-	w.changeVersion(func(version *configv1.ClusterVersion) {
-		version.Status.History = append([]configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}}, version.Status.History...)
-		version.Status.AvailableUpdates = nil
-	})
-}
-
-// offer makes updates available.
-func (w *world) offer(versions ...string) {
-	w.changeVersion(func(version *configv1.ClusterVersion) {
-		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue}}
-		version.Status.AvailableUpdates = nil
-		for _, v := range versions {
-			version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, configv1.Release{Version: v, Image: "quay.io/release@sha256:" + strings.ReplaceAll(v, ".", "")})
-		}
-	})
-}
-
-// losesUpdates makes the update service unreachable.
-func (w *world) losesUpdates() {
-	w.changeVersion(func(version *configv1.ClusterVersion) {
-		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse, Reason: "RemoteFailed", Message: "unreachable"}}
-		version.Status.AvailableUpdates = nil
-	})
-}
-
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
-}
-
-// runTo lets time pass until a time.
-func (w *world) runTo(at time.Time) {
-	w.t.Helper()
-	w.runFor(at.Sub(w.Now()))
-}
-
-func (w *world) get() *v1beta1.UpgradeConfig {
-	w.t.Helper()
-	var cfg v1beta1.UpgradeConfig
-	w.must(w.client.Get(w.t.Context(), weekly, &cfg))
-	return &cfg
-}
-
-// edit changes the UpgradeConfig as a user does.
-func (w *world) edit(do func(*v1beta1.UpgradeConfig)) {
-	w.t.Helper()
-	cfg := w.get()
-	do(cfg)
-	w.must(w.client.Update(w.t.Context(), cfg))
-}
-
-// jobs returns the names of the UpgradeJobs that exist.
-func (w *world) jobs() []string {
-	var list v1beta1.UpgradeJobList
-	w.must(w.client.List(w.t.Context(), &list))
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names
-}
-
-// job returns the only UpgradeJob.
-func (w *world) job() *v1beta1.UpgradeJob {
-	w.t.Helper()
-	var list v1beta1.UpgradeJobList
-	w.must(w.client.List(w.t.Context(), &list))
-	if len(list.Items) != 1 {
-		w.t.Fatalf("%d UpgradeJobs; %s", len(list.Items), w.describe())
-	}
-	return &list.Items[0]
-}
-
-// events returns the reasons of the Events, in order.
-func (w *world) events() []string {
-	var list corev1.EventList
-	w.must(w.client.List(w.t.Context(), &list))
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
-	var reasons []string
-	for i := range list.Items {
-		reasons = append(reasons, list.Items[i].Reason)
-	}
-	return reasons
-}
-
-// condition returns a condition as in "True Scheduled: message".
-func (w *world) condition(name string) string {
-	c := meta.FindStatusCondition(w.get().Status.Conditions, name)
-	if c == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
-}
-
-// lastSlot returns the latest slot as in "03-02 21:00 JobCreated".
-func (w *world) lastSlot() string {
-	last := w.get().Status.LastSlot
-	if last == nil {
-		return ""
-	}
-	return last.Time.UTC().Format("01-02 15:04") + " " + last.Result
-}
-
-func (w *world) window(name string, start, end time.Time, configs, jobs *v1beta1.LabelSelector) *v1beta1.UpgradeSuspensionWindow {
-	return &v1beta1.UpgradeSuspensionWindow{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
-			Start: maintenance.Timestamp(start), End: maintenance.Timestamp(end), Reason: "freeze", ConfigSelector: configs, JobSelector: jobs,
-		},
-	}
-}
-
-func (w *world) create(object client.Object) {
-	w.t.Helper()
-	w.must(w.client.Create(w.t.Context(), object))
-}
-
-func (w *world) describe() string {
-	cfg := w.get()
-	return fmt.Sprintf("at %s: jobs %q, events %q, last requests %q, status %+v", w.Now(), w.starts, w.events(), w.requests[max(0, len(w.requests)-10):], cfg.Status)
 }

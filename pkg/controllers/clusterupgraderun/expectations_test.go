@@ -1,0 +1,181 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// observe checks the invariants of each stored object, and lets the agent answer works.
+func (w *world) observe(change simulation.Change) {
+	if work, ok := change.Old.(*workv1.ManifestWork); ok && change.New == nil {
+		w.spoke.Delete(work)
+	}
+	switch object := change.New.(type) {
+	case *workv1.ManifestWork:
+		before, _ := change.Old.(*workv1.ManifestWork)
+		if change.Actor == "hub" && object.DeletionTimestamp.IsZero() && (before == nil || before.Generation != object.Generation) {
+			w.seen[object.Name+" "+object.Annotations[delivery.Annotation]]++
+		}
+		if change.Actor != "agent" {
+			w.wakeAgent(10 * time.Second)
+		}
+	case *fleetv1alpha1.ClusterUpgradeRun:
+		w.observeRun(object)
+	}
+}
+
+func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
+	if s := string(run.Status.State); s != "" && (len(w.states) == 0 || w.states[len(w.states)-1] != s) {
+		w.states = append(w.states, s)
+	}
+	if run.Status.Reason == fleetv1alpha1.ReasonStalled {
+		w.stalled++
+	}
+	c := run.Status.Conditions
+	if run.Status.State == fleetv1alpha1.StateComplete && apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionSucceeded) {
+		w.Fail(errors.New("the run is Complete, and Succeeded is False"))
+	}
+	if run.Status.State == fleetv1alpha1.StateFailed && apimeta.IsStatusConditionTrue(c, fleetv1alpha1.ConditionSucceeded) {
+		w.Fail(errors.New("the run is Failed, and Succeeded is True"))
+	}
+}
+
+func (w *world) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
+	w.t.Helper()
+	var upgrade fleetv1beta1.ManagedClustersUpgrade
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &upgrade))
+	return &upgrade
+}
+
+// run returns the run; nil means that there is none.
+func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
+	w.t.Helper()
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	w.must(w.client.List(w.t.Context(), &list, client.InNamespace(cluster)))
+	for i := range list.Items {
+		if list.Items[i].Name == "stores-1a2b3c4d" {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// work returns a work; nil means that there is none.
+func (w *world) work(name string) *workv1.ManifestWork {
+	w.t.Helper()
+	var work workv1.ManifestWork
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &work)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return &work
+}
+
+// form returns the attempt and the form of the work of the platform; empty means none.
+func (w *world) form() string {
+	w.t.Helper()
+	if work := w.work(upgradeWork); work != nil {
+		return work.Annotations[delivery.Annotation]
+	}
+	return ""
+}
+
+func isTerminal(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Status.Attempt == run.Spec.Attempt &&
+		(run.Status.State == fleetv1alpha1.StateComplete || run.Status.State == fleetv1alpha1.StateFailed)
+}
+
+func (w *world) describe() string {
+	run := w.run()
+	if run == nil {
+		return "no run"
+	}
+	var steps []string
+	if len(run.Status.History) > 0 {
+		for _, c := range run.Status.History[0].Conditions {
+			steps = append(steps, fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+	return fmt.Sprintf("%s %s: %s\nwork %q, history %v\n%s", run.Status.State, run.Status.Reason, run.Status.Message, w.form(), w.spoke.History(), strings.Join(steps, "\n"))
+}
+
+// expect compares the state and its reason.
+func (w *world) expect(state fleetv1alpha1.State, reason string) {
+	w.t.Helper()
+	if run := w.run(); run == nil || run.Status.State != state || run.Status.Reason != reason {
+		w.t.Errorf("want %s %s, got %s", state, reason, w.describe())
+	}
+}
+
+// expectReleased checks that nothing holds the cluster.
+func (w *world) expectReleased() {
+	w.t.Helper()
+	var lease coordinationv1.Lease
+	if err := w.client.Get(w.t.Context(), leaseKey, &lease); !apierrors.IsNotFound(err) {
+		w.t.Errorf("the Lease exists: %v, %v", lease.Spec.HolderIdentity, err)
+	}
+}
+
+// expectQuiet checks that an ended run makes no request, that nothing is locked, and that each work was
+// written once in each form.
+func (w *world) expectQuiet() {
+	w.t.Helper()
+	w.expectReleased()
+	w.requests = nil
+	w.runFor(24 * time.Hour)
+	if len(w.requests) > 0 {
+		w.t.Errorf("requests of a run that has ended: %v", w.requests)
+	}
+	for name, times := range w.seen {
+		if times > 1 {
+			w.t.Errorf("work %s was written %d times", name, times)
+		}
+	}
+}
+
+// expectUntouched checks that the platform of the cluster is not upgraded, and that no upgrade is
+// requested.
+func (w *world) expectUntouched() {
+	w.t.Helper()
+	if desired, history := w.spoke.Desired(), w.spoke.History(); desired != "" || len(history) != 1 {
+		w.t.Errorf("%q is requested, history %v", desired, history)
+	}
+}
+
+// expectNoWorks checks that no work is left.
+func (w *world) expectNoWorks() {
+	w.t.Helper()
+	var works workv1.ManifestWorkList
+	w.must(w.client.List(w.t.Context(), &works))
+	for i := range works.Items {
+		w.t.Errorf("work %s is left", works.Items[i].Name)
+	}
+}
+
+// count returns the number of requests of a kind.
+func (w *world) count(request string) int {
+	n := 0
+	for _, r := range w.requests {
+		if r == request {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,147 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+)
+
+func concurrency(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(n))
+	}
+}
+
+func maxFailures(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.MaxFailures = new(intstr.FromInt32(n))
+	}
+}
+
+// canary selects the cluster by its label name.
+func canary(u *fleetv1beta1.ManagedClustersUpgrade) {
+	u.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{
+		ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}},
+	}
+}
+
+func (w *world) addCluster(name string) {
+	w.must(w.client.Create(w.t.Context(), &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"selected": "yes"}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}))
+}
+
+// selectClusters selects the clusters with the label selected, in groups by the label group.
+func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ map[string]*clusterv1.ManagedCluster, _ selection.Options) (selection.Selection, error) {
+	var list clusterv1.ManagedClusterList
+	if err := cache.List(ctx, &list); err != nil {
+		return selection.Selection{}, err
+	}
+	if w.unreadable != nil {
+		return selection.Selection{}, w.unreadable
+	}
+	if w.unstable != "" {
+		return selection.Selection{Unstable: w.unstable}, nil
+	}
+	selected := selection.Selection{}
+	for i := range list.Items {
+		labels := list.Items[i].Labels
+		if labels["selected"] == "" {
+			continue
+		}
+		selected.Members = append(selected.Members, selection.Member{
+			Name: list.Items[i].Name, Group: len(labels["group"]),
+			Canary: upgrade.Spec.UpgradeStrategy.CanaryClusters != nil && labels["canary"] != "",
+		})
+	}
+	return selected, nil
+}
+
+// setState writes the status of a run, as its controller does. A run that is gone or that has
+// another attempt is left alone.
+func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv1alpha1.State, reason string) {
+	run := &fleetv1alpha1.ClusterUpgradeRun{}
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(admitted), run)
+	if apierrors.IsNotFound(err) || err == nil && (run.Spec.Attempt != admitted.Spec.Attempt || run.UID != admitted.UID) {
+		return
+	}
+	w.must(err)
+	run.Status.Attempt, run.Status.State, run.Status.Reason, run.Status.Applied = run.Spec.Attempt, state, reason, true
+	started, ended := metav1.NewTime(w.Now().Add(-time.Minute)), metav1.NewTime(w.Now())
+	run.Status.History = []history.Record{{Attempt: run.Spec.Attempt, Conditions: []history.StepCondition{{
+		Type: fleetv1alpha1.StepUpgradeDelivered, Status: metav1.ConditionTrue, Reason: "Done", StartTime: &started, CompleteTime: &ended, LastTransitionTime: &ended,
+	}}}}
+	w.must(w.client.Status().Update(w.t.Context(), run))
+	if state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed {
+		w.release(run)
+	}
+}
+
+// release removes the finalizers of a run, as its controller does once the run has ended.
+func (w *world) release(ended *fleetv1alpha1.ClusterUpgradeRun) {
+	run := &fleetv1alpha1.ClusterUpgradeRun{}
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(ended), run)
+	if w.cleaning[ended.Namespace] || apierrors.IsNotFound(err) || err == nil && len(run.Finalizers) == 0 {
+		return
+	}
+	w.must(err)
+	run.Finalizers = nil
+	w.must(w.client.Update(w.t.Context(), run))
+}
+
+func (w *world) runFor(d time.Duration) {
+	w.t.Helper()
+	w.must(w.RunFor(d))
+}
+
+// runUntil lets time pass until the condition Admitting has the reason.
+func (w *world) runUntil(limit time.Duration, reason string) {
+	w.t.Helper()
+	if err := w.RunUntil(limit, func() bool { return w.reason() == reason }); err != nil {
+		w.t.Fatalf("waiting for %s: %v; %s", reason, err, w.describe())
+	}
+}
+
+// edit changes the upgrade as a user does.
+func (w *world) edit(do func(*fleetv1beta1.ManagedClustersUpgrade)) {
+	w.t.Helper()
+	u := w.get()
+	do(u)
+	w.must(w.client.Update(w.t.Context(), u))
+}
+
+// editCluster changes a ManagedCluster.
+func (w *world) editCluster(name string, do func(*clusterv1.ManagedCluster)) {
+	w.t.Helper()
+	var cluster clusterv1.ManagedCluster
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	do(&cluster)
+	w.must(w.client.Update(w.t.Context(), &cluster))
+}
+
+// claim sets the claims of a cluster.
+func (w *world) claim(name, claim, value string) {
+	w.t.Helper()
+	var cluster clusterv1.ManagedCluster
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	cluster.Status.ClusterClaims = append(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: claim, Value: value})
+	w.must(w.client.Status().Update(w.t.Context(), &cluster))
+}
+
+func (w *world) makeCanary(name string) {
+	w.t.Helper()
+	w.editCluster(name, func(c *clusterv1.ManagedCluster) { c.Labels["canary"] = "yes" })
+}

@@ -1,0 +1,73 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+// expectEvents compares the reasons of the Events of the plan of the target.
+func (w *world) expectEvents(reasons ...string) {
+	w.t.Helper()
+	var got []string
+	for _, event := range w.events {
+		_, text, _ := strings.Cut(event, " ")
+		reason, _, _ := strings.Cut(text, ":")
+		got = append(got, reason)
+	}
+	if !slices.Equal(got, reasons) {
+		w.t.Errorf("the Events are %s, want the reasons %s", strings.Join(w.events, "\n"), reasons)
+	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// informer registers an enabled update informer.
+func (w *world) informer(name string) {
+	w.t.Helper()
+	w.must(w.user.Create(w.t.Context(), &v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.UpdateInformerSpec{
+		ClientConfig: v1beta1.InformerClientConfig{Service: v1beta1.InformerService{Namespace: "a", Name: name, Port: 443}},
+	}}))
+}
+
+func (w *world) get(release string) *v1beta1.UpdatePlan {
+	w.t.Helper()
+	var plan v1beta1.UpdatePlan
+	w.must(w.user.Get(w.t.Context(), client.ObjectKey{Name: updateplan.Name(release)}, &plan))
+	return &plan
+}
+
+// expect checks the reasons of the conditions Complete, Startable, and AcceptanceStale.
+func (w *world) expect(complete, startable, stale string) {
+	w.t.Helper()
+	plan := w.get(target)
+	var got []string
+	for _, name := range []string{v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale} {
+		c := apimeta.FindStatusCondition(plan.Status.Conditions, name)
+		if c == nil {
+			w.t.Fatalf("the plan has no condition %s", name)
+		}
+		got = append(got, c.Reason)
+	}
+	if want := []string{complete, startable, stale}; !slices.Equal(got, want) {
+		w.t.Errorf("the reasons are %v, want %v: %+v", got, want, plan.Status.Conditions)
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// write is a write of the status that the API server has stored.
+type write struct {
+	at     time.Time
+	bytes  int // of what it has changed
+	size   int // of the object
+	status v1beta1.UpdateStatusStatus
+}
+
+func (w *world) runFor(d time.Duration) {
+	w.t.Helper()
+	must(w.t, w.RunFor(d))
+}
+
+// update requests an update, which makes no progress once it has begun.
+func (w *world) update() {
+	w.t.Helper()
+	version := w.script.ClusterVersion()
+	version.Spec.Channel = w.script.Channel
+	version.Spec.DesiredUpdate = &configv1.Update{Version: newRelease}
+	must(w.t, w.client.Update(w.t.Context(), version))
+}
+
+// register creates the UpdateInformers of these names.
+func (w *world) register(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		must(w.t, w.client.Create(w.t.Context(), &v1beta1.UpdateInformer{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1beta1.UpdateInformerSpec{ClientConfig: v1beta1.InformerClientConfig{
+				Service: v1beta1.InformerService{Namespace: "shop", Name: "informer"},
+			}},
+		}))
+	}
+}
+
+// answer sets the latest answers of the informers. What they list was acquired now.
+func (w *world) answer(answers ...insight.Answer) {
+	for i := range answers {
+		answers[i].At = w.Now()
+	}
+	w.answers = answers
+	select {
+	case w.changed <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
+	default:
+	}
+}
+
+// reports returns an answer of an informer with insights of a level about the control plane.
+func (w *world) reports(informer string, level v1beta1.Level, uids ...string) insight.Answer {
+	answer := insight.Answer{Informer: informer, Result: insight.Success}
+	for _, uid := range uids {
+		answer.Insights = append(answer.Insights, v1beta1.Insight{
+			UID: uid, AcquisitionTime: metav1.NewTime(w.Now()), Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
+			Impact: v1beta1.InsightImpact{Level: level, Summary: "Summary of " + uid},
+		})
+	}
+	return answer
+}

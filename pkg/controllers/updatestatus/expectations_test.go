@@ -1,0 +1,75 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// observe records the writes of the controller.
+func (w *world) observe(change simulation.Change) {
+	before, _ := change.Old.(*v1beta1.UpdateStatus)
+	after, ok := change.New.(*v1beta1.UpdateStatus)
+	if !ok || before == nil || change.Actor != actor {
+		return
+	}
+	patch, err := client.MergeFrom(before).Data(after)
+	must(w.t, err)
+	w.writes = append(w.writes, write{w.Now(), len(patch), sizeOf(w.t, after), *after.Status.DeepCopy()})
+}
+
+// sizeOf returns the size of an object without its managed fields.
+func sizeOf(tb testing.TB, object client.Object) int {
+	tb.Helper()
+	object, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		tb.Fatalf("%T is no object", object)
+	}
+	object.SetManagedFields(nil)
+	encoded, err := json.Marshal(object)
+	must(tb, err)
+	return len(encoded)
+}
+
+// object returns the published UpdateStatus.
+func (w *world) object() *v1beta1.UpdateStatus {
+	w.t.Helper()
+	var status v1beta1.UpdateStatus
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, &status))
+	return &status
+}
+
+// insights returns the published insights by informer and uid, with the time of the first
+// observation.
+func insights(status v1beta1.UpdateStatusStatus) map[string]time.Time {
+	all := map[string]time.Time{}
+	add := func(section v1beta1.Section) {
+		for _, of := range section.UpdateInformers {
+			for i := range of.Insights {
+				all[of.Name+" "+of.Insights[i].UID] = of.Insights[i].FirstObservedTime.UTC()
+			}
+		}
+	}
+	if status.ControlPlane != nil {
+		add(status.ControlPlane.Section)
+	}
+	for i := range status.WorkerPools {
+		add(status.WorkerPools[i].Section)
+	}
+	return all
+}
+
+// takeEvents returns the Events since the last call.
+func (w *world) takeEvents() []string {
+	events := w.events
+	w.events = nil
+	return events
+}

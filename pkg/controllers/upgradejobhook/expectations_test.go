@@ -1,0 +1,143 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !e2e
+
+package upgradejobhook_test
+
+import (
+	"fmt"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+func (w *world) observe(change simulation.Change) {
+	if job, ok := change.New.(*batchv1.Job); ok && change.Old == nil && change.Actor == "operator" {
+		w.created[job.Annotations["managedupgrade.appuio.io/upgradejob"]+": "+job.Annotations["managedupgrade.appuio.io/item"]]++
+	}
+	if event, ok := change.New.(*corev1.Event); ok && change.Old == nil {
+		w.events = append(w.events, event.Type+" "+event.Reason+" "+event.InvolvedObject.Name+": "+event.Message)
+	}
+}
+
+// hasSeries reports whether there are series of a hook.
+func (w *world) hasSeries(hook string) bool {
+	return slices.ContainsFunc(w.series(), func(m *dto.Metric) bool { return labelOf(m, "hook") == hook })
+}
+
+// count returns how often a hook has ended.
+func (w *world) count(hook, event, outcome string) float64 {
+	for _, m := range w.series() {
+		if labelOf(m, "hook") == hook && labelOf(m, "event") == event && labelOf(m, "outcome") == outcome {
+			return m.GetCounter().GetValue()
+		}
+	}
+	return -1
+}
+
+func (w *world) series() []*dto.Metric {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	w.must(err)
+	var all []*dto.Metric
+	for _, family := range families {
+		if family.GetName() == "managed_upgrade_hook_runs_total" {
+			all = append(all, family.GetMetric()...)
+		}
+	}
+	return all
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// record returns the record of an UpgradeJob; it is empty if there is none.
+func (w *world) record(name string) history.Record {
+	w.t.Helper()
+	var job v1beta1.UpgradeJob
+	err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if len(job.Status.History) == 0 {
+		return history.Record{}
+	}
+	return job.Status.History[0]
+}
+
+func (w *world) hook(name string) *v1beta1.UpgradeJobHook {
+	w.t.Helper()
+	var hook v1beta1.UpgradeJobHook
+	w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
+	return &hook
+}
+
+func (w *world) jobs() []batchv1.Job {
+	w.t.Helper()
+	var jobs batchv1.JobList
+	w.must(w.api.List(w.t.Context(), &jobs))
+	return jobs.Items
+}
+
+// jobOf returns the Job of an item.
+func (w *world) jobOf(item string) *batchv1.Job {
+	w.t.Helper()
+	jobs := w.jobs()
+	i := slices.IndexFunc(jobs, func(job batchv1.Job) bool { return job.Annotations["managedupgrade.appuio.io/item"] == item })
+	if i < 0 {
+		w.t.Fatalf("no Job of item %s", item)
+	}
+	return &jobs[i]
+}
+
+// step returns a step of a record as in "Done: 1 hook completed [Start/a Succeeded]".
+func step(record history.Record, name string) string {
+	for _, c := range record.Conditions {
+		if c.Type != name {
+			continue
+		}
+		text := c.Reason + ": " + c.Message
+		for _, item := range c.Items {
+			text += fmt.Sprintf(" [%s %s]", item.Name, item.Status)
+		}
+		return text
+	}
+	return ""
+}
+
+// item returns an item of a record as in "Failed: message".
+func item(record history.Record, name string) string {
+	for _, c := range record.Conditions {
+		for _, item := range c.Items {
+			if item.Name == name {
+				return item.Status + ": " + item.Message
+			}
+		}
+	}
+	return ""
+}
+
+// checkReleased fails unless no Job has our finalizer.
+func (w *world) checkReleased() {
+	w.t.Helper()
+	for _, job := range w.jobs() {
+		if slices.Contains(job.Finalizers, hooks.Finalizer) {
+			w.t.Errorf("Job %s of item %s has the finalizer", job.Name, job.Annotations["managedupgrade.appuio.io/item"])
+		}
+	}
+}

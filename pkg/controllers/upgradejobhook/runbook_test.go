@@ -1,0 +1,142 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !e2e
+
+package upgradejobhook_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+// upgrades runs UpgradeJobs by a runbook of hooks: as the controller of UpgradeJobs does, but without
+// a cluster.
+func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Controller {
+	kind := facts.UpgradeJobs([]string{namespace})
+	kind.Requests = manager.Self
+	saved := map[client.ObjectKey]string{} // resource versions
+	return manager.Controller{
+		Name: "upgradejob", Reads: []manager.Kind{kind, facts.HookJobs([]string{namespace}), facts.UpgradeJobHooks([]string{namespace})},
+		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			var job v1beta1.UpgradeJob
+			if err := env.Client.Get(ctx, request.NamespacedName, &job); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			if version := saved[request.NamespacedName]; version != "" && version != job.ResourceVersion {
+				var live v1beta1.UpgradeJob
+				if err := env.Live.Get(ctx, request.NamespacedName, &live); err != nil || live.ResourceVersion != job.ResourceVersion {
+					return reconcile.Result{RequeueAfter: time.Second}, client.IgnoreNotFound(err)
+				}
+			}
+			record := history.Record{Attempt: 1, UpgradeAt: &metav1.Time{Time: job.CreationTimestamp.Time}}
+			if len(job.Status.History) > 0 {
+				record = job.Status.History[0]
+			}
+			if record.Finished() {
+				return reconcile.Result{}, nil
+			}
+			save := func(ctx context.Context, record history.Record) error {
+				before := job.DeepCopy()
+				job.Status.History = []history.Record{record}
+				err := env.Client.Status().Patch(ctx, &job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+				saved[request.NamespacedName] = job.ResourceVersion
+				return err
+			}
+			e := &engine.Engine{Clock: env.Clock, Save: save}
+			book, constraints := w.book(&job, record, runner)
+			record, next, err := e.Pass(ctx, book, record, constraints)
+			if apierrors.IsConflict(err) {
+				return reconcile.Result{RequeueAfter: time.Second}, nil
+			}
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			if engine.Summarize(book, record, env.Clock.Now(), constraints).Finished() {
+				record.CompleteTime = &metav1.Time{Time: env.Clock.Now().Truncate(time.Second)}
+				return reconcile.Result{}, save(ctx, record)
+			}
+			return reconcile.Result{RequeueAfter: max(next.Sub(env.Clock.Now()), time.Second)}, nil
+		}),
+	}
+}
+
+// book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its commit.
+func (w *world) book(job *v1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) (engine.Runbook, engine.Constraints) {
+	hooksOf := func(name v1beta1.HookEvent) engine.Step {
+		return engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: runner.Event(job, record, hooks.Event{Name: name, Reason: "Test", Message: "test"})}
+	}
+	step := func(name string, do engine.UpgradeStep) engine.Step {
+		return engine.Step{Name: name, Doc: "Acts.", Do: do}
+	}
+	commit := step("UpgradeCommenced", func(_ context.Context, run engine.Run) (engine.Result, error) {
+		if at := run.Since.Add(w.hold); run.Now.Before(at) {
+			return engine.WaitUntil(at, "Held", "held"), nil
+		}
+		return engine.Done("commenced"), nil
+	})
+	commit.Commits, commit.Reached = true, func(context.Context) (bool, error) { return false, nil }
+	outcome := step("PostHealthCheck", func(context.Context, engine.Run) (engine.Result, error) {
+		if strings.HasPrefix(job.Name, "broken") {
+			return engine.Fail("UnhealthyAfterUpgrade", "unhealthy"), nil
+		}
+		return engine.Done("healthy"), nil
+	})
+	last := hooksOf(v1beta1.EventSuccess)
+	if failed := slices.ContainsFunc(record.Conditions, func(c history.StepCondition) bool { return engine.Classify(c) == engine.ClassFailed }); failed {
+		last.Do = func(context.Context, engine.Run) (engine.Result, error) { return engine.Skip("Failed", "failed"), nil }
+	}
+	book := engine.Runbook{
+		Steps: []engine.Step{
+			hooksOf(v1beta1.EventCreate), hooksOf(v1beta1.EventStart), hooksOf(v1beta1.EventUpgradeStart), commit,
+			hooksOf(v1beta1.EventUpgradeComplete), step("DelayedPoolsUpdated", w.delayedPools(job, record, runner)), outcome,
+		},
+		Cleanup: []engine.Step{hooksOf(v1beta1.EventFailure)},
+		Finally: []engine.Step{last, hooksOf(v1beta1.EventFinish)},
+	}
+	constraints := engine.Constraints{CommitBy: job.CreationTimestamp.Add(24 * time.Hour)}
+	if job.DeletionTimestamp != nil {
+		constraints.Cancel = "deleted"
+	}
+	return book, constraints
+}
+
+// delayedPools runs the events of all pools at a time, each pool's in order.
+func (w *world) delayedPools(job *v1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		var items []history.StepItem
+		waiting := false
+		for _, pool := range w.pools {
+			for _, name := range []v1beta1.HookEvent{v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventMachineConfigPoolUpdated} {
+				result, err := runner.Event(job, record, hooks.Event{Name: name, Pool: pool})(ctx, run)
+				if err != nil || result.Failed() {
+					return result, err
+				}
+				items = append(items, result.Items()...)
+				if !result.Passed() {
+					waiting = true
+					break
+				}
+			}
+		}
+		if waiting {
+			return engine.Wait("PoolsUpdating", "waiting for pools").WithItems(items...), nil
+		}
+		return engine.Done("updated").WithItems(items...), nil
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// config returns the UpgradeConfig weekly with edits.
+func config(edits ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
+	cfg := &v1beta1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: weekly.Namespace, Name: weekly.Name, Labels: map[string]string{"team": "a"}},
+		Spec: v1beta1.UpgradeConfigSpec{
+			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", Location: "Europe/Zurich"},
+			JobTemplate: v1beta1.UpgradeJobTemplate{Metadata: &v1beta1.TemplateMetadata{
+				Labels: map[string]string{"upgrade-config": "weekly"}, Annotations: map[string]string{"note": "x", v1beta1.RetryAnnotation: "x"},
+			}},
+		},
+	}
+	for _, edit := range edits {
+		edit(cfg)
+	}
+	return cfg
+}
+
+func pinned(pin v1beta1.Duration) func(*v1beta1.UpgradeConfig) {
+	return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.PinVersionWindow = &pin }
+}
+
+// outage lets d pass without the operator.
+func (w *world) outage(d time.Duration) {
+	w.process.Kill()
+	w.runFor(d)
+	w.start()
+}
+
+// endJob writes the status of an UpgradeJob that has ended, unless it was deleted.
+func (w *world) endJob(name string, phase history.Phase) {
+	var job v1beta1.UpgradeJob
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	w.must(err)
+	now := metav1.NewTime(w.Now().Truncate(time.Second))
+	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, Reason: w.reason, StartTime: &now, CompleteTime: &now}}
+	w.must(w.client.Status().Update(w.t.Context(), &job))
+	if phase == history.PhaseUpgraded && job.Spec.DesiredVersion.Version != "" {
+		w.install(job.Spec.DesiredVersion.Version)
+	}
+}
+
+// changeVersion changes the ClusterVersion, status included.
+func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
+	var version configv1.ClusterVersion
+	w.must(w.client.Get(w.t.Context(), clusterstate.VersionKey, &version))
+	do(&version)
+	w.must(w.Set(&version))
+}
+
+// install completes an update. Nothing else is offered then.
+func (w *world) install(installed string) {
+	w.changeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.History = append([]configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}}, version.Status.History...)
+		version.Status.AvailableUpdates = nil
+	})
+}
+
+// offer makes updates available.
+func (w *world) offer(versions ...string) {
+	w.changeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue}}
+		version.Status.AvailableUpdates = nil
+		for _, v := range versions {
+			version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, configv1.Release{Version: v, Image: "quay.io/release@sha256:" + strings.ReplaceAll(v, ".", "")})
+		}
+	})
+}
+
+// losesUpdates makes the update service unreachable.
+func (w *world) losesUpdates() {
+	w.changeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse, Reason: "RemoteFailed", Message: "unreachable"}}
+		version.Status.AvailableUpdates = nil
+	})
+}
+
+func (w *world) runFor(d time.Duration) {
+	w.t.Helper()
+	w.must(w.RunFor(d))
+}
+
+// runTo lets time pass until a time.
+func (w *world) runTo(at time.Time) {
+	w.t.Helper()
+	w.runFor(at.Sub(w.Now()))
+}
+
+// edit changes the UpgradeConfig as a user does.
+func (w *world) edit(do func(*v1beta1.UpgradeConfig)) {
+	w.t.Helper()
+	cfg := w.get()
+	do(cfg)
+	w.must(w.client.Update(w.t.Context(), cfg))
+}
+
+func (w *world) window(name string, start, end time.Time, configs, jobs *v1beta1.LabelSelector) *v1beta1.UpgradeSuspensionWindow {
+	return &v1beta1.UpgradeSuspensionWindow{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			Start: maintenance.Timestamp(start), End: maintenance.Timestamp(end), Reason: "freeze", ConfigSelector: configs, JobSelector: jobs,
+		},
+	}
+}
+
+func (w *world) create(object client.Object) {
+	w.t.Helper()
+	w.must(w.client.Create(w.t.Context(), object))
+}

@@ -1,0 +1,103 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// observe counts the UpgradeJobs of each slot, and ends those that start.
+func (w *world) observe(change simulation.Change) {
+	job, ok := change.New.(*v1beta1.UpgradeJob)
+	if !ok || change.Old != nil {
+		return
+	}
+	key := job.Labels[v1beta1.ConfigLabel] + "/" + job.Labels[v1beta1.SlotLabel]
+	if change.Actor != "operator" {
+		return
+	}
+	if w.created[key]++; w.created[key] > 1 {
+		w.Fail(fmt.Errorf("slot %s has %d UpgradeJobs", key, w.created[key]))
+	}
+	start, err := maintenance.Time(job.Spec.StartAfter)
+	w.must(err)
+	w.starts = append(w.starts, strings.TrimSpace(start.UTC().Format("01-02 15:04")+" "+job.Spec.DesiredVersion.Version))
+	if w.phase != "" {
+		w.After(start.Sub(w.Now())+time.Minute, func() { w.endJob(job.Name, w.phase) })
+	}
+}
+
+func (w *world) get() *v1beta1.UpgradeConfig {
+	w.t.Helper()
+	var cfg v1beta1.UpgradeConfig
+	w.must(w.client.Get(w.t.Context(), weekly, &cfg))
+	return &cfg
+}
+
+// jobs returns the names of the UpgradeJobs that exist.
+func (w *world) jobs() []string {
+	var list v1beta1.UpgradeJobList
+	w.must(w.client.List(w.t.Context(), &list))
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// job returns the only UpgradeJob.
+func (w *world) job() *v1beta1.UpgradeJob {
+	w.t.Helper()
+	var list v1beta1.UpgradeJobList
+	w.must(w.client.List(w.t.Context(), &list))
+	if len(list.Items) != 1 {
+		w.t.Fatalf("%d UpgradeJobs; %s", len(list.Items), w.describe())
+	}
+	return &list.Items[0]
+}
+
+// events returns the reasons of the Events, in order.
+func (w *world) events() []string {
+	var list corev1.EventList
+	w.must(w.client.List(w.t.Context(), &list))
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+	var reasons []string
+	for i := range list.Items {
+		reasons = append(reasons, list.Items[i].Reason)
+	}
+	return reasons
+}
+
+// condition returns a condition as in "True Scheduled: message".
+func (w *world) condition(name string) string {
+	c := meta.FindStatusCondition(w.get().Status.Conditions, name)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+// lastSlot returns the latest slot as in "03-02 21:00 JobCreated".
+func (w *world) lastSlot() string {
+	last := w.get().Status.LastSlot
+	if last == nil {
+		return ""
+	}
+	return last.Time.UTC().Format("01-02 15:04") + " " + last.Result
+}
+
+func (w *world) describe() string {
+	cfg := w.get()
+	return fmt.Sprintf("at %s: jobs %q, events %q, last requests %q, status %+v", w.Now(), w.starts, w.events(), w.requests[max(0, len(w.requests)-10):], cfg.Status)
+}
