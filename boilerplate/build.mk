@@ -11,6 +11,7 @@ SCENARIO ?=
 ALERTS ?=
 KEEP ?=
 REAL ?=
+IMAGE_ARGS = $(foreach name,GO_IMAGE GOFIPS140 VERSION,$(if $($(name)),--build-arg $(name)=$($(name))))
 
 .PHONY: build
 build: ## Build our programs into bin/.
@@ -26,8 +27,8 @@ demo-fleet: $(CONTROL_PLANE) $(if $(REAL),$(OCM),bin/placement) build ## Upgrade
 	bin/devcluster fleet demo $(if $(REAL),--real)
 
 .PHONY: image
-image: ## Build the container image. IMAGE=name:tag names it, PLATFORM=linux/arm64 is of another machine.
-	$(CONTAINER_ENGINE) build $(if $(PLATFORM),--platform=$(PLATFORM)) --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+image: ## Build the container image. IMAGE=name:tag names it, PLATFORM=linux/arm64 is of another machine, GOFIPS140=v1.0.0 is for FIPS mode.
+	$(CONTAINER_ENGINE) build $(if $(PLATFORM),--platform=$(PLATFORM)) $(IMAGE_ARGS) --tag $(IMAGE) .
 
 .PHONY: clean
 clean: ## Remove what was built and what the dev cluster left, tools included.

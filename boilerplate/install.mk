@@ -42,7 +42,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: image-multi
 image-multi: ## Build and push the container image IMG for all PLATFORMS, with docker buildx.
-	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --push .
+	docker buildx build --platform=$(PLATFORMS) $(IMAGE_ARGS) --tag $(IMG) --push .
 
 .PHONY: manifests
 manifests: bin/controller-gen ## Generate the CRDs and the permissions.

@@ -17,9 +17,10 @@ for platform in $(sed -n 's/.*sha256: SHA256_//p' "$manifest"); do
   extension=
   [[ $os != windows ]] || extension=.exe
   CGO_ENABLED=0 GOOS=$os GOARCH=${platform#*_} go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$version" -o "$folder/kubectl-update$extension" ./cmd/kubectl-update
+  GOOS=$os GOARCH=${platform#*_} hack/licenses.sh "$folder/licenses" ./cmd/kubectl-update
   cp LICENSE "$folder"
   archive=dist/kubectl-update_$platform.tar.gz
-  tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --directory "$folder" LICENSE "kubectl-update$extension" | gzip --no-name > "$archive"
+  hack/archive.sh "$folder" > "$archive"
   rm -r "$folder"
   sum=$(sha256sum "$archive")
   sed -i "s/SHA256_$platform\$/${sum%% *}/" "$manifest"

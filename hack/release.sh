@@ -28,7 +28,7 @@ for folder in deploy deploy/update-status deploy/hub; do
 done
 mkdir dist/olm
 VERSION=$version IMG=$image OUT=$PWD/dist/olm hack/update-bundle.sh
-tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --directory dist/olm . | gzip --no-name > dist/bundle.tar.gz
+hack/archive.sh dist/olm > dist/bundle.tar.gz
 rm -r dist/olm
 printf '%s\n' "$changes" > dist/CHANGELOG.md
 go list -m all > dist/modules.txt

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# archive.sh FOLDER
+#
+# Prints FOLDER as a compressed tar archive. The same names and contents give the same bytes, whoever has
+# written them, when, and with which umask.
+set -euo pipefail
+
+cd "${1:?the folder is missing}"
+tar --create --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -- * | gzip --no-name
