@@ -4,6 +4,7 @@
 package upgradejob_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -46,7 +47,7 @@ func (w *world) record() history.Record {
 	return history.Record{}
 }
 
-// expectReleased checks what holds after every end: nothing is left behind.
+// expectReleased checks what holds after every end: nothing is left behind. Every test ends with it.
 func (w *world) expectReleased() {
 	w.t.Helper()
 	families, err := w.registry.Gather()
@@ -54,7 +55,7 @@ func (w *world) expectReleased() {
 		w.t.Fatal(err)
 	}
 	scene := aftermath.Scene{Objects: w.client, Namespace: namespace, Now: w.Now(), Series: families, Requests: &w.requested}
-	if err := scene.Check(w.t.Context()); err != nil {
+	if err := scene.Check(context.WithoutCancel(w.t.Context())); err != nil {
 		w.t.Error(err)
 	}
 }

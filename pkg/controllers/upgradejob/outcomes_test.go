@@ -364,7 +364,6 @@ func TestOutcomes(t *testing.T) {
 			if !strings.Contains(w.record().Message, tc.message) {
 				t.Errorf("the message is %q, want %q in it", w.record().Message, tc.message)
 			}
-			w.expectReleased()
 			w.expectAnnounced(tc.want.phase)
 		})
 	}
@@ -465,7 +464,6 @@ func TestOutcomes_paused(t *testing.T) {
 		if w.record().Phase != history.PhaseUpgraded || w.workers().Spec.Paused {
 			t.Errorf("after the release: %s", w.describe())
 		}
-		w.expectReleased()
 	})
 	t.Run("only pools left that a person paused", func(t *testing.T) {
 		t.Parallel()
@@ -484,7 +482,6 @@ func TestOutcomes_paused(t *testing.T) {
 		if !w.workers().Spec.Paused {
 			t.Error("the pause of a person was undone")
 		}
-		w.expectReleased()
 	})
 }
 
@@ -523,7 +520,6 @@ func TestOutcomes_deletion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle()
-			w.expectReleased()
 			pool := w.workers()
 			if pool.Spec.Paused != tc.paused {
 				t.Errorf("the delayed pool is paused: %t, want %t", pool.Spec.Paused, tc.paused)
@@ -588,7 +584,6 @@ func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
 				t.Errorf("without a version, commenceTime is %s", w.record().CommenceTime)
 			}
 			finished := w.deleteJob(tc.within)
-			w.expectReleased()
 			if finished != tc.finish {
 				t.Errorf("Finish hooks have run: %t, want %t", finished, tc.finish)
 			}
@@ -615,7 +610,6 @@ func TestOutcomes_deletion_with_a_hook_that_hangs(t *testing.T) {
 	if finished := w.deleteJob(11 * time.Minute); !finished {
 		t.Error("no Finish hook has run")
 	}
-	w.expectReleased()
 	if got := w.eventMessages("UpgradeCancelled"); len(got) != 1 {
 		t.Errorf("the Events about the end are %q", got)
 	}
@@ -685,7 +679,6 @@ func TestHold(t *testing.T) {
 	if message := w.record().Message; !strings.Contains(message, "freeze") {
 		t.Errorf("the message %q does not name the hold", message)
 	}
-	w.expectReleased()
 }
 
 // The pools do not matter to an UpgradeJob that names no version.

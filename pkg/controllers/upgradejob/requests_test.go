@@ -64,7 +64,6 @@ func TestRetry(t *testing.T) {
 	if len(w.job().Status.History) != 2 {
 		t.Error("one request has started two attempts")
 	}
-	w.expectReleased()
 }
 
 // A retry has a window of the same length as the first attempt, from the request on.
@@ -82,7 +81,6 @@ func TestRetry_window(t *testing.T) {
 	if took := record.CompleteTime.Sub(requested); record.Phase != history.PhaseSkipped || record.Attempt != 2 || took < time.Hour || took > 62*time.Minute {
 		t.Errorf("attempt %d ended after %s: %s", record.Attempt, took, w.describe())
 	}
-	w.expectReleased()
 }
 
 // A request is answered whatever another client has written into the history, and whatever of it no
@@ -135,7 +133,6 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 			if diff := cmp.Diff(tc.attempts, attempts); diff != "" || w.record().Phase != history.PhaseUpgraded || refused != tc.refuses {
 				t.Errorf("%d writes are refused; attempts (-want +got):\n%s\n%s", refused, diff, w.describe())
 			}
-			w.expectReleased()
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/poolrelease"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
@@ -108,6 +109,10 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	w.Observe(w.observe)
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
 	w.start()
+	tb.Cleanup(func() {
+		w.settle()
+		w.expectReleased()
+	})
 	return w
 }
 
@@ -152,7 +157,12 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: namespaces, Runner: w.runner,
 		Publisher: events, Metrics: hookMetrics,
 	}
-	controllers := append(hookJobs.Controllers(), r.Controller())
+	poolMetrics, err := metrics.NewPools(w.registry)
+	if err != nil {
+		return nil, err
+	}
+	releaser := &poolrelease.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events, Metrics: poolMetrics}
+	controllers := append(hookJobs.Controllers(), r.Controller(), releaser.Controller())
 	if w.extra != nil {
 		controllers = append(controllers, w.extra(env, w)...)
 	}
