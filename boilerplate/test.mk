@@ -66,6 +66,11 @@ e2e: $(CONTROL_PLANE) $(MONITORING) bin/process-template build ## Run the tests 
 e2e-all: export E2E_SCENARIOS := all
 e2e-all: e2e ## Run the tests of e2e with all scenarios through the binary, which takes half an hour.
 
+.PHONY: pictures
+pictures: export DASHBOARD_PICTURE := $(CURDIR)/docs/pictures/dashboard.svg
+pictures: $(CONTROL_PLANE) $(MONITORING) build ## Draw the dashboard for the docs, from what Prometheus answers during an upgrade of a dev cluster.
+	go test -tags e2e -count 1 -timeout 15m -run '^TestDashboards$$' ./test/e2e
+
 .PHONY: e2e-cvo
 e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/cluster-version-operator build ## Run the tests with the real cluster version operator, which takes Linux and root.
 	go test -tags cvo -count 1 -timeout 20m $(TEST_FLAGS) ./test/e2e

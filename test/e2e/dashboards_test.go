@@ -25,13 +25,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 // TestDashboards runs every expression of the dashboards against a Prometheus that scrapes the
 // operator during an upgrade. Each one has results, and its metrics are those of the reference.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
+	picture, speed := os.Getenv(pictureFile), timescale.Speed(fast)
+	if picture != "" {
+		speed = 30 // so that the lines are long
+	}
+	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: speed, Releases: releases(1), Monitoring: &monitoring.Spec{}})
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}"})
 	var addresses []string
 	for _, replica := range operator.Replicas() {
@@ -43,6 +48,10 @@ func TestDashboards(t *testing.T) {
 	since := time.Now()
 	userClient := newUserClient(t, cluster)
 	follow(t, userClient, applyUpgrade(t, userClient, upgradeTo(releases(1)[0].Version)), func(*history.Record) {})
+
+	if picture != "" {
+		time.Sleep(10 * time.Second) // so that the results have lines, too
+	}
 
 	console, grafana := expressions(t, "console.json"), expressions(t, "grafana.json")
 	slices.Sort(console)
@@ -59,6 +68,7 @@ func TestDashboards(t *testing.T) {
 		t.Fatal(err)
 	}
 	promAPI := prometheusv1.NewAPI(connection)
+	answers := map[string]model.Matrix{}
 	for _, expression := range console {
 		for _, metric := range regexp.MustCompile(`managed_upgrade_\w+`).FindAllString(expression, -1) {
 			metric = regexp.MustCompile(`_seconds_(sum|count|bucket)$`).ReplaceAllString(metric, "_seconds")
@@ -71,11 +81,16 @@ func TestDashboards(t *testing.T) {
 			if err != nil {
 				return fmt.Errorf("querying %s: %w", expression, err)
 			}
-			if series, is := values.(model.Matrix); !is || len(series) == 0 {
+			series, is := values.(model.Matrix)
+			if !is || len(series) == 0 {
 				return errors.New("there is no result")
 			}
+			answers[expression] = series
 			return nil
 		})
+	}
+	if picture != "" {
+		drawDashboard(t, picture, answers, since, time.Now())
 	}
 }
 
