@@ -3,6 +3,8 @@
 
 package main
 
+import "fmt"
+
 // title is the title of the dashboard.
 const title = "Managed upgrades"
 
@@ -31,6 +33,12 @@ const (
 	stat
 )
 
+// countInADay returns the expression of how much counters grew in a day. A counter begins at 1 if its labels are those of what it
+// counts, and increase ignores what it begins with: one that is younger than a day is shown as it is.
+func countInADay(by, counter string) string {
+	return fmt.Sprintf("sum by (%[1]s) ((%[2]s unless %[2]s offset 1d) or increase(%[2]s[1d]))", by, counter)
+}
+
 // rows is the dashboard. Expressions about incidents end with "or vector(0)", so that a panel
 // without an incident shows 0 instead of an error.
 var rows = []row{
@@ -47,14 +55,14 @@ var rows = []row{
 		{"Nodes with a blocked drain", graph, "short", `sum(managed_upgrade_node_drain_blocked) or vector(0)`, "nodes"},
 	}},
 	{"Results", []panel{
-		{"Successes in a day", graph, "short", `sum by (type) (increase(managed_upgrade_successes_total[1d]))`, "{{type}}"},
-		{"Failures in a day", graph, "short", `sum by (reason) (increase(managed_upgrade_failures_total[1d])) or vector(0)`, "{{reason}}"},
+		{"Successes in a day", graph, "short", countInADay("type", "managed_upgrade_successes_total"), "{{type}}"},
+		{"Failures in a day", graph, "short", countInADay("reason", "managed_upgrade_failures_total") + " or vector(0)", "{{reason}}"},
 		{"Mean duration of upgrades", graph, "s", `sum by (result) (managed_upgrade_duration_seconds_sum) / sum by (result) (managed_upgrade_duration_seconds_count)`, "{{result}}"},
 		{"Mean duration of steps", graph, "s", `sum by (step) (managed_upgrade_step_duration_seconds_sum) / sum by (step) (managed_upgrade_step_duration_seconds_count)`, "{{step}}"},
 	}},
 	{"Incidents", []panel{
-		{"Force-deleted pods in a day", graph, "short", `sum by (reason) (increase(managed_upgrade_forced_drains_total[1d])) or vector(0)`, "{{reason}}"},
-		{"Failures of health checks in a day", graph, "short", `sum by (check) (increase(managed_upgrade_health_check_failures_total[1d])) or vector(0)`, "{{check}}"},
+		{"Force-deleted pods in a day", graph, "short", countInADay("reason", "managed_upgrade_forced_drains_total") + " or vector(0)", "{{reason}}"},
+		{"Failures of health checks in a day", graph, "short", countInADay("check", "managed_upgrade_health_check_failures_total") + " or vector(0)", "{{check}}"},
 		{"Failed notifications in an hour", graph, "short", `sum by (channel) (increase(managed_upgrade_notification_failures_total[1h])) or vector(0)`, "{{channel}}"},
 	}},
 	{"Operator", []panel{

@@ -85,6 +85,9 @@ func TestDashboards(t *testing.T) {
 			if !is || len(series) == 0 {
 				return errors.New("there is no result")
 			}
+			if values := series[0].Values; strings.Contains(expression, "successes_total") && values[len(values)-1].Value != 1 {
+				return fmt.Errorf("%s successes, want 1", values[len(values)-1].Value)
+			}
 			answers[expression] = series
 			return nil
 		})
