@@ -11,12 +11,13 @@ SCENARIO ?=
 ALERTS ?=
 KEEP ?=
 REAL ?=
+LDFLAGS = -X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$(VERSION)
 IMAGE_ARGS = $(foreach name,GO_IMAGE GOFIPS140 VERSION,$(if $($(name)),--build-arg $(name)=$($(name))))
 
 .PHONY: build
 build: ## Build our programs into bin/.
 	@mkdir -p bin
-	go build -trimpath -ldflags '-X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$(VERSION)' -o bin/ ./cmd/...
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.

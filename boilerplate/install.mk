@@ -5,6 +5,7 @@
 
 KUBECTL ?= $(if $(shell command -v oc),oc,kubectl)
 DEPLOY ?= deploy
+CONFIG ?= hack/run.yaml
 
 .PHONY: install
 install: ## Install the CRDs into the current cluster.
@@ -28,8 +29,8 @@ undeploy: ## Remove the operator and its CRDs from the current cluster, in the o
 	KUBECTL='$(KUBECTL)' hack/undeploy.sh $(DEPLOY)
 
 .PHONY: run
-run: ## Run the operator on this machine against the current cluster. ARGS='--flag' are its flags.
-	go run ./cmd/operator --leader-elect=false --metrics-bind-address=0 $(ARGS)
+run: ## Run the operator on this machine against the current cluster. ARGS='--flag' are its flags, CONFIG=file is its configuration.
+	go run -ldflags '$(LDFLAGS)' ./cmd/operator --leader-elect=false --metrics-bind-address=0 --config=$(CONFIG) $(ARGS)
 
 .PHONY: docker-build
 docker-build: image ## Build the container image, as the target image does.
