@@ -33,6 +33,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
@@ -308,28 +309,54 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 	t.Parallel()
 	failure := step("VersionPinned", metav1.ConditionFalse, "WindowMissed", "too late", true)
 	cancellation := step("VersionPinned", metav1.ConditionFalse, engine.ReasonCancelled, "it was deleted", true)
+	suspension := step("NotSuspended", metav1.ConditionFalse, "Suspended", "a holiday", true)
+	upgrade := history.Record{Version: "4.4.6", Attempt: 2}
+	config := func(deps runbooks.Deps) (corev1.ObjectReference, engine.Runbook) {
+		cfg := &v1alpha1.UpgradeConfig{}
+		cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
+		cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.Record{upgrade}
+		return subject, runbooks.OSD{Deps: deps}.Runbook(cfg)
+	}
+	job := func(deps runbooks.Deps) (corev1.ObjectReference, engine.Runbook) {
+		ref := subject
+		ref.APIVersion, ref.Kind = v1beta1.GroupVersion.String(), "UpgradeJob"
+		job := &v1beta1.UpgradeJob{}
+		job.Namespace, job.Name, job.UID = subject.Namespace, subject.Name, subject.UID
+		job.Spec.DesiredVersion.Version = upgrade.Version
+		return ref, runbooks.Job{Deps: deps}.Runbook(job, upgrade, nil)
+	}
 	for name, tc := range map[string]struct {
-		step    string
-		failure *history.StepCondition
-		want    string
+		book      func(runbooks.Deps) (corev1.ObjectReference, engine.Runbook)
+		step      string
+		failure   *history.StepCondition
+		outcome   engine.Outcome
+		milestone engine.Milestone // as the engine records it; empty means that of the step
+		want      string
 	}{
-		"it began":         {"StartedNotificationSent", nil, webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 starts"},
-		"it is complete":   {"CompletedNotificationSent", nil, webhook.TypeCompleted + " Normal UpgradeCompleted: the upgrade to 4.4.6 is complete"},
-		"it failed":        {"FailureNotificationSent", &failure, webhook.TypeFailed + " Warning UpgradeFailed: the upgrade to 4.4.6 has failed: VersionPinned: too late"},
-		"it was cancelled": {"FailureNotificationSent", &cancellation, webhook.TypeCancelled + " Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted"},
+		"it began":       {book: config, step: "StartedNotificationSent", want: webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 starts"},
+		"it is complete": {book: config, step: "CompletedNotificationSent", want: webhook.TypeCompleted + " Normal UpgradeCompleted: the upgrade to 4.4.6 is complete"},
+		"it failed": {
+			book: config, step: "FailureNotificationSent", failure: &failure,
+			want: webhook.TypeFailed + " Warning UpgradeFailed: the upgrade to 4.4.6 has failed: VersionPinned: too late",
+		},
+		"it was cancelled": {
+			book: config, step: "FailureNotificationSent", failure: &cancellation, milestone: engine.MilestoneCancelled,
+			want: webhook.TypeCancelled + " Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted",
+		},
+		"it was skipped": {
+			book: job, step: "FailureNotificationSent", failure: &suspension, outcome: engine.OutcomeSkipped, milestone: engine.MilestoneSkipped,
+			want: webhook.TypeSkipped + " Warning UpgradeSkipped: the upgrade to 4.4.6 was skipped: NotSuspended: a holiday",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			upgrade := history.Record{Version: "4.4.6", Attempt: 2}
-			cfg := &v1alpha1.UpgradeConfig{}
-			cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
-			cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.Record{upgrade}
-			book := runbooks.OSD{Deps: runbooks.Deps{Notifier: w.hook}}.Runbook(cfg)
+			ref, book := tc.book(runbooks.Deps{Notifier: w.hook})
+			upgrade := upgrade
 			steps := slices.Concat(book.Steps, book.Cleanup)
 			sends := steps[slices.IndexFunc(steps, func(s engine.Step) bool { return s.Name == tc.step })]
 
-			result, err := sends.Do(t.Context(), engine.Run{Failure: tc.failure})
+			result, err := sends.Do(t.Context(), engine.Run{Failure: tc.failure, Outcome: tc.outcome})
 			if err != nil || !result.Passed() {
 				t.Fatalf("%s answered %v, %v", tc.step, result, err)
 			}
@@ -337,15 +364,15 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 				upgrade.Conditions = append(upgrade.Conditions, *tc.failure)
 			}
 			done := step(tc.step, metav1.ConditionTrue, result.Reason(), result.Message(), true)
-			if tc.failure == &cancellation {
-				done.Milestone = engine.MilestoneCancelled // as the engine records it
+			if tc.milestone != "" {
+				done.Milestone = tc.milestone
 			}
 			upgrade.Conditions = append(upgrade.Conditions, done)
 			w.start()
 			w.awaitDelivery()
 			direct := w.receiver.last(t)
 			w.hook.Reset("u-1") // as the next process knows nothing of it
-			if err := w.hook.PublishSteps(t.Context(), subject, upgrade); err != nil {
+			if err := w.hook.PublishSteps(t.Context(), ref, upgrade); err != nil {
 				t.Fatal(err)
 			}
 			w.awaitDelivery()
