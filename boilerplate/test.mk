@@ -8,6 +8,7 @@
 
 TEST_FLAGS ?=
 E2E_CLUSTERS ?= 3
+E2E_TIMEOUT ?= 45m
 E2E_FILES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null)
 E2E_PACKAGES = $(shell printf '%s\n' $(E2E_FILES) | xargs -r -n1 dirname | sort -ru | sed 's|^|./|')
 E2E_TESTS = $(shell grep -ohE '^func (Test|Example|Fuzz)\w+' $(E2E_FILES) | cut -d' ' -f2 | sort -u | paste -sd'|')
@@ -60,11 +61,12 @@ E2E_PERMISSIONS ?= $(if $(filter -run%,$(TEST_FLAGS)),,1)
 .PHONY: e2e
 e2e: export E2E_PERMISSIONS := $(E2E_PERMISSIONS)
 e2e: $(CONTROL_PLANE) $(MONITORING) bin/process-template build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
-	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout 45m -run '^($(E2E_TESTS))$$' $(TEST_FLAGS) $(E2E_PACKAGES)
+	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout $(E2E_TIMEOUT) -run '^($(E2E_TESTS))$$' $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: e2e-all
 e2e-all: export E2E_SCENARIOS := all
-e2e-all: e2e ## Run the tests of e2e with all scenarios through the binary, which takes half an hour.
+e2e-all: E2E_TIMEOUT = 100m
+e2e-all: e2e ## Run the tests of e2e with all scenarios through the binary, which takes an hour.
 
 .PHONY: pictures
 pictures: export DASHBOARD_PICTURE := $(CURDIR)/docs/pictures/dashboard.svg
