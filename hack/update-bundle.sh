@@ -26,7 +26,7 @@ manifests=$(
   done | sed '$d' | go run ./hack/bundle "$out/beside.yaml"
   for file in deploy/olm/base.yaml deploy/samples/scheduled-maintenance/{clusterversion,upgradeconfig,upgradejob,upgradejobhook,upgradesuspensionwindow}.yaml; do
     echo ---
-    sed "s|ICON|$(base64 -w0 deploy/olm/icon.svg)|; s|managed-upgrade-operator:latest|$image|" "$file"
+    sed "s|ICON|$(base64 -w0 deploy/olm/icon.svg)|; s|managed-upgrade-operator:latest|$image|; s|?ref=v0.0.0|?ref=$version|" "$file"
   done
 )
 scorecard=$PWD/deploy/olm/scorecard.yaml
