@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The links program checks the relative links of Markdown files: the file that a link names exists,
-// and has the heading that its fragment names. It prints one line for each broken link.
+// and has the heading that its fragment names. Each file can be reached by links from the first one; a
+// link to a folder reaches its files. It prints one line for each broken link and each file that is not
+// reached.
 //
 // Usage: links FILE...
 package main
@@ -36,9 +38,36 @@ func main() {
 			}
 		}
 	}
+	for _, file := range unreached(pages, os.Args[1:]) {
+		fmt.Printf("%s: no chain of links leads here from %s\n", file, os.Args[1])
+		broken++
+	}
 	if broken > 0 {
 		os.Exit(1)
 	}
+}
+
+// unreached returns the files that no chain of links from the first one reaches.
+func unreached(pages map[string]*page, files []string) []string {
+	reached, left := []string{files[0]}, files[1:]
+	for n := 0; n < len(reached); n++ {
+		linked := map[string]bool{}
+		for _, link := range pages[reached[n]].links {
+			if target, err := url.Parse(link); err == nil && target.Host == "" && target.Path != "" {
+				linked[filepath.Join(filepath.Dir(reached[n]), target.Path)] = true
+			}
+		}
+		var others []string
+		for _, file := range left {
+			if linked[file] || linked[filepath.Dir(file)] {
+				reached = append(reached, file)
+			} else {
+				others = append(others, file)
+			}
+		}
+		left = others
+	}
+	return left
 }
 
 // page is the links and the anchors of a Markdown file.

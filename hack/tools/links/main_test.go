@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -46,5 +47,20 @@ func TestCheck(t *testing.T) {
 	p, err := load(map[string]*page{}, filepath.Join(dir, "a.md"))
 	if err != nil || len(p.links) != 2 || p.links[0] != "b.md" || p.links[1] != "c.png" {
 		t.Errorf("links %q, %v", p.links, err)
+	}
+}
+
+func TestUnreached(t *testing.T) {
+	t.Parallel()
+	pages := map[string]*page{
+		"README.md":           parse([]byte("[a](docs/a.md) [elsewhere](https://example.com/docs/c.md)")),
+		"docs/a.md":           parse([]byte("[folder](decisions) [heading](#docs/b.md)")),
+		"docs/b.md":           parse([]byte("[a](a.md)")),
+		"docs/c.md":           parse([]byte("[c](c.md)")),
+		"docs/decisions/1.md": parse([]byte("[back](../a.md)")),
+	}
+	got := unreached(pages, []string{"README.md", "docs/a.md", "docs/b.md", "docs/c.md", "docs/decisions/1.md"})
+	if !slices.Equal(got, []string{"docs/b.md", "docs/c.md"}) {
+		t.Errorf("not reached: %q", got)
 	}
 }
