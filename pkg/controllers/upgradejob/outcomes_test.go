@@ -140,6 +140,9 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	}
+	hooksBeforeCommit := func(w *world) {
+		w.create(hook("slow", v1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, v1beta1.EventUpgradeStart))
+	}
 	for name, tc := range map[string]struct {
 		job     []func(*v1beta1.UpgradeJob)
 		cluster func(*world) // before the UpgradeJob is created; nil means nothing
@@ -165,6 +168,11 @@ func TestOutcomes(t *testing.T) {
 			cluster: func(w *world) { w.cluster.Rejection = "the signature is missing" },
 			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced", commits: 1}, message: "holidays",
+		},
+		"suspended while hooks run before it commences": {
+			cluster: hooksBeforeCommit,
+			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced"}, message: "holidays",
 		},
 		"suspended after the upgrade has commenced": {
 			then: at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
@@ -228,9 +236,19 @@ func TestOutcomes(t *testing.T) {
 			then: at(-time.Hour, func(w *world) { w.cluster.Offer("4.4.7") }),
 			want: outcome{phase: history.PhaseSkipped, reason: "UpgradeWithdrawn", step: "VersionStillAvailable"}, message: "4.4.7",
 		},
+		"not offered since hooks run before it commences": {
+			cluster: hooksBeforeCommit,
+			then:    at(5*time.Minute, func(w *world) { w.cluster.Offer("4.4.7") }),
+			want:    outcome{phase: history.PhaseSkipped, reason: "UpgradeWithdrawn", step: "UpgradeCommenced"}, message: "4.4.7",
+		},
 		"unhealthy": {
 			cluster: unhealthy,
 			want:    outcome{phase: history.PhaseSkipped, reason: "ClusterUnhealthy", step: "PreHealthCheck"}, message: "not healthy within 30m",
+		},
+		"unhealthy since hooks run before it commences": {
+			cluster: hooksBeforeCommit,
+			then:    at(5*time.Minute, unhealthy),
+			want:    outcome{phase: history.PhaseSkipped, reason: "ClusterUnhealthy", step: "UpgradeCommenced"}, message: "not healthy within 30m",
 		},
 		"entries overlap": {
 			job:  []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")},
