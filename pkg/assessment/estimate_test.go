@@ -323,7 +323,14 @@ func TestEstimate(t *testing.T) {
 		want    want
 	}{
 		"three updates of the same kind": {progressingCluster(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
-		"no earlier update":              {noHistory(), want{from: v1beta1.EstimateFromNow, reason: "no earlier update of this cluster is known"}},
+		"earlier updates of another kind": {func() *fixture {
+			f := progressingCluster()
+			for i, version := range []string{"4.20.5", "4.19.9", "4.18.9", "4.17.9", "4.16.9"} {
+				f.history[i+1].Version = version
+			}
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		"no earlier update": {noHistory(), want{from: v1beta1.EstimateFromNow, reason: "no earlier update of this cluster is known"}},
 		"pool that was never observed": {func() *fixture {
 			f := progressingCluster()
 			f.status.PastUpdates = nil

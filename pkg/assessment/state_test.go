@@ -4,6 +4,7 @@
 package assessment_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -339,5 +340,61 @@ func TestChange_needs_data(t *testing.T) {
 	f.in.Previous = &blind
 	if got := f.assess(); got.State != stuck {
 		t.Errorf("%s after the nodes can be read again: %+v", got.State, got.Sections)
+	}
+}
+
+// TestPauses_of_several_sections checks that a pause of the control plane, which every pool waits for, is the one that is named.
+func TestPauses_of_several_sections(t *testing.T) {
+	t.Parallel()
+	plane := progressingCluster()
+	plane.plane().Conditions, plane.pool().Conditions = nil, nil
+	pausedBy(plane.plane(), v1beta1.ReasonPaused)
+	pausedBy(plane.pool(), v1beta1.ReasonPaused)
+	if got := plane.assess(); got.Summary != "The control plane is paused" {
+		t.Errorf("summary %q", got.Summary)
+	}
+	pools := pausedCluster(v1beta1.ReasonPaused)
+	pools.pools = append(pools.pools, "infra")
+	pools.addNodes("infra", 2, 0)
+	pools.paused["infra"] = true
+	pools.status.WorkerPools = append(pools.status.WorkerPools, v1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
+	pausedBy(&pools.status.WorkerPools[1].Section, v1beta1.ReasonPaused)
+	if got := pools.assess().Summary; got != "Pools infra, worker are paused" {
+		t.Errorf("summary %q", got)
+	}
+}
+
+// TestDrain_without_a_start is progress only if the last assessment shows since when it lasts.
+func TestDrain_without_a_start(t *testing.T) {
+	t.Parallel()
+	cluster := func() *fixture {
+		f := nodeUnchanged("NodeDraining", 10*time.Minute)
+		f.facts.Drains = map[string]informers.Drain{"worker-2": {Node: "worker-2"}}
+		return f
+	}
+	if got := cluster().assess(); got.State != unknown {
+		t.Errorf("%s at first: %+v", got.State, got.Sections)
+	}
+	if got := seenBefore(cluster(), "draining", 10*time.Minute).assess(); got.State != progressing {
+		t.Errorf("%s later: %+v", got.State, got.Sections)
+	}
+}
+
+// TestNodes_that_are_done count with the time that they took, once they are ready.
+func TestNodes_that_are_done(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []bool{true, false} {
+		f := seenBefore(poolUnchanged(time.Hour), "rebooting", 20*time.Minute)
+		node := f.node("worker-2")
+		for _, key := range []string{"currentConfig", "desiredConfig"} {
+			node.Annotations["machineconfiguration.openshift.io/"+key] = "rendered-worker-new"
+		}
+		if !ready {
+			node.Status.Conditions[0].Status = corev1.ConditionFalse
+		}
+		section := f.assess().Sections[1]
+		if want := map[bool][]int32{true: {20 * 60}}[ready]; !slices.Equal(section.NodeSeconds, want) {
+			t.Errorf("ready is %t: the nodes took %v s, want %v", ready, section.NodeSeconds, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package updateplan_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -47,6 +48,12 @@ func TestCompact_accepts_the_same(t *testing.T) {
 		now := noon.Add(time.Duration(rapid.IntRange(0, 59).Draw(t, "now")) * time.Minute)
 		compact := plan.DeepCopy()
 		updateplan.Compact(compact, "i")
+		for _, of := range updateplan.Insights(&compact.Status) {
+			i := slices.IndexFunc(insights, func(i v1beta1.Insight) bool { return i.UUID == of.Insight.UUID })
+			if i < 0 || insights[i].Impact.Level != of.Insight.Impact.Level {
+				t.Fatalf("the compact plan has %+v of %+v", of.Insight, insights)
+			}
+		}
 		want, got := updateplan.AcceptedUIDs(plan, "i", "4.4.5", now), updateplan.AcceptedUIDs(compact, "i", "4.4.5", now)
 		for uid := range got {
 			if !want[uid] {

@@ -83,6 +83,14 @@ func TestSettle(t *testing.T) {
 			if diff := cmp.Diff([]string{tc.complete, tc.start, tc.stale}, got); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s\n%+v", diff, plan.Status.Conditions)
 			}
+			if message := plan.Status.Conditions[2].Message; tc.stale == "InsightsChanged" && message != "accept again: i a (accepted before it was observed)" {
+				t.Errorf("message %q", message)
+			}
+			for i, holds := range []bool{tc.complete == "AnalysisComplete", tc.start == "AllInsightsAccepted", tc.stale != "Current"} {
+				if c := plan.Status.Conditions[i]; (c.Status == metav1.ConditionTrue) != holds {
+					t.Errorf("%s is %s with reason %s", c.Type, c.Status, c.Reason)
+				}
+			}
 			if startable := meta.IsStatusConditionTrue(plan.Status.Conditions, v1beta1.ConditionStartable); startable != (tc.start == "AllInsightsAccepted") || startable != updateplan.IsStartable(plan, tc.analysis.Now) {
 				t.Errorf("startable is %t", startable)
 			}

@@ -289,6 +289,13 @@ func TestFit(t *testing.T) {
 		if !slices.Contains(notes, "Truncated/status") {
 			t.Errorf("%d insights: no insight about what is missing: %v", insights, notes)
 		}
+		for _, of := range status.ControlPlane.UpdateInformers {
+			for _, i := range of.Insights {
+				if strings.HasPrefix(i.UID, "rolled-up/") && (i.Impact.Description == "" || !strings.Contains(i.Impact.Description, i.Scope.Resources[0].Name)) {
+					t.Errorf("%d insights: %s does not name its nodes: %q", insights, i.UID, i.Impact.Description)
+				}
+			}
+		}
 	}
 }
 
