@@ -398,3 +398,19 @@ func TestNodes_that_are_done(t *testing.T) {
 		}
 	}
 }
+
+// TestSummary_names_the_section_of_the_first_cause, also if another one is stuck, too.
+func TestSummary_names_the_section_of_the_first_cause(t *testing.T) {
+	t.Parallel()
+	f := poolUnchanged(time.Hour)
+	f.pools = append(f.pools, "infra")
+	f.addNodes("infra", 2, 0)
+	f.status.WorkerPools = append(f.status.WorkerPools, v1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
+	infra := &f.status.WorkerPools[1].Section
+	pending(infra)
+	f.insight(infra, informers.NameNodes, newInsight(v1beta1.LevelCritical, "NodeDegraded", "odd", before(time.Minute), ref("Node", "", "infra-0")))
+	got := f.assess()
+	if got.Sections[1].State != stuck || got.Summary != "Pool infra has made no progress" {
+		t.Errorf("summary %q of %+v", got.Summary, got.Sections)
+	}
+}

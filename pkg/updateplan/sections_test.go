@@ -34,7 +34,7 @@ func TestArrange(t *testing.T) {
 			about("nowhere", workers, nil),
 			about("no-pool", workers, []v1beta1.ResourceReference{pool("Deployment", "x")}),
 		}},
-		{Name: "b", Insights: []v1beta1.Insight{about("second", workers, []v1beta1.ResourceReference{pool("MachineConfigPool", "x")})}},
+		{Name: "b", Insights: []v1beta1.Insight{about("second", workers, []v1beta1.ResourceReference{pool("MachineConfigPool", "x")}, node("w"))}},
 	}
 	for i := range 40 {
 		all[1].Insights = append(all[1].Insights, about(fmt.Sprintf("many-%d", i), workers, []v1beta1.ResourceReference{pool("MachineConfigPool", fmt.Sprintf("many-%02d", i))}))
