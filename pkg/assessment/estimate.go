@@ -296,7 +296,9 @@ func (c *cluster) laterReason() string {
 	}
 	for _, s := range c.sections {
 		switch {
-		case s.previous == nil || s.master:
+		case s.master:
+		case s.previous == nil:
+			return s.lowerTitle() + " is new"
 		case s.total > s.previous.Total:
 			return fmt.Sprintf("%s has %d %s instead of %d", s.lowerTitle(), s.total, s.unit, s.previous.Total)
 		case s.slots < s.previous.Slots && s.slots > 0:

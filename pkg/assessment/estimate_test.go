@@ -433,6 +433,14 @@ func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 			later := windowed(3 * time.Hour)
 			f.status, f.in.Resumes = later.status, later.in.Resumes
 		}, "worker is paused until 2026-11-22 15:00 UTC"},
+		"a pool that is new": {func(f *fixture) {
+			f.pools = append(f.pools, "infra")
+			f.addNodes("infra", 2, 0)
+			infra := f.status.WorkerPools[0]
+			infra.Name = "infra"
+			f.status.WorkerPools = append(f.status.WorkerPools, infra)
+			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, v1beta1.PoolDurations{Name: "infra", Nodes: 2, LowerSeconds: 6000, UpperSeconds: 6000, LongestSeconds: 6000})
+		}, "pool infra is new"},
 		"an update that was stuck": {func(f *fixture) { f.in.Previous.State = stuck; f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3 }, "the update was stuck"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -291,8 +291,8 @@ func TestPause_without_an_end_names_its_remedy(t *testing.T) {
 func TestForced_drain_resumes_when_its_pods_are_forced(t *testing.T) {
 	t.Parallel()
 	got := nodeUnchanged("NodeDraining", 70*time.Minute).forced(90*time.Minute, held(unchanged)).assess()
-	if got.Resumes == nil || !got.Resumes.Time.Time.Equal(now.Add(20*time.Minute)) || got.ActionRequired {
-		t.Errorf("resumes: %v, action required: %t", got.Resumes, got.ActionRequired)
+	if got.Resumes == nil || !got.Resumes.Time.Time.Equal(now.Add(20*time.Minute)) || got.ActionRequired || got.Summary != "Pool worker waits until the pods are forced off its node" {
+		t.Errorf("resumes: %v, action required: %t, summary: %s", got.Resumes, got.ActionRequired, got.Summary)
 	}
 }
 

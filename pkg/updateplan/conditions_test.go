@@ -289,3 +289,27 @@ func TestSurplus(t *testing.T) {
 		t.Errorf("surplus (-want +got):\n%s", diff)
 	}
 }
+
+// A plan is analyzed once the analysis that was requested last is complete.
+func TestIsAnalyzed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.UpdatePlan)
+		want   bool
+	}{
+		"complete":                 {func(*v1beta1.UpdatePlan) {}, true},
+		"another one is requested": {func(p *v1beta1.UpdatePlan) { p.Annotations = map[string]string{v1beta1.RefreshAnnotation: "2"} }, false},
+		"an informer waits":        {func(p *v1beta1.UpdatePlan) { p.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"never begun":              {func(p *v1beta1.UpdatePlan) { p.Status.FromRelease = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := analyzed()
+			updateplan.Settle(plan, nil, updateplan.Analysis{Now: noon.Add(time.Minute), Current: "4.14.8"})
+			tc.change(plan)
+			if got := updateplan.IsAnalyzed(plan); got != tc.want {
+				t.Errorf("analyzed is %t: %+v", got, plan.Status)
+			}
+		})
+	}
+}
