@@ -20,6 +20,8 @@ type Options struct {
 	AllowPlacementNamespaces bool
 	// Image is the image of the Jobs that approve operators on managed clusters.
 	Image string
+	// ReplicaSets has actions delivered by ManifestWorkReplicaSets.
+	ReplicaSets bool
 }
 
 // Command returns the command line of the hub.
@@ -32,5 +34,6 @@ func Command(version string) *cobra.Command {
 	options.BindShared(flags)
 	flags.BoolVar(&options.AllowPlacementNamespaces, "allow-placement-namespaces", true, "allow a ManagedClustersUpgrade to name Placements of other namespaces, in which its creator may create ManagedClustersUpgrades")
 	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; without it, no cluster begins an upgrade that has ocpOperators")
+	flags.BoolVar(&options.ReplicaSets, "action-replica-sets", false, "deliver the actions of upgrades by ManifestWorkReplicaSets, which need the feature gate ManifestWorkReplicaSet of Open Cluster Management; the default is ManifestWorks of the hub")
 	return cmd
 }

@@ -71,7 +71,7 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 	h.upgrades = &managedclustersupgrade.Reconciler{
 		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces}, Image: o.Image, Metrics: fleets,
 	}
-	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image, OnEventFailure: fleets.IncEventFailures}
+	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image, ReplicaSets: o.ReplicaSets, OnEventFailure: fleets.IncEventFailures}
 	return h, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -35,7 +36,7 @@ func NewScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, configv1.Install, operatorv1.Install, apiserverv1.Install, mcfgv1.Install, machinev1beta1.Install,
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, updatev1beta1.AddToScheme,
-		fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install,
+		fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install, workv1alpha1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -51,6 +52,6 @@ func kindsWithStatus() []client.Object {
 		&v1beta1.UpgradeSuspensionWindow{}, &updatev1beta1.UpdateInformer{}, &updatev1beta1.UpdateStatus{}, &updatev1beta1.UpdatePlan{},
 		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{}, &appsv1.Deployment{},
 		&fleetv1beta1.ManagedClustersUpgrade{}, &fleetv1alpha1.ClusterUpgradeRun{},
-		&clusterv1.ManagedCluster{}, &ocmv1beta1.Placement{}, &ocmv1beta1.PlacementDecision{}, &workv1.ManifestWork{},
+		&clusterv1.ManagedCluster{}, &ocmv1beta1.Placement{}, &ocmv1beta1.PlacementDecision{}, &workv1.ManifestWork{}, &workv1alpha1.ManifestWorkReplicaSet{},
 	}
 }

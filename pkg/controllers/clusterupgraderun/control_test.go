@@ -45,69 +45,73 @@ var moments = map[string]struct {
 
 func TestRun_cancelled(t *testing.T) {
 	t.Parallel()
-	for name, moment := range moments {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, actions)
-			if moment.prepare != nil {
-				moment.prepare(w)
-			}
-			w.admit()
-			w.runFor(moment.after)
-			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
-			w.runFor(time.Minute)
-			w.releaseAgent()
-			if w.refuses {
-				w.refuses = false
-				w.install(target)
-			}
-			w.jobs = map[string]string{"check": "Complete"}
-			w.wakeAgent(0)
-			w.settle(5 * time.Hour)
-			if moment.delivered {
-				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-			} else {
-				w.expect(fleetv1alpha1.StateFailed, "Cancelled")
-				w.expectUntouched()
-			}
-			w.expectQuiet()
-		})
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, moment := range moments {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, actions, by)
+				if moment.prepare != nil {
+					moment.prepare(w)
+				}
+				w.admit()
+				w.runFor(moment.after)
+				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
+				w.runFor(time.Minute)
+				w.releaseAgent()
+				if w.refuses {
+					w.refuses = false
+					w.install(target)
+				}
+				w.jobs = map[string]string{"check": "Complete"}
+				w.wakeAgent(0)
+				w.settle(5 * time.Hour)
+				if moment.delivered {
+					w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+				} else {
+					w.expect(fleetv1alpha1.StateFailed, "Cancelled")
+					w.expectUntouched()
+				}
+				w.expectQuiet()
+			})
+		}
+	})
 }
 
 func TestRun_deleted(t *testing.T) {
 	t.Parallel()
-	for name, moment := range moments {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, actions)
-			if moment.prepare != nil {
-				moment.prepare(w)
-			}
-			w.admit()
-			w.runFor(moment.after)
-			w.must(w.client.Delete(t.Context(), w.run()))
-			w.runFor(time.Minute)
-			w.releaseAgent()
-			if w.refuses {
-				w.refuses = false
-				w.install(target)
-			}
-			w.runFor(5 * time.Hour)
-			if w.run() != nil {
-				t.Errorf("the run is left: %s", w.describe())
-			}
-			w.expectNoWorks()
-			if moment.delivered {
-				if diff := cmp.Diff([]string{target + " Completed", installed + " Completed"}, w.spoke.History()); diff != "" {
-					t.Errorf("the upgrade did not continue (-want +got):\n%s", diff)
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, moment := range moments {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, actions, by)
+				if moment.prepare != nil {
+					moment.prepare(w)
 				}
-			} else {
-				w.expectUntouched()
-			}
-			w.expectQuiet()
-		})
-	}
+				w.admit()
+				w.runFor(moment.after)
+				w.must(w.client.Delete(t.Context(), w.run()))
+				w.runFor(time.Minute)
+				w.releaseAgent()
+				if w.refuses {
+					w.refuses = false
+					w.install(target)
+				}
+				w.runFor(5 * time.Hour)
+				if w.run() != nil {
+					t.Errorf("the run is left: %s", w.describe())
+				}
+				w.expectNoWorks()
+				if moment.delivered {
+					if diff := cmp.Diff([]string{target + " Completed", installed + " Completed"}, w.spoke.History()); diff != "" {
+						t.Errorf("the upgrade did not continue (-want +got):\n%s", diff)
+					}
+				} else {
+					w.expectUntouched()
+				}
+				w.expectQuiet()
+			})
+		}
+	})
 }
 
 // TestRun_deleted_while_the_cluster_is_unreachable does not wait for the agent.
@@ -145,41 +149,43 @@ func TestRun_deleted_after_it_has_ended(t *testing.T) {
 
 func TestRun_paused(t *testing.T) {
 	t.Parallel()
-	for name, moment := range moments {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, actions)
-			if moment.prepare != nil {
-				moment.prepare(w)
-			}
-			w.admit()
-			w.runFor(moment.after)
-			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = true })
-			w.runFor(time.Minute)
-			w.releaseAgent()
-			if w.refuses {
-				w.refuses = false
-				w.install(target)
-			}
-			w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
-			w.wakeAgent(0)
-			w.runFor(2 * time.Hour)
-			if moment.delivered {
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, moment := range moments {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, actions, by)
+				if moment.prepare != nil {
+					moment.prepare(w)
+				}
+				w.admit()
+				w.runFor(moment.after)
+				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = true })
+				w.runFor(time.Minute)
+				w.releaseAgent()
+				if w.refuses {
+					w.refuses = false
+					w.install(target)
+				}
+				w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+				w.wakeAgent(0)
+				w.runFor(2 * time.Hour)
+				if moment.delivered {
+					w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+					return
+				}
+				w.expect(fleetv1alpha1.StateInitialized, "Paused")
+				w.expectUntouched()
+				w.requests = nil
+				w.runFor(10 * time.Hour)
+				if w.count("patch ManifestWork")+w.count("create ManifestWork") > 0 {
+					t.Errorf("works are written while paused: %v", w.requests)
+				}
+				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
+				w.settle(5 * time.Hour)
 				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-				return
-			}
-			w.expect(fleetv1alpha1.StateInitialized, "Paused")
-			w.expectUntouched()
-			w.requests = nil
-			w.runFor(10 * time.Hour)
-			if w.count("patch ManifestWork")+w.count("create ManifestWork") > 0 {
-				t.Errorf("works are written while paused: %v", w.requests)
-			}
-			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
-			w.settle(5 * time.Hour)
-			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-		})
-	}
+			})
+		}
+	})
 }
 
 // TestRun_held stops a run whose cluster is held before the agent has applied the request.
@@ -278,64 +284,68 @@ func TestRun_retried(t *testing.T) {
 // TestRun_lost_record empties the status in each part of the run. The upgrade is adopted, not repeated.
 func TestRun_lost_record(t *testing.T) {
 	t.Parallel()
-	for name, moment := range moments {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, actions)
-			if moment.prepare != nil {
-				moment.prepare(w)
-			}
-			w.admit()
-			w.runFor(moment.after)
-			run := w.run()
-			run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
-			w.must(w.client.Status().Update(t.Context(), run))
-			w.runFor(time.Minute)
-			w.releaseAgent()
-			if w.refuses {
-				w.refuses = false
-				w.install(target)
-			}
-			w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
-			w.wakeAgent(0)
-			w.settle(5 * time.Hour)
-			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-			w.expectQuiet()
-		})
-	}
-}
-
-func TestRun_detached(t *testing.T) {
-	t.Parallel()
-	for name, detach := range map[string]func(*world){
-		"deleted": func(w *world) {
-			w.must(w.client.Delete(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
-		},
-		"not accepted any more": func(w *world) {
-			var managed clusterv1.ManagedCluster
-			w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
-			managed.Spec.HubAcceptsClient = false
-			w.must(w.client.Update(w.t.Context(), &managed))
-		},
-	} {
-		for when, moment := range moments {
-			t.Run(name+" "+when, func(t *testing.T) {
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, moment := range moments {
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, actions)
+				w := newWorld(t, actions, by)
 				if moment.prepare != nil {
 					moment.prepare(w)
 				}
 				w.admit()
 				w.runFor(moment.after)
-				w.offline = true
-				w.setAvailable(false)
-				detach(w)
-				w.settle(time.Hour)
-				w.expect(fleetv1alpha1.StateFailed, "ClusterDetached")
-				w.expectReleased()
+				run := w.run()
+				run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
+				w.must(w.client.Status().Update(t.Context(), run))
+				w.runFor(time.Minute)
+				w.releaseAgent()
+				if w.refuses {
+					w.refuses = false
+					w.install(target)
+				}
+				w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+				w.wakeAgent(0)
+				w.settle(5 * time.Hour)
+				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+				w.expectQuiet()
 			})
 		}
-	}
+	})
+}
+
+func TestRun_detached(t *testing.T) {
+	t.Parallel()
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, detach := range map[string]func(*world){
+			"deleted": func(w *world) {
+				w.must(w.client.Delete(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+			},
+			"not accepted any more": func(w *world) {
+				var managed clusterv1.ManagedCluster
+				w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
+				managed.Spec.HubAcceptsClient = false
+				w.must(w.client.Update(w.t.Context(), &managed))
+			},
+		} {
+			for when, moment := range moments {
+				t.Run(name+" "+when, func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, actions, by)
+					if moment.prepare != nil {
+						moment.prepare(w)
+					}
+					w.admit()
+					w.runFor(moment.after)
+					w.offline = true
+					w.setAvailable(false)
+					detach(w)
+					w.settle(time.Hour)
+					w.expect(fleetv1alpha1.StateFailed, "ClusterDetached")
+					w.expectReleased()
+				})
+			}
+		}
+	})
 }
 
 // admitOther creates a run of another upgrade for the same cluster.

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -37,6 +39,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Image is the image of the Job that approves operators.
 	Image string
+	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets of Open Cluster Management, not by
+	// works of the runs.
+	ReplicaSets bool
 	// Notifier publishes what happens to runs. Without Events, those of the hub are used.
 	Notifier notify.MultiPublisher
 	// Metrics counts what happens to runs; nil means that it is not exported.
@@ -55,6 +60,10 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns/status,verbs=patch
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworkreplicasets,verbs=list;watch;create
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
@@ -68,17 +77,23 @@ const workers = 8
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]{Kind: kind{r}}
+	facts := []manager.Kind{
+		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
+		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
+		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
+		{Object: &ocmv1beta1.Placement{}},
+		{Object: &ocmv1beta1.PlacementDecision{}},
+	}
+	if r.ReplicaSets {
+		facts = append(facts, manager.Kind{Object: &workv1alpha1.ManifestWorkReplicaSet{}, HasLabel: fleetv1beta1.UpgradeLabel})
+	}
 	c := r.lifecycle.Controller(lifecycle.Declaration{
 		Name: "clusterupgraderun",
 		AddToScheme: []func(*runtime.Scheme) error{
-			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, workv1.Install,
+			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install, workv1alpha1.Install,
 		},
 		Objects: manager.Kind{Object: &fleetv1alpha1.ClusterUpgradeRun{}}, ActsOnStatus: true,
-		Facts: []manager.Kind{
-			{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
-			{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
-			{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
-		},
+		Facts: facts,
 	})
 	bind := c.Bind
 	c.Bind = func(clients manager.Clients) error {

@@ -30,12 +30,11 @@ type end struct {
 var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 	"complete": func(tb testing.TB, plan simulation.Plan) *world {
 		tb.Helper()
-		w := newWorld(tb, actions, operators)
-		w.plan = plan
-		w.jobs = map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}
-		w.claim("")
-		w.admit(soaks)
-		return w
+		return completes(newWorld(tb, actions, operators), plan)
+	},
+	"complete, with actions by replica sets": func(tb testing.TB, plan simulation.Plan) *world {
+		tb.Helper()
+		return completes(newWorld(tb, actions, operators, byReplicaSets), plan)
 	},
 	"refused": func(tb testing.TB, plan simulation.Plan) *world {
 		tb.Helper()
@@ -64,6 +63,14 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		w.After(6*time.Minute, w.releaseAgent)
 		return w
 	},
+}
+
+func completes(w *world, plan simulation.Plan) *world {
+	w.plan = plan
+	w.jobs = map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}
+	w.claim("")
+	w.admit(soaks)
+	return w
 }
 
 // finish lets the run end, and returns what it leaves behind.

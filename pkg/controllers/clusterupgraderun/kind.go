@@ -120,7 +120,7 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 // Plan returns how the attempt is carried out.
 func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
 	v := k.cache.view(client.ObjectKeyFromObject(run))
-	book := books.Upgrader{Client: k.client, Image: k.Image, Upgrade: v.upgrade, Creations: k.creations}
+	book := books.Upgrader{Client: k.client, Image: k.Image, ReplicaSets: k.ReplicaSets, Upgrade: v.upgrade, Creations: k.creations}
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
 		Book:   book.Runbook(run, record, v.progress.at),
@@ -130,9 +130,15 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	}
 }
 
-// Release removes the finalizer about works of the ClusterVersion, too, unless one is left.
+// Release removes the finalizer about works of the ClusterVersion, too, unless one is left. The garbage
+// collector deletes the other works of a run that is deleted, except those of sets.
 func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	cluster := fleet.Cluster{Client: k.client, Run: run}
+	if !run.DeletionTimestamp.IsZero() {
+		if err := cluster.UnlistActions(ctx); err != nil {
+			return err
+		}
+	}
 	if left, err := cluster.ProtectClusterVersion(ctx); err != nil || left {
 		return err
 	}

@@ -356,73 +356,77 @@ func TestRun_stalls(t *testing.T) {
 
 func TestRun_actions_and_operators(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		finish  map[string]string // what becomes of a Job by the beginning of its name: Complete or Failed
-		state   fleetv1alpha1.State
-		reason  string
-		history int // entries of the cluster
-		jobs    []string
-	}{
-		"all complete":         {finish: map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}, state: "Complete", reason: "Upgraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
-		"pre action fails":     {finish: map[string]string{"backup": "Failed"}, state: "Failed", reason: "PreActionDegraded", history: 1, jobs: []string{"backup"}},
-		"pre action too slow":  {state: "Failed", reason: "PreActionDegraded", history: 1, jobs: []string{"backup"}},
-		"operators fail":       {finish: map[string]string{"backup": "Complete", "installplan": "Failed"}, state: "Failed", reason: "OperatorsFailed", history: 2, jobs: []string{"backup", "installplan"}},
-		"operators too slow":   {finish: map[string]string{"backup": "Complete"}, state: "Failed", reason: "OperatorsFailed", history: 2, jobs: []string{"backup", "installplan"}},
-		"post action fails":    {finish: map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Failed"}, state: "Failed", reason: "PostActionDegraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
-		"post action too slow": {finish: map[string]string{"backup": "Complete", "installplan": "Complete"}, state: "Failed", reason: "PostActionDegraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, actions, operators)
-			failed := tc.finish["installplan"] == "Failed"
-			w.jobs = tc.finish
-			w.admit()
-			w.settle(5 * time.Hour)
-			w.expect(tc.state, tc.reason)
-			if got := len(w.spoke.History()); got != tc.history {
-				t.Errorf("history of the cluster: %v", w.spoke.History())
-			}
-			if diff := cmp.Diff(tc.jobs, w.begun); diff != "" {
-				t.Errorf("Jobs in the order in which they began (-want +got):\n%s", diff)
-			}
-			if work := w.work(delivery.OperatorsName(cluster)); (work != nil) != failed {
-				t.Errorf("the work of the operators is left: %v, want %v", work != nil, failed)
-			} else if failed && !strings.Contains(w.run().Status.Message, delivery.LogCommand(work)) {
-				t.Errorf("the message lacks the command for the log: %s", w.run().Status.Message)
-			}
-			pre := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
-			if w.work(pre) == nil {
-				t.Error("the pre-action is removed before all clusters are finished")
-			}
-			w.finishUpgrade()
-			w.runFor(time.Minute)
-			if w.work(pre) != nil {
-				t.Error("the pre-action is left although all clusters are finished")
-			}
-			w.expectQuiet()
-		})
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		for name, tc := range map[string]struct {
+			finish  map[string]string // what becomes of a Job by the beginning of its name: Complete or Failed
+			state   fleetv1alpha1.State
+			reason  string
+			history int // entries of the cluster
+			jobs    []string
+		}{
+			"all complete":         {finish: map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}, state: "Complete", reason: "Upgraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
+			"pre action fails":     {finish: map[string]string{"backup": "Failed"}, state: "Failed", reason: "PreActionDegraded", history: 1, jobs: []string{"backup"}},
+			"pre action too slow":  {state: "Failed", reason: "PreActionDegraded", history: 1, jobs: []string{"backup"}},
+			"operators fail":       {finish: map[string]string{"backup": "Complete", "installplan": "Failed"}, state: "Failed", reason: "OperatorsFailed", history: 2, jobs: []string{"backup", "installplan"}},
+			"operators too slow":   {finish: map[string]string{"backup": "Complete"}, state: "Failed", reason: "OperatorsFailed", history: 2, jobs: []string{"backup", "installplan"}},
+			"post action fails":    {finish: map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Failed"}, state: "Failed", reason: "PostActionDegraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
+			"post action too slow": {finish: map[string]string{"backup": "Complete", "installplan": "Complete"}, state: "Failed", reason: "PostActionDegraded", history: 2, jobs: []string{"backup", "installplan", "check"}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, actions, operators, by)
+				failed := tc.finish["installplan"] == "Failed"
+				w.jobs = tc.finish
+				w.admit()
+				w.settle(5 * time.Hour)
+				w.expect(tc.state, tc.reason)
+				if got := len(w.spoke.History()); got != tc.history {
+					t.Errorf("history of the cluster: %v", w.spoke.History())
+				}
+				if diff := cmp.Diff(tc.jobs, w.begun); diff != "" {
+					t.Errorf("Jobs in the order in which they began (-want +got):\n%s", diff)
+				}
+				if work := w.work(delivery.OperatorsName(cluster)); (work != nil) != failed {
+					t.Errorf("the work of the operators is left: %v, want %v", work != nil, failed)
+				} else if failed && !strings.Contains(w.run().Status.Message, delivery.LogCommand(work)) {
+					t.Errorf("the message lacks the command for the log: %s", w.run().Status.Message)
+				}
+				pre := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
+				if w.work(pre) == nil {
+					t.Error("the pre-action is removed before all clusters are finished")
+				}
+				w.finishUpgrade()
+				w.runFor(time.Minute)
+				if w.work(pre) != nil {
+					t.Error("the pre-action is left although all clusters are finished")
+				}
+				w.expectQuiet()
+			})
+		}
+	})
 }
 
 func TestRun_shows_the_actions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, actions)
-	w.admit()
-	w.runFor(5 * time.Minute)
-	want := &fleetv1alpha1.ActionStatus{Applied: true, State: fleetv1alpha1.ActionProgressing}
-	if diff := cmp.Diff(want, w.run().Status.PreUpgradeAction); diff != "" {
-		t.Errorf("pre-action (-want +got):\n%s", diff)
-	}
-	if run := w.run(); !run.Status.Applied || run.Status.PostUpgradeAction != nil {
-		t.Errorf("status %+v", run.Status)
-	}
-	w.jobs = map[string]string{"backup": "Complete", "check": "Failed"}
-	w.wakeAgent(0)
-	w.settle(5 * time.Hour)
-	run := w.run()
-	if run.Status.PreUpgradeAction.State != fleetv1alpha1.ActionAvailable || run.Status.PostUpgradeAction.State != fleetv1alpha1.ActionDegraded {
-		t.Errorf("actions %+v, %+v", run.Status.PreUpgradeAction, run.Status.PostUpgradeAction)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		w := newWorld(t, actions, by)
+		w.admit()
+		w.runFor(5 * time.Minute)
+		want := &fleetv1alpha1.ActionStatus{Applied: true, State: fleetv1alpha1.ActionProgressing}
+		if diff := cmp.Diff(want, w.run().Status.PreUpgradeAction); diff != "" {
+			t.Errorf("pre-action (-want +got):\n%s", diff)
+		}
+		if run := w.run(); !run.Status.Applied || run.Status.PostUpgradeAction != nil {
+			t.Errorf("status %+v", run.Status)
+		}
+		w.jobs = map[string]string{"backup": "Complete", "check": "Failed"}
+		w.wakeAgent(0)
+		w.settle(5 * time.Hour)
+		run := w.run()
+		if run.Status.PreUpgradeAction.State != fleetv1alpha1.ActionAvailable || run.Status.PostUpgradeAction.State != fleetv1alpha1.ActionDegraded {
+			t.Errorf("actions %+v, %+v", run.Status.PreUpgradeAction, run.Status.PostUpgradeAction)
+		}
+	})
 }
 
 // TestRun_operators_only upgrades no platform.

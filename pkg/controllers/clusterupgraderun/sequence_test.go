@@ -49,6 +49,7 @@ type fleet struct {
 	stopped  bool              // the status has shown that the rollout has stopped
 	limit    int32             // maxConcurrency
 	begun    map[string]bool   // clusters that have begun
+	manager  *workManagers
 }
 
 func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
@@ -64,6 +65,8 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	f.client = f.Client("test")
 	f.EnableGarbageCollection()
 	f.Observe(f.observe)
+	f.manager = &workManagers{World: f.World, t: tb}
+	f.Observe(f.manager.observe)
 	var names []string
 	for i := range clusters {
 		name := fmt.Sprintf("c%d", i+1)
@@ -93,7 +96,9 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	}
 	f.must(f.client.Create(tb.Context(), upgrade))
 	program := &simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
-		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: hubImage}, &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
+		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: hubImage}, &clusterupgraderun.Reconciler{
+			Clock: env.Clock, Image: hubImage, ReplicaSets: upgrade.Annotations[byReplicaSetsAnnotation] != "",
+		}
 		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
 	}}
 	_, err = f.Start(program)
@@ -338,44 +343,50 @@ func (f *fleet) of(name string) []string {
 
 func TestSequence_1_pre_action_is_available_before_the_upgrade(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, actions)
-	f.runFor(4 * time.Minute)
-	if f.spokes["c1"].Desired() != "" {
-		t.Error("the upgrade is requested while the pre-action runs")
-	}
-	f.runFor(5 * time.Minute)
-	if f.spokes["c1"].Desired() != target {
-		t.Error("the upgrade is not requested although the pre-action is available")
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 1, actions, by)
+		f.runFor(4 * time.Minute)
+		if f.spokes["c1"].Desired() != "" {
+			t.Error("the upgrade is requested while the pre-action runs")
+		}
+		f.runFor(5 * time.Minute)
+		if f.spokes["c1"].Desired() != target {
+			t.Error("the upgrade is not requested although the pre-action is available")
+		}
+	})
 }
 
 func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, actions)
-	f.jobs["c1 backup"] = "Failed"
-	f.runFor(5 * time.Hour)
-	f.expectStates(map[string]string{"c1": "PreActionDegraded", "c2": "Complete", "c3": "Complete"})
-	if diff := cmp.Diff(steps("c1", 1), f.of("c1")); diff != "" {
-		t.Errorf("the failed cluster (-want +got):\n%s", diff)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 3, actions, by)
+		f.jobs["c1 backup"] = "Failed"
+		f.runFor(5 * time.Hour)
+		f.expectStates(map[string]string{"c1": "PreActionDegraded", "c2": "Complete", "c3": "Complete"})
+		if diff := cmp.Diff(steps("c1", 1), f.of("c1")); diff != "" {
+			t.Errorf("the failed cluster (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestSequence_3_and_11_actions_are_deleted_after_all_clusters_are_finished(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2, actions)
-	f.runFor(80 * time.Minute)
-	f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
-	if diff := cmp.Diff([]string{"c1", "c2"}, f.actionWorks(delivery.PreUpgrade)); diff != "" {
-		t.Errorf("pre-actions while a cluster is upgraded (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c1"}, f.actionWorks(delivery.PostUpgrade)); diff != "" {
-		t.Errorf("post-actions while a cluster is upgraded (-want +got):\n%s", diff)
-	}
-	f.runFor(3 * time.Hour)
-	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
-	if left := slices.Concat(f.actionWorks(delivery.PreUpgrade), f.actionWorks(delivery.PostUpgrade)); len(left) > 0 {
-		t.Errorf("actions are left on %v", left)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 2, actions, by)
+		f.runFor(80 * time.Minute)
+		f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
+		if diff := cmp.Diff([]string{"c1", "c2"}, f.actionWorks(delivery.PreUpgrade)); diff != "" {
+			t.Errorf("pre-actions while a cluster is upgraded (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"c1"}, f.actionWorks(delivery.PostUpgrade)); diff != "" {
+			t.Errorf("post-actions while a cluster is upgraded (-want +got):\n%s", diff)
+		}
+		f.runFor(3 * time.Hour)
+		f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
+		if left := slices.Concat(f.actionWorks(delivery.PreUpgrade), f.actionWorks(delivery.PostUpgrade)); len(left) > 0 {
+			t.Errorf("actions are left on %v", left)
+		}
+	})
 }
 
 func TestSequence_4_canaries_are_complete_first(t *testing.T) {
@@ -405,12 +416,14 @@ func TestSequence_5_failed_canary_stops_the_rollout(t *testing.T) {
 
 func TestSequence_6_operators_follow_the_platform(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, actions, operators)
-	f.runFor(3 * time.Hour)
-	f.expectStates(map[string]string{"c1": "Complete"})
-	if diff := cmp.Diff(steps("c1", 8), f.of("c1")); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 1, actions, operators, by)
+		f.runFor(3 * time.Hour)
+		f.expectStates(map[string]string{"c1": "Complete"})
+		if diff := cmp.Diff(steps("c1", 8), f.of("c1")); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestSequence_7_decisions_change(t *testing.T) {
@@ -428,37 +441,43 @@ func TestSequence_7_decisions_change(t *testing.T) {
 
 func TestSequence_8_concurrency(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 7, concurrency(3), actions) // observeStatus checks the limit
-	f.runFor(10 * time.Minute)
-	if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
-		t.Errorf("admitted (-want +got):\n%s", diff)
-	}
-	f.runFor(10 * time.Hour)
-	if s := f.upgrade().Status.ClustersSummery; s.Complete != 7 {
-		t.Errorf("%+v", s)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 7, concurrency(3), actions, by) // observeStatus checks the limit
+		f.runFor(10 * time.Minute)
+		if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
+			t.Errorf("admitted (-want +got):\n%s", diff)
+		}
+		f.runFor(10 * time.Hour)
+		if s := f.upgrade().Status.ClustersSummery; s.Complete != 7 {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 func TestSequence_9_post_action_follows_the_upgrade(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, actions)
-	f.runFor(30 * time.Minute)
-	if works := f.actionWorks(delivery.PostUpgrade); len(works) > 0 {
-		t.Error("the post-action is applied while the platform is upgraded")
-	}
-	f.runFor(3 * time.Hour)
-	if !slices.Contains(f.of("c1"), "c1 check done") {
-		t.Errorf("the post-action has not run: %v", f.history)
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 1, actions, by)
+		f.runFor(30 * time.Minute)
+		if works := f.actionWorks(delivery.PostUpgrade); len(works) > 0 {
+			t.Error("the post-action is applied while the platform is upgraded")
+		}
+		f.runFor(3 * time.Hour)
+		if !slices.Contains(f.of("c1"), "c1 check done") {
+			t.Errorf("the post-action has not run: %v", f.history)
+		}
+	})
 }
 
 func TestSequence_10_degraded_post_action_fails_the_cluster(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2, actions)
-	f.jobs["c1 check"] = "Failed"
-	f.runFor(5 * time.Hour)
-	f.expectStates(map[string]string{"c1": "PostActionDegraded", "c2": "Complete"})
-	if !apimeta.IsStatusConditionTrue(f.upgrade().Status.Conditions, fleetv1beta1.ConditionFailed) {
-		t.Error("the upgrade is not Failed")
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		f := newFleet(t, 2, actions, by)
+		f.jobs["c1 check"] = "Failed"
+		f.runFor(5 * time.Hour)
+		f.expectStates(map[string]string{"c1": "PostActionDegraded", "c2": "Complete"})
+		if !apimeta.IsStatusConditionTrue(f.upgrade().Status.Conditions, fleetv1beta1.ConditionFailed) {
+			t.Error("the upgrade is not Failed")
+		}
+	})
 }

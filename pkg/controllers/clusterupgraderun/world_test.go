@@ -62,8 +62,10 @@ type world struct {
 	takes    time.Duration   // how long the cluster takes to install a release; 0 means for ever
 	seen     map[string]int  // how often each work was written, by name, attempt, and form
 	pending  bool            // the agent is about to act
-	states   []string        // of the run, in their order
-	stalled  int             // how often the run was stored as stalled
+	bySets   bool            // the hub delivers actions by ManifestWorkReplicaSets
+	manager  *workManagers
+	states   []string // of the run, in their order
+	stalled  int      // how often the run was stored as stalled
 
 	jobs  map[string]string // what becomes of a Job a minute after it began, by the beginning of its name: Complete or Failed
 	begun []string          // the beginnings of the names of Jobs, in the order in which they began
@@ -82,6 +84,8 @@ func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)
 	w.spoke = spoke.New(cluster, installed, w.Now())
 	w.EnableGarbageCollection()
 	w.Observe(w.observe)
+	w.manager = &workManagers{World: w.World, t: tb}
+	w.Observe(w.manager.observe)
 	w.must(w.client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 	managed := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	w.must(w.client.Create(tb.Context(), managed))
@@ -94,6 +98,7 @@ func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)
 		edit(upgrade)
 	}
 	w.must(w.client.Create(tb.Context(), upgrade))
+	w.bySets = upgrade.Annotations[byReplicaSetsAnnotation] != ""
 	w.program = simulation.Program{Name: "hub", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
 	w.start()
 	return w
@@ -105,8 +110,8 @@ func (w *world) start() {
 	w.process = process
 }
 
-func (*world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	r := &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
+func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
+	r := &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage, ReplicaSets: w.bySets}
 	return []manager.Controller{r.Controller()}, nil
 }
 

@@ -19,6 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
+// replicaSets is why permissions for ManifestWorkReplicaSets are unused. TestReal uses them.
+const replicaSets = "simulated clusters have no work manager"
+
 // unused are the permissions of the hub that TestRollout does not use, with the reason. Those to list
 // what is watched are used if the API server cannot stream lists.
 var unused = map[string]string{
@@ -28,6 +31,11 @@ var unused = map[string]string{
 	"patch placements.cluster.open-cluster-management.io":                          "the clusterSelector does not change",
 	"get managedclustersupgrades.cluster.open-cluster-management.io":               "the cache is not behind for long",
 	"update managedclustersupgrades/finalizers.cluster.open-cluster-management.io": "an admission plugin of OpenShift checks it",
+	"create manifestworkreplicasets.work.open-cluster-management.io":               replicaSets,
+	"watch manifestworkreplicasets.work.open-cluster-management.io":                replicaSets,
+	"create placementdecisions.cluster.open-cluster-management.io":                 replicaSets,
+	"delete placementdecisions.cluster.open-cluster-management.io":                 replicaSets,
+	"patch placementdecisions/status.cluster.open-cluster-management.io":           replicaSets,
 	"update leases.coordination.k8s.io":                                            "there is no leader election",
 	"create subjectaccessreviews.authorization.k8s.io":                             "the metrics are not served",
 	"create tokenreviews.authentication.k8s.io":                                    "the metrics are not served",

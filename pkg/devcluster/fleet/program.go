@@ -45,6 +45,7 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + h.probes,
+			fmt.Sprintf("--action-replica-sets=%t", f.spec.Real), // there is a work manager
 		},
 	}
 	return h, h.Start(ctx)

@@ -88,6 +88,7 @@ func (r *rollout) upgradeClusterVersion(t *testing.T) {
 		if s := r.status.PreUpgradeActionSummary; s == nil || s.Total != 2 || s.Available != 2 {
 			t.Errorf("actions before the upgrade: %+v", s)
 		}
+		r.checkReplicaSet(t)
 	})
 	if screen := r.command(t, int(cli.ExitActionRequired), "status"); !strings.Contains(screen, "FAILED  1  ClusterVersionFailing: Cluster operator etcd") {
 		t.Errorf("the status of the fleet:\n%s", screen)
@@ -106,6 +107,19 @@ func (r *rollout) upgradeClusterVersion(t *testing.T) {
 		}
 	})
 	r.awaitNoWorks(t)
+}
+
+// checkReplicaSet checks that the work manager has created the works of the action.
+func (r *rollout) checkReplicaSet(t *testing.T) {
+	t.Helper()
+	for _, spoke := range r.fleet.Spokes {
+		work := &workv1.ManifestWork{}
+		key := client.ObjectKey{Namespace: spoke.Name, Name: delivery.ActionName(string(r.upgrade.UID), delivery.PreUpgrade)}
+		must(t, r.fleet.Client.Get(t.Context(), key, work))
+		if !delivery.IsOfReplicaSet(work) || len(work.OwnerReferences) > 0 {
+			t.Errorf("the work of the action on %s: labels %v, owners %v", spoke.Name, work.Labels, work.OwnerReferences)
+		}
+	}
 }
 
 // upgradeByUpgradeConfig upgrades both clusters by the operator that runs there.

@@ -27,6 +27,8 @@ type Upgrader struct {
 	Client client.Client
 	// Image is the image of the Job that approves operators.
 	Image string
+	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets.
+	ReplicaSets bool
 	// Creations are the works that the process has created; nil means that it does not remember them.
 	Creations *fleet.Creations
 	// Upgrade is the ManagedClustersUpgrade; nil means that it is not known.
@@ -37,7 +39,7 @@ type Upgrader struct {
 // progress; zero means when the step started.
 func (u Upgrader) Runbook(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, progress time.Time) engine.Runbook {
 	s := stepSet{
-		Cluster: &fleet.Cluster{Client: u.Client, Run: run, Record: record, Image: u.Image, Creations: u.Creations},
+		Cluster: &fleet.Cluster{Client: u.Client, Run: run, Record: record, Image: u.Image, ReplicaSets: u.ReplicaSets, Creations: u.Creations},
 		upgrade: u.Upgrade, record: record, progress: progress,
 	}
 	return engine.Runbook{

@@ -78,6 +78,8 @@ func (c *Cluster) ActionAvailable(action delivery.Action) engine.UpgradeStep {
 			return engine.Result{}, fmt.Errorf("building the ManifestWork of the action: %w", err)
 		case desired == nil:
 			return noAction, nil
+		case c.ReplicaSets:
+			desired = delivery.ByReplicaSet(upgrade, desired)
 		}
 		return c.available(ctx, desired, failReasons[action])
 	}

@@ -136,10 +136,14 @@ func (c *Cluster) RemoveUpgrade(ctx context.Context) error {
 	return c.remove(ctx, delivery.UpgradeName(c.Run.Namespace))
 }
 
-// RemoveActions removes the works of the actions.
+// RemoveActions removes the works of the actions, and the sets that create them on all clusters.
 func (c *Cluster) RemoveActions(ctx context.Context) error {
-	uid := c.Run.Spec.ManagedClustersUpgrade.UID
-	return errors.Join(c.remove(ctx, delivery.ActionName(uid, delivery.PreUpgrade)), c.remove(ctx, delivery.ActionName(uid, delivery.PostUpgrade)))
+	var errs []error
+	for _, action := range []delivery.Action{delivery.PreUpgrade, delivery.PostUpgrade} {
+		name := delivery.ActionName(c.Run.Spec.ManagedClustersUpgrade.UID, action)
+		errs = append(errs, c.removeReplicaSet(ctx, name), c.remove(ctx, name))
+	}
+	return errors.Join(errs...)
 }
 
 // names returns the names of the works of the run.
@@ -175,11 +179,14 @@ func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
 
 // remove deletes a work of the run.
 func (c *Cluster) remove(ctx context.Context, name string) error {
+	if err := c.unlist(ctx, name); err != nil {
+		return err
+	}
 	work, err := c.work(ctx, name)
 	switch {
 	case err != nil:
 		return err
-	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero():
+	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || delivery.IsOfReplicaSet(work):
 		return nil
 	}
 	return RemoveWork(ctx, c.Client, work)

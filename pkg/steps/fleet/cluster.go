@@ -69,6 +69,8 @@ type Cluster struct {
 	Record history.Record
 	// Image is the image of the Job that approves operators.
 	Image string
+	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets.
+	ReplicaSets bool
 	// Creations are the works that the process has created; nil means that it does not remember them.
 	Creations *Creations
 
@@ -110,6 +112,11 @@ func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, 
 	if err != nil {
 		return nil, fmt.Errorf("getting ManifestWork %s/%s: %w", c.Run.Namespace, name, err)
 	}
+	if delivery.IsOfReplicaSet(&work) {
+		if err := c.identify(ctx, &work); err != nil {
+			return nil, err
+		}
+	}
 	return &work, nil
 }
 
@@ -149,7 +156,18 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	switch compare(existing, desired) {
+	change, bySet := compare(existing, desired), delivery.IsOfReplicaSet(desired)
+	if change == delivery.ChangeUpdate && (bySet || delivery.IsOfReplicaSet(existing)) {
+		change = delivery.ChangeWait // a set has one template for all attempts
+		if err := c.remove(ctx, desired.Name); err != nil {
+			return nil, engine.Result{}, err
+		}
+	}
+	if change == delivery.ChangeCreate && bySet {
+		result, err := c.list(ctx, desired)
+		return nil, result, err
+	}
+	switch change {
 	case delivery.ChangeNone:
 		return existing, engine.Result{}, nil
 	case delivery.ChangeWait:

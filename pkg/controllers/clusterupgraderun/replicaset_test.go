@@ -1,0 +1,229 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// deliveries are the two ways in which a hub delivers actions.
+var deliveries = map[string]func(*fleetv1beta1.ManagedClustersUpgrade){
+	"by works":        func(*fleetv1beta1.ManagedClustersUpgrade) {},
+	"by replica sets": byReplicaSets,
+}
+
+// byReplicaSetsAnnotation tells the test which way its hub uses.
+const byReplicaSetsAnnotation = "test/by-replica-sets"
+
+func byReplicaSets(u *fleetv1beta1.ManagedClustersUpgrade) {
+	metav1.SetMetaDataAnnotation(&u.ObjectMeta, byReplicaSetsAnnotation, "true")
+}
+
+// forDeliveries runs a test with both ways to deliver actions.
+func forDeliveries(t *testing.T, test func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade))) {
+	t.Helper()
+	for name, by := range deliveries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, by)
+		})
+	}
+}
+
+const (
+	workManager       = "work-manager"
+	replicaSetLabel   = workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey
+	replicaFinalizer  = "work.open-cluster-management.io/manifest-work-cleanup"
+	workManagerLatest = 2 * time.Second
+)
+
+// workManagers answer ManifestWorkReplicaSets as the work manager of Open Cluster Management does.
+type workManagers struct {
+	*simulation.World
+	t       testing.TB
+	pending bool
+	sets    int // how many sets were created
+}
+
+func (m *workManagers) observe(change simulation.Change) {
+	if _, ok := change.New.(*workv1alpha1.ManifestWorkReplicaSet); ok && change.Old == nil {
+		m.sets++
+	}
+	for _, object := range []client.Object{change.Old, change.New} {
+		switch object := object.(type) {
+		case *workv1.ManifestWork:
+			m.check(object)
+		case *workv1alpha1.ManifestWorkReplicaSet, *ocmv1beta1.Placement, *ocmv1beta1.PlacementDecision:
+		default:
+			continue
+		}
+		if change.Actor != workManager && !m.pending {
+			m.pending = true
+			m.After(workManagerLatest, func() { m.pending = false; m.sync() })
+		}
+	}
+}
+
+// check fails if the hub writes what the work manager would remove.
+func (m *workManagers) check(work *workv1.ManifestWork) {
+	if work != nil && work.Labels[replicaSetLabel] != "" && len(work.Annotations)+len(work.OwnerReferences) > 0 {
+		m.Fail(fmt.Errorf("work %s of a set has annotations or owners", work.Name))
+	}
+}
+
+func (m *workManagers) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *workManagers) sync() {
+	c := m.Client(workManager)
+	var sets workv1alpha1.ManifestWorkReplicaSetList
+	m.must(c.List(m.t.Context(), &sets))
+	for i := range sets.Items {
+		m.syncSet(c, &sets.Items[i])
+	}
+}
+
+func (m *workManagers) syncSet(c client.Client, set *workv1alpha1.ManifestWorkReplicaSet) {
+	ctx := m.t.Context()
+	selected := map[string]bool{}
+	if set.DeletionTimestamp.IsZero() {
+		if controllerutil.AddFinalizer(set, replicaFinalizer) {
+			m.must(c.Update(ctx, set))
+		}
+		var placement ocmv1beta1.Placement
+		err := c.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.PlacementRefs[0].Name}, &placement)
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		m.must(err)
+		if placement.Annotations[ocmv1beta1.PlacementDisableAnnotation] != "true" {
+			m.Fail(errors.New("the placement controller selects clusters for an action"))
+		}
+		var decisions ocmv1beta1.PlacementDecisionList
+		m.must(c.List(ctx, &decisions, client.InNamespace(set.Namespace), client.MatchingLabels{
+			ocmv1beta1.PlacementLabel: placement.Name, ocmv1beta1.DecisionGroupIndexLabel: "0",
+		}))
+		for i := range decisions.Items {
+			for _, d := range decisions.Items[i].Status.Decisions {
+				selected[d.ClusterName] = true
+			}
+		}
+	}
+	key := set.Namespace + "." + set.Name
+	var works workv1.ManifestWorkList
+	m.must(c.List(ctx, &works, client.MatchingLabels{replicaSetLabel: key}))
+	for i := range works.Items {
+		if work := &works.Items[i]; !selected[work.Namespace] && work.DeletionTimestamp.IsZero() {
+			m.must(client.IgnoreNotFound(c.Delete(ctx, work)))
+		}
+		delete(selected, works.Items[i].Namespace)
+	}
+	for name := range selected {
+		work := &workv1.ManifestWork{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: set.Name, Labels: map[string]string{replicaSetLabel: key}},
+			Spec:       set.Spec.ManifestWorkTemplate,
+		}
+		for k, v := range set.Labels {
+			work.Labels[k] = v
+		}
+		m.must(c.Create(ctx, work))
+	}
+	if !set.DeletionTimestamp.IsZero() && controllerutil.RemoveFinalizer(set, replicaFinalizer) {
+		m.must(c.Update(ctx, set))
+	}
+}
+
+// TestReplicaSet_delivers_actions shows that one set exists for each action, and that nothing is left of it
+// once all clusters are finished.
+func TestReplicaSet_delivers_actions(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, actions, byReplicaSets)
+	f.runFor(6 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
+	if f.manager.sets != 2 {
+		t.Errorf("%d sets were created, want one before and one after the upgrade", f.manager.sets)
+	}
+	for _, list := range []client.ObjectList{&workv1alpha1.ManifestWorkReplicaSetList{}, &ocmv1beta1.PlacementList{}, &ocmv1beta1.PlacementDecisionList{}} {
+		f.must(f.client.List(t.Context(), list, client.HasLabels{fleetv1beta1.UpgradeLabel}))
+		if n := apimeta.LenList(list); n > 0 {
+			t.Errorf("%d are left in %T", n, list)
+		}
+	}
+}
+
+// A retry runs an action again that has failed.
+func TestReplicaSet_retry_replaces_the_work(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, actions, byReplicaSets)
+	name := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
+	w.jobs = map[string]string{"backup": "Failed"}
+	w.admit()
+	w.settle(time.Hour)
+	w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
+	before := w.work(name)
+	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+	w.retry()
+	w.settle(5 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	if after := w.work(name); after == nil || after.UID == before.UID {
+		t.Error("the retry has not replaced the work")
+	}
+}
+
+// A retry after all clusters were finished needs a new set, while the one before is being deleted.
+func TestReplicaSet_retry_after_the_end(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, actions, byReplicaSets)
+	w.jobs = map[string]string{"backup": "Failed"}
+	w.admit()
+	w.settle(time.Hour)
+	w.finishUpgrade()
+	w.runFor(time.Second)
+	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+	w.retry()
+	w.settle(5 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+}
+
+// TestReplicaSet_flag_changes has the hub restart with the other way to deliver actions.
+func TestReplicaSet_flag_changes(t *testing.T) {
+	t.Parallel()
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		w := newWorld(t, actions, by)
+		w.jobs = map[string]string{"backup": "Failed"}
+		w.admit()
+		w.settle(time.Hour)
+		w.process.Kill()
+		w.bySets = !w.bySets
+		w.start()
+		w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+		w.retry()
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		w.finishUpgrade()
+		w.runFor(time.Minute)
+		w.expectNoWorks()
+	})
+}
