@@ -132,7 +132,7 @@ func item(record history.Record, name string) string {
 	return ""
 }
 
-// checkReleased fails unless no Job has our finalizer.
+// checkReleased fails unless no Job has our finalizer. Every test ends with it.
 func (w *world) checkReleased() {
 	w.t.Helper()
 	for _, job := range w.jobs() {

@@ -62,6 +62,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		config: config.Default().Hooks, changed: make(chan event.GenericEvent, 1),
 	}
 	w.api = w.Client("test")
+	t.Cleanup(w.checkReleased)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	w.must(w.Add(node))
