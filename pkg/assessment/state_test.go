@@ -372,8 +372,8 @@ func TestDrain_without_a_start(t *testing.T) {
 		f.facts.Drains = map[string]informers.Drain{"worker-2": {Node: "worker-2"}}
 		return f
 	}
-	if got := cluster().assess(); got.State != unknown {
-		t.Errorf("%s at first: %+v", got.State, got.Sections)
+	if got := cluster().assess(); got.State != unknown || !slices.Contains(got.Remedy.Commands, "oc get nodes,machineconfigpools") {
+		t.Errorf("%s at first, %+v: %+v", got.State, got.Remedy, got.Sections)
 	}
 	if got := seenBefore(cluster(), "draining", 10*time.Minute).assess(); got.State != progressing {
 		t.Errorf("%s later: %+v", got.State, got.Sections)
