@@ -90,6 +90,9 @@ func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the operator's configuration: %w", err)
 	}
+	if story.Cluster.Monitoring == nil { // as that of an operator on a dev cluster
+		settings.Alerts.URL, settings.Alertmanager.URL = "", ""
+	}
 	w := &World{
 		simulation: simulation.New(simulation.Options{Definitions: definitions}),
 		handlers:   map[schema.GroupVersionKind][]scenario.Handler{},
