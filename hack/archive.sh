@@ -4,8 +4,8 @@
 
 # archive.sh FOLDER
 #
-# Prints FOLDER as a compressed tar archive. The same names and contents give the same bytes, whoever has
-# written them, when, and with which umask.
+# Prints FOLDER as a compressed tar archive. The same names and contents give the same bytes: the owner, the time,
+# and the umask have no effect.
 set -euo pipefail
 
 cd "${1:?the folder is missing}"

@@ -31,7 +31,7 @@ func TestImage(t *testing.T) {
 	const version, certificates = "v9.8.7-image", "/etc/ssl/certs/ca-certificates.crt"
 	source := filepath.Join(build, "src")
 	hasCertificates, stage := false, ""
-	for _, line := range strings.Split(strings.ReplaceAll(string(readFile(t, "../Dockerfile")), "\\\n", ""), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(string(readFile(t, "../Dockerfile")), "\\\n", ""), "\n") {
 		words := strings.Fields(line)
 		if len(words) < 2 {
 			continue

@@ -25,12 +25,12 @@ func TestMake_has_no_target_that_a_file_hides(t *testing.T) {
 			targets[match[1]] = true
 		}
 		for _, match := range regexp.MustCompile(`(?m)^\.PHONY:(.*)$`).FindAllStringSubmatch(content, -1) {
-			for _, name := range strings.Fields(match[1]) {
+			for name := range strings.FieldsSeq(match[1]) {
 				phony[name] = true
 			}
 		}
 	}
-	for _, wanted := range strings.Fields("install uninstall deploy undeploy run docker-build docker-push bundle bundle-build manifests generate fmt vet release") {
+	for wanted := range strings.FieldsSeq("install uninstall deploy undeploy run docker-build docker-push bundle bundle-build manifests generate fmt vet release") {
 		if !targets[wanted] {
 			t.Errorf("make lists no target %s", wanted)
 		}
