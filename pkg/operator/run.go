@@ -227,8 +227,10 @@ func (p *operator) apply(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	if p.externals != nil {
-		deps.Sources.AlertsDisabled, deps.Sources.Prometheus = false, p.externals.Prometheus
+	if p.externals != nil && cfg.Alerts.URL != "" {
+		deps.Sources.Prometheus = p.externals.Prometheus
+	}
+	if p.externals != nil && cfg.Alertmanager.URL != "" {
 		deps.Silencer = &silence.Silencer{Alertmanager: p.externals.Alertmanager}
 	}
 	deps.Sources.Observe = p.metrics.ObserveHealthCheck
