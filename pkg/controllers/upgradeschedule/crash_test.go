@@ -256,19 +256,23 @@ func (w *world) exists(object client.Object) bool {
 	return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
 }
 
-// A user cancels the upgrade while the cache does not show that the slot was handled.
+// A user cancels the upgrade while the cache does not show that the slot was handled, and the process no
+// longer waits for the cache.
 func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
+	w.phase = "" // it has not ended when it is deleted
+	cancelled := false
 	w.plan = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "patch" && len(w.starts) == 1 && len(w.jobs()) == 1 {
-			w.After(time.Minute, func() { w.must(w.client.Delete(t.Context(), w.job())) })
-			return simulation.Fault{Lag: []string{"UpgradeConfig"}, LagFor: 20 * time.Minute}
+		if r.Verb != "patch" || len(w.starts) != 1 || cancelled {
+			return simulation.Fault{}
 		}
-		return simulation.Fault{}
+		cancelled = true
+		w.After(2*time.Minute, func() { w.must(w.client.Delete(t.Context(), w.job())) })
+		return simulation.Fault{Lag: []string{"UpgradeConfig"}, LagFor: 20 * time.Minute}
 	}
 	w.runTo(tuesday.Add(2 * time.Hour))
-	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" {
+	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" || !cancelled {
 		t.Errorf("the last slot is %q; %s", got, w.describe())
 	}
 }
