@@ -174,22 +174,24 @@ func TestReplicaSet_delivers_actions(t *testing.T) {
 }
 
 // A retry runs an action again that has failed.
-func TestReplicaSet_retry_replaces_the_work(t *testing.T) {
+func TestRun_retries_an_action(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, actions, byReplicaSets)
-	name := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
-	w.jobs = map[string]string{"backup": "Failed"}
-	w.admit()
-	w.settle(time.Hour)
-	w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
-	before := w.work(name)
-	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
-	w.retry()
-	w.settle(5 * time.Hour)
-	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-	if after := w.work(name); after == nil || after.UID == before.UID {
-		t.Error("the retry has not replaced the work")
-	}
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		w := newWorld(t, actions, by)
+		name := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
+		w.jobs = map[string]string{"backup": "Failed"}
+		w.admit()
+		w.settle(time.Hour)
+		w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
+		before := w.work(name)
+		w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+		w.retry()
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		if after := w.work(name); after == nil || after.UID == before.UID {
+			t.Error("the retry has not replaced the work")
+		}
+	})
 }
 
 // A retry after all clusters were finished needs a new set, while the one before is being deleted.

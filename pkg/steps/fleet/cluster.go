@@ -157,8 +157,8 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 		return nil, engine.Result{}, err
 	}
 	change, bySet := compare(existing, desired), delivery.IsOfReplicaSet(desired)
-	if change == delivery.ChangeUpdate && (bySet || delivery.IsOfReplicaSet(existing)) {
-		change = delivery.ChangeWait // a set has one template for all attempts
+	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
+		change = delivery.ChangeWait
 		if err := c.remove(ctx, desired.Name); err != nil {
 			return nil, engine.Result{}, err
 		}
@@ -200,6 +200,18 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	}
 	c.written[desired.Name] = desired
 	return nil, waitForAgent(desired.Name), nil
+}
+
+// mustReplace reports whether the work of an earlier attempt must be deleted first: that of a set, which has
+// one template for all attempts, and that of an action that failed, whose Jobs would stay failed.
+func (c *Cluster) mustReplace(work *workv1.ManifestWork) bool {
+	uid := c.Run.Spec.ManagedClustersUpgrade.UID
+	if name := work.Name; name != delivery.ActionName(uid, delivery.PreUpgrade) && name != delivery.ActionName(uid, delivery.PostUpgrade) {
+		return false
+	}
+	f := feedback.Read(work)
+	state, _ := f.Action()
+	return delivery.IsOfReplicaSet(work) || state == fleetv1alpha1.ActionDegraded
 }
 
 func waitForAgent(work string) engine.Result {
