@@ -50,12 +50,12 @@ func drawDashboard(t *testing.T, file string, answers map[string]model.Matrix, s
 		bottom = max(bottom, (panel.GridPos.Y+panel.GridPos.H)*gridY)
 		p.panel(panel, answers)
 	}
-	mustSucceed(t, os.WriteFile(file, []byte(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">
+	mustSucceed(t, os.WriteFile(file, fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">
 <title>%s: an upgrade of a dev cluster</title>
 <style>.back{fill:#fff}.box{fill:#f4f5f7}text{fill:#24292f}.axis{fill:#6b7280}@media(prefers-color-scheme:dark){.back{fill:#111217}.box{fill:#1e2026}text{fill:#d8d9da}.axis{fill:#9aa0a6}}</style>
 <rect class="back" width="100%%" height="100%%"/>
 %s</svg>
-`, 24*gridX, bottom, html.EscapeString(dashboard.Title), p.svg.String())), 0o600))
+`, 24*gridX, bottom, html.EscapeString(dashboard.Title), p.svg.String()), 0o600))
 }
 
 const (

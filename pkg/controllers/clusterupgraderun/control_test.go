@@ -46,6 +46,7 @@ var moments = map[string]struct {
 func TestRun_cancelled(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, moment := range moments {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -80,6 +81,7 @@ func TestRun_cancelled(t *testing.T) {
 func TestRun_deleted(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, moment := range moments {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -150,6 +152,7 @@ func TestRun_deleted_after_it_has_ended(t *testing.T) {
 func TestRun_paused(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, moment := range moments {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -285,6 +288,7 @@ func TestRun_retried(t *testing.T) {
 func TestRun_lost_record(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, moment := range moments {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -316,6 +320,7 @@ func TestRun_lost_record(t *testing.T) {
 func TestRun_detached(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, detach := range map[string]func(*world){
 			"deleted": func(w *world) {
 				w.must(w.client.Delete(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))

@@ -357,6 +357,7 @@ func TestRun_stalls(t *testing.T) {
 func TestRun_actions_and_operators(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		for name, tc := range map[string]struct {
 			finish  map[string]string // what becomes of a Job by the beginning of its name: Complete or Failed
 			state   fleetv1alpha1.State
@@ -409,6 +410,7 @@ func TestRun_actions_and_operators(t *testing.T) {
 func TestRun_shows_the_actions(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		w := newWorld(t, actions, by)
 		w.admit()
 		w.runFor(5 * time.Minute)

@@ -6,6 +6,7 @@ package clusterupgraderun_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -145,9 +146,7 @@ func (m *workManagers) syncSet(c client.Client, set *workv1alpha1.ManifestWorkRe
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: set.Name, Labels: map[string]string{replicaSetLabel: key}},
 			Spec:       set.Spec.ManifestWorkTemplate,
 		}
-		for k, v := range set.Labels {
-			work.Labels[k] = v
-		}
+		maps.Copy(work.Labels, set.Labels)
 		m.must(c.Create(ctx, work))
 	}
 	if !set.DeletionTimestamp.IsZero() && controllerutil.RemoveFinalizer(set, replicaFinalizer) {
@@ -177,6 +176,7 @@ func TestReplicaSet_delivers_actions(t *testing.T) {
 func TestRun_retries_an_action(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		w := newWorld(t, actions, by)
 		name := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
 		w.jobs = map[string]string{"backup": "Failed"}
@@ -213,6 +213,7 @@ func TestReplicaSet_retry_after_the_end(t *testing.T) {
 func TestReplicaSet_flag_changes(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		w := newWorld(t, actions, by)
 		w.jobs = map[string]string{"backup": "Failed"}
 		w.admit()

@@ -344,6 +344,7 @@ func (f *fleet) of(name string) []string {
 func TestSequence_1_pre_action_is_available_before_the_upgrade(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 1, actions, by)
 		f.runFor(4 * time.Minute)
 		if f.spokes["c1"].Desired() != "" {
@@ -359,6 +360,7 @@ func TestSequence_1_pre_action_is_available_before_the_upgrade(t *testing.T) {
 func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 3, actions, by)
 		f.jobs["c1 backup"] = "Failed"
 		f.runFor(5 * time.Hour)
@@ -372,6 +374,7 @@ func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
 func TestSequence_3_and_11_actions_are_deleted_after_all_clusters_are_finished(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 2, actions, by)
 		f.runFor(80 * time.Minute)
 		f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
@@ -417,6 +420,7 @@ func TestSequence_5_failed_canary_stops_the_rollout(t *testing.T) {
 func TestSequence_6_operators_follow_the_platform(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 1, actions, operators, by)
 		f.runFor(3 * time.Hour)
 		f.expectStates(map[string]string{"c1": "Complete"})
@@ -442,6 +446,7 @@ func TestSequence_7_decisions_change(t *testing.T) {
 func TestSequence_8_concurrency(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 7, concurrency(3), actions, by) // observeStatus checks the limit
 		f.runFor(10 * time.Minute)
 		if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
@@ -457,6 +462,7 @@ func TestSequence_8_concurrency(t *testing.T) {
 func TestSequence_9_post_action_follows_the_upgrade(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 1, actions, by)
 		f.runFor(30 * time.Minute)
 		if works := f.actionWorks(delivery.PostUpgrade); len(works) > 0 {
@@ -472,6 +478,7 @@ func TestSequence_9_post_action_follows_the_upgrade(t *testing.T) {
 func TestSequence_10_degraded_post_action_fails_the_cluster(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
 		f := newFleet(t, 2, actions, by)
 		f.jobs["c1 check"] = "Failed"
 		f.runFor(5 * time.Hour)

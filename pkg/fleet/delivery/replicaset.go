@@ -37,8 +37,8 @@ func ByReplicaSet(mcu *fleetv1beta1.ManagedClustersUpgrade, work *workv1.Manifes
 	return work
 }
 
-// ActionPlacement returns the Placement of the clusters with an action. Nobody but the hub selects clusters
-// for it, by a PlacementDecision for each: an action is on no cluster whose run has not reached it.
+// ActionPlacement returns the Placement of the clusters with an action. Only the hub selects clusters for
+// it, by a PlacementDecision for each: an action is on no cluster whose run has not reached it.
 func ActionPlacement(mcu *fleetv1beta1.ManagedClustersUpgrade, name string) *ocmv1beta1.Placement {
 	return &ocmv1beta1.Placement{
 		TypeMeta: metav1.TypeMeta{APIVersion: ocmv1beta1.GroupVersion.String(), Kind: "Placement"},
