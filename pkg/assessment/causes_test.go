@@ -4,6 +4,8 @@
 package assessment_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,5 +237,37 @@ func TestCommands_have_valid_names(t *testing.T) {
 		if c.UpdateInformer == "stranger" && cmp.Diff([]string{"oc update status --details"}, c.Remedy.Commands) != "" {
 			t.Errorf("%q", c.Remedy.Commands)
 		}
+	}
+}
+
+// TestDiagnostics_of_strangers shows the objects that an informer names, unless a name is no name: it would be a part of the command.
+func TestDiagnostics_of_strangers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		object v1beta1.ResourceReference
+		want   []string
+	}{
+		"namespaced":          {ref("Pod", "shop", "api-0"), []string{"oc -n shop describe pod api-0"}},
+		"cluster-scoped":      {ref("Node", "", "worker-2"), []string{"oc describe node worker-2"}},
+		"a hostile namespace": {ref("Pod", "shop; reboot #", "api-0"), []string{"oc update status --details"}},
+		"a hostile name":      {ref("Pod", "shop", "$(reboot)"), []string{"oc update status --details"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := nodeUnchanged("NodeRebooting", time.Minute)
+			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "odd", before(time.Minute), tc.object))
+			if got := f.assess().Remedy; got == nil || !slices.Equal(got.Commands, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPaused_pool_with_an_error is not unpaused to repair the error.
+func TestPaused_pool_with_an_error(t *testing.T) {
+	t.Parallel()
+	got := pausedCluster(v1beta1.ReasonPaused).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded").assess()
+	if got.Remedy == nil || strings.Contains(strings.Join(got.Remedy.Commands, "\n"), "paused") {
+		t.Errorf("got %+v", got.Remedy)
 	}
 }

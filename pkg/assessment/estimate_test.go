@@ -493,3 +493,15 @@ func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
 		})
 	}
 }
+
+// TestEstimate_from_the_nodes_of_this_update is preferred to that from the last update, and says so.
+func TestEstimate_from_the_nodes_of_this_update(t *testing.T) {
+	t.Parallel()
+	f := poolUnchanged(time.Minute)
+	f.status.PastUpdates = pastWorker()
+	f.in.Previous.Sections[0].NodeSeconds = []int32{240, 300, 360, 420}
+	sections := f.assess().Estimate.Sections
+	if got := sections[len(sections)-1]; got.Basis != "5m to 6m per node in this update" {
+		t.Errorf("pool worker: %+v", got)
+	}
+}
