@@ -68,8 +68,9 @@ esac
 	s.create(t, object(maintenanceKind("UpgradeJob"), home, "weekly-1", withCondition(map[string]any{"spec": map[string]any{
 		"startAfter": "2027-03-02T21:00:00Z", "startBefore": "2027-03-02T22:00:00Z", "desiredVersion": map[string]any{"version": "4.20.6", "image": offeredImage},
 	}}, "Succeeded", "Expired", "waited for the lock")))
-	term.follow(t, "../concepts/command-line", map[string]string{"NAME": "weekly-1", "UUID": "unknown", "gathered": t.TempDir()}, []expectation{
-		{"--replay", "no .*ClusterVersion"},
+	term.follow(t, "../concepts/command-line", map[string]string{"NAME": "weekly-1", "UUID": "unknown", "deploy/must-gather.sh": repository + "/deploy/must-gather.sh", "gathered": filepath.Join(t.TempDir(), "dump")}, []expectation{
+		{"must-gather.sh", `files in `},
+		{"--replay", "^UNKNOWN .*(?s:.*)listing the nodes: not in the dump"}, // the API server has none
 		{"oc update status", "^STUCK .*Pool worker makes no progress"},
 		{"upgradejob/weekly-1", "acknowledged\n$"},
 		{"insight/unknown", "does not need attention"}, // the screens' own tests acknowledge one that does
