@@ -57,7 +57,7 @@ func TestAbort_after_the_commit_keeps_the_target(t *testing.T) {
 	if summary.State != engine.Failed || !summary.Committed || summary.Failure.Type != "PostHealthCheck" {
 		t.Errorf("the verdict is %+v", summary)
 	}
-	if !strings.Contains(summary.Failure.Message, "not completed within 2h0m0s; last seen: etcd is degraded") {
+	if !strings.Contains(summary.Failure.Message, "not completed within 2h0m0s; last seen at 2026-03-01T15:41:00Z: etcd is degraded") {
 		t.Errorf("the failure has the message %q", summary.Failure.Message)
 	}
 }
@@ -156,7 +156,7 @@ func TestDeadline_fails_with_the_reason_of_the_wait(t *testing.T) {
 			}
 			message := "not commenced by 2026-03-01T12:10:00Z, when the window closed"
 			if tc.last.Message() != "" {
-				message += "; last seen: " + tc.last.Message()
+				message += "; last seen at 2026-03-01T12:10:00Z: " + tc.last.Message()
 			}
 			if got := record.Conditions[0].Message; got != message {
 				t.Errorf("message %q, want %q", got, message)

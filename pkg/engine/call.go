@@ -162,10 +162,11 @@ func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *block
 	return nil
 }
 
-// missed is the failure of a step at its deadline, with what the step was last waiting for.
+// missed is the failure of a step at its deadline, with what the step was last waiting for, and when the
+// record was written that has it: a step that waits is not recorded each time that it is called.
 func missed(c history.StepCondition, reason, message string) Result {
 	if c.Reason != ReasonStarted && c.Message != "" {
-		message += "; last seen: " + c.Message
+		message += lastSeen("at", c.LastProbeTime) + c.Message
 	}
 	return Fail(reason, "%s", message)
 }

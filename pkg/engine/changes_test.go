@@ -180,7 +180,7 @@ func TestError_keeps_the_last_answer(t *testing.T) {
 		w.mustPass()
 	}
 	c := condition(w.store.load(), "Commit")
-	if want := "no answer; last seen: the signature is missing"; c.Message != want || c.Reason != "CannotObserve" || c.Status != "Unknown" {
+	if want := "no answer; last seen before 2026-03-01T12:02:00Z: the signature is missing"; c.Message != want || c.Reason != "CannotObserve" || c.Status != "Unknown" {
 		t.Errorf("the condition is %+v", c)
 	}
 	if diff := cmp.Diff(&history.StepAnswer{Reason: "TargetRefused", Message: "the signature is missing"}, c.LastAnswer); diff != "" {
@@ -188,7 +188,7 @@ func TestError_keeps_the_last_answer(t *testing.T) {
 	}
 	w.clock.SetTime(s.CommitBy)
 	w.mustPass()
-	if c := condition(w.store.load(), "Commit"); c.Reason != "TargetRefused" || !strings.HasSuffix(c.Message, "last seen: the signature is missing") {
+	if c := condition(w.store.load(), "Commit"); c.Reason != "TargetRefused" || !strings.HasSuffix(c.Message, "last seen before 2026-03-01T12:02:00Z: the signature is missing") {
 		t.Errorf("at the deadline: %+v", c)
 	}
 }

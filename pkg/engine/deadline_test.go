@@ -165,13 +165,20 @@ func TestDeadline_is_met_exactly(t *testing.T) {
 				t.Fatal(err)
 			}
 			due := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints).Deadline
-			w.runUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
+			var seen *metav1.Time
+			w.runUntil(func() bool {
+				c := condition(w.store.load(), deadline.step)
+				if c.CompleteTime == nil {
+					seen = c.LastProbeTime
+				}
+				return c.CompleteTime != nil
+			})
 			c := condition(w.store.load(), deadline.step)
 			if !c.CompleteTime.Equal(&metav1.Time{Time: due.Truncate(time.Second)}) {
 				t.Errorf("aborted at %s, the deadline was at %s", c.CompleteTime, due)
 			}
-			if !strings.HasSuffix(c.Message, "; last seen: a while") {
-				t.Errorf("the message does not say what for it waited: %q", c.Message)
+			if want := "; last seen at " + seen.UTC().Format(time.RFC3339) + ": a while"; !strings.HasSuffix(c.Message, want) {
+				t.Errorf("the message does not show what it waited for, and when: %q lacks %q", c.Message, want)
 			}
 		})
 	}

@@ -182,7 +182,11 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 		keepLastAnswer(c)
 		c.Reason, c.Message = reasonCannotObserve, err.Error()
 		if c.LastAnswer != nil && c.LastAnswer.Message != "" {
-			c.Message = limit(validUTF8(c.Message), maxMessage/2) + "; last seen: " + c.LastAnswer.Message
+			since := &now
+			if c.Status == status {
+				since = c.LastTransitionTime
+			}
+			c.Message = limit(validUTF8(c.Message), maxMessage/2) + lastSeen("before", since) + c.LastAnswer.Message
 		}
 	} else {
 		c.Reason, c.Message, c.LastAnswer = result.reason, result.message, nil
@@ -204,6 +208,14 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 	if c.Status != status || c.LastTransitionTime == nil || c.LastTransitionTime.After(now.Time) {
 		c.Status, c.LastTransitionTime = status, &now
 	}
+}
+
+// lastSeen introduces what a step answered earlier; preposition relates that to a time, which may be nil.
+func lastSeen(preposition string, t *metav1.Time) string {
+	if t == nil {
+		return "; last seen: "
+	}
+	return "; last seen " + preposition + " " + formatTime(t.Time) + ": "
 }
 
 // keepLastAnswer keeps what a step answered before its first error in a row.

@@ -118,7 +118,7 @@ func TestJob_of_a_hook(t *testing.T) {
 		},
 		"never ends, before the commit": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventStart)},
-			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB) [Start/a Running]"},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:55:00Z: waiting for 1 of 1 hook: a (Job JOB) [Start/a Running]"},
 		},
 		"never ends, after the commit": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventUpgradeComplete)},
@@ -140,12 +140,12 @@ func TestJob_of_a_hook(t *testing.T) {
 		},
 		"image that cannot be pulled": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", imageFails, v1beta1.EventStart)},
-			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: " +
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: " +
 				"ImagePullBackOff: image example.com/notify:1 cannot be pulled; correct the image or its pull secret in the template) [Start/a Running]"},
 		},
 		"suspended": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", strings.Replace(exits0, `"backoffLimit":0`, `"suspend":true`, 1), v1beta1.EventStart)},
-			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: suspended: remove suspend from the template) [Start/a Running]"},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: suspended: remove suspend from the template) [Start/a Running]"},
 		},
 		"exceeds the quota of Jobs": {
 			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
@@ -169,7 +169,7 @@ func TestJob_of_a_hook(t *testing.T) {
 					return simulation.Fault{}
 				}
 			},
-			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: it has no pod; a quota or an admission policy may reject it, see oc describe job JOB -n upgrades) [Start/a Running]"},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: it has no pod; a quota or an admission policy may reject it, see oc describe job JOB -n upgrades) [Start/a Running]"},
 		},
 		"name is taken": {
 			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
