@@ -63,6 +63,9 @@ func (p *Program) hint(err error) string {
 	}
 }
 
+// acceptancePolicy is the admission policy that denies acceptances by users who may not accept risks.
+const acceptancePolicy = "update-plan-acceptances"
+
 // forbiddenHint names a ClusterRole that grants what the API server refused, if there is one.
 func forbiddenHint(err error) string {
 	role := ""
@@ -77,6 +80,10 @@ func forbiddenHint(err error) string {
 		role = "fleet-editor"
 	case isOfUpgrades(err):
 		role = "managed-upgrade-editor"
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+acceptancePolicy+"'"):
+		role = "update-approver"
+	case strings.Contains(err.Error(), "updateplans"):
+		role = "update-planner"
 	default:
 		return "ask an administrator for this right, or select another user with --context"
 	}

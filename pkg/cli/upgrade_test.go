@@ -593,6 +593,7 @@ func TestHint_of_a_forbidden_request(t *testing.T) {
 		"delete an UpgradeJob":          {"managedupgrade.appuio.io", "upgradejobs", "delete", "managed-upgrade-editor"},
 		"read an UpdateStatus":          {"config.openshift.io", "updatestatuses", "get", "update-viewer"},
 		"change a ClusterVersion":       {"config.openshift.io", "clusterversions", "patch", ""},
+		"create an UpdatePlan":          {"config.openshift.io", "updateplans", "create", "update-planner"},
 		"read a ClusterUpgradeRun":      {"upgrade.managed.openshift.io", "clusterupgraderuns", "list", "fleet-viewer"},
 		"read the upgrade of a fleet":   {"cluster.open-cluster-management.io", "managedclustersupgrades", "get", "fleet-viewer"},
 		"change the upgrade of a fleet": {"cluster.open-cluster-management.io", "managedclustersupgrades", "patch", "fleet-editor"},

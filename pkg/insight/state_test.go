@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -133,8 +134,8 @@ func TestState_LifeCycle(t *testing.T) {
 		"disabled, and enabled later":                  {[]event{{0, insight.Success, a(0), nil}, {15, insight.Disabled, nil, nil}, {75, "", nil, nil}, {600, insight.Success, a(600), nil}}, []string{"a first 0"}, nil},
 		"deleted":                                      {[]event{{0, insight.Success, a(0), nil}, {15, insight.Deleted, nil, nil}, {75, "", nil, nil}}, nil, []string{"Summary of a: InformerDeleted 75"}},
 		"an answer from before the deletion":           {[]event{{0, insight.Success, a(0), nil}, {15, insight.Deleted, nil, nil}, {20, insight.Success, a(10), func(x *insight.Answer) { x.At = second(10) }}, {75, "", nil, nil}}, nil, []string{"Summary of a: InformerDeleted 75"}},
-		"back within a day":                            {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}, {15 + day - 1, insight.Success, a(15 + day - 1), nil}}, []string{"a first 0 flaps 1"}, nil},
-		"back twice":                                   {[]event{{0, insight.Success, a(0), nil}, {1, insight.Success, nil, live}, {2, insight.Success, a(2), nil}, {3, insight.Success, nil, live}, {4, insight.Success, a(4), nil}}, []string{"a first 0 flaps 2"}, nil},
+		"back within a day":                            {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}, {15 + day - 1, insight.Success, a(15 + day - 1), nil}}, []string{"a first 0 flaps 1"}, []string{}},
+		"back twice":                                   {[]event{{0, insight.Success, a(0), nil}, {1, insight.Success, nil, live}, {2, insight.Success, a(2), nil}, {3, insight.Success, nil, live}, {4, insight.Success, a(4), nil}}, []string{"a first 0 flaps 2"}, []string{}},
 		"back after a day":                             {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}, {15 + day, insight.Success, a(15 + day), nil}}, []string{fmt.Sprintf("a first %d", 15+day)}, nil},
 		"an older answer arrives later":                {[]event{{15, insight.Success, a(15), nil}, {16, insight.Success, nil, func(x *insight.Answer) { x.At, x.Live = second(10), true }}}, []string{"a first 15"}, nil},
 		"the clock of the controller is set back":      {[]event{{7200, insight.Success, a(7200), nil}, {0, insight.Success, nil, nil}, {59, insight.Success, nil, nil}}, []string{"a first 7200"}, nil},
@@ -148,7 +149,7 @@ func TestState_LifeCycle(t *testing.T) {
 			if diff := cmp.Diff(c.want, shown(state, "mco")); diff != "" {
 				t.Errorf("insights (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(c.resolved, slices.DeleteFunc(resolvedIn(state), func(r string) bool { return strings.HasPrefix(r, "Informer mco") })); diff != "" && c.resolved != nil {
+			if diff := cmp.Diff(c.resolved, slices.DeleteFunc(resolvedIn(state), func(r string) bool { return strings.HasPrefix(r, "Informer mco") }), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("resolved (-want +got):\n%s", diff)
 			}
 		})
@@ -279,6 +280,39 @@ func TestState_RestoreMarksStale(t *testing.T) {
 	restored.Settle(second(3600))
 	if diff := cmp.Diff([]string{"a first 0 stale 30"}, shown(restored, "mco")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An insight is what its informer reported last. Data that was acquired earlier replaces nothing, unless
+// the clock of the controller was set back.
+func TestState_TakesOverChanges(t *testing.T) {
+	t.Parallel()
+	const none = -1 // no time of acquisition
+	worse := func(i *v1beta1.Insight) { i.Impact.Level = v1beta1.LevelCritical }
+	for name, tc := range map[string]struct {
+		received, acquired           int // of the first answer
+		receivedAgain, acquiredAgain int
+		want                         v1beta1.Level
+	}{
+		"acquired later":              {60, 60, 90, 90, v1beta1.LevelCritical},
+		"acquired at the same time":   {60, 60, 90, 60, v1beta1.LevelCritical},
+		"acquired earlier":            {60, 60, 90, 45, v1beta1.LevelWarning},
+		"acquired at no time":         {60, 60, 90, none, v1beta1.LevelCritical},
+		"informer ahead by an hour":   {60, 3660, 90, 90, v1beta1.LevelCritical},
+		"informer ahead by seconds":   {60, 119, 90, 90, v1beta1.LevelWarning},
+		"clock set back by two hours": {7260, 7260, 90, 90, v1beta1.LevelCritical},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := play([]event{
+				{tc.received, insight.Success, []v1beta1.Insight{reported("a", tc.acquired)}, nil},
+				{tc.receivedAgain, insight.Success, []v1beta1.Insight{reported("a", tc.acquiredAgain, worse)}, nil},
+			})
+			got := state.Insights()[0].Insights[0]
+			if got.Impact.Level != tc.want || !got.FirstObservedTime.Time.Equal(second(tc.received)) {
+				t.Errorf("the level is %s, first observed at %s", got.Impact.Level, got.FirstObservedTime)
+			}
+		})
 	}
 }
 

@@ -178,7 +178,8 @@ func checkStart(t *testing.T) {
 			return `{"type":"` + name + `","status":"` + value + `","observedGeneration":1,"reason":"Test","message":"risks are not accepted","lastTransitionTime":"` + now + `"}`
 		}
 		err := kubectl(t.Context(), "", "patch", "updateplan", "update-plan-"+release, "--subresource=status", "--type=merge", "--as="+controller, "-p",
-			`{"status":{"fromRelease":"4.20.6","lastAnalysisTime":"`+now+`","observedGeneration":1,"conditions":[`+condition("Complete", "True")+","+condition("Startable", status)+`]}}`)
+			`{"status":{"controlPlane":{"updateInformers":[{"name":"queue","insights":[`+risk(now)+`]}]},`+
+				`"fromRelease":"4.20.6","lastAnalysisTime":"`+now+`","observedGeneration":1,"conditions":[`+condition("Complete", "True")+","+condition("Startable", status)+`]}}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,13 +198,15 @@ func checkStart(t *testing.T) {
 		{"bypass of the control plane without the verb", "ann", "control-plane start --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
 		{"bypass", "ben", "start --to 4.20.9 --pre-checks=false", 0, "Requested the update from 4.20.6 to 4.20.9", "4.20.9 4.20.9"},
 		{"no right to update", "dora", "start --to 4.20.8", 1, "ask an administrator for", " "},
+		{"acceptance without the verb", "dora", "pre-checks --version 4.20.9 --accept long", 1, "ask an administrator for the ClusterRole update-approver", " "},
+		{"acceptance of what is not there", "cleo", "pre-checks --version 4.20.9 --accept short", 1, `no risk has the uid or uuid "short"`, " "},
 	} {
 		cmd := server.KubectlUpdate(t.Context(), append(strings.Fields(tc.args), "--as="+tc.user)...)
 		printed, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(string(printed), tc.prints) {
+		if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(string(printed), tc.prints) || strings.Count(string(printed), "\n") != 1 {
 			t.Errorf("%s: exit code %d, want %d; printed %q, want %q", tc.name, code, tc.code, printed, tc.prints)
 		}
 		requested, err := server.Kubectl(t.Context(), "get", "clusterversion", "version", "-o",
@@ -220,6 +223,12 @@ func checkStart(t *testing.T) {
 	if err != nil || string(events) != "ben started the update to 4.20.9 without pre-checks" {
 		t.Errorf("events %q, %v", events, err)
 	}
+}
+
+// risk returns an insight of a plan that is to be accepted.
+func risk(at string) string {
+	return `{"uid":"long","uuid":"` + strings.Repeat("a", 32) + `","acquisitionTime":"` + at + `","firstObservedTime":"` + at + `",` +
+		`"scope":{"type":"ControlPlane"},"impact":{"level":"warning","type":"Unknown","summary":"the queue is long"}}`
 }
 
 func TestAcceptancePolicy(t *testing.T) {
