@@ -166,11 +166,7 @@ func (c Controller) sources(from cache.Cache, optional *optionalKinds) []source.
 			sources = append(sources, &optionalWatch{kinds: optional, kind: kind})
 			continue
 		}
-		var requests handler.EventHandler = handler.Funcs{}
-		if kind.Requests != nil {
-			requests = handler.EnqueueRequestsFromMapFunc(kind.Requests)
-		}
-		sources = append(sources, source.Kind(from, kind.Object, requests, kind.Predicates...))
+		sources = append(sources, source.Kind(from, kind.Object, kind.handler(), kind.Predicates...))
 	}
 	for _, channel := range c.Channels {
 		sources = append(sources, source.Channel(channel.Events, handler.EnqueueRequestsFromMapFunc(channel.Requests)))

@@ -76,6 +76,9 @@ type Kind struct {
 	// Requests returns the requests that a change of an object causes; nil means that its changes
 	// cause none.
 	Requests handler.MapFunc
+	// IsUrgent reports whether the requests that an object causes are served before all others that wait;
+	// nil means that those of no object are.
+	IsUrgent func(client.Object) bool
 	// Predicates select the changes that cause requests. All of them must agree.
 	Predicates []predicate.Predicate
 }

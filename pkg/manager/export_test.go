@@ -3,4 +3,8 @@
 
 package manager
 
+import "sigs.k8s.io/controller-runtime/pkg/handler"
+
 var MapperProvider = mapperProvider
+
+func (k Kind) Handler() handler.EventHandler { return k.handler() }

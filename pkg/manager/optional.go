@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -284,7 +283,7 @@ func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimi
 			}
 			return
 		}
-		watch := source.Kind(w.kinds.cache, w.kind.Object, handler.EnqueueRequestsFromMapFunc(w.kind.Requests), w.kind.Predicates...)
+		watch := source.Kind(w.kinds.cache, w.kind.Object, w.kind.handler(), w.kind.Predicates...)
 		if err := watch.Start(ctx, queue); err != nil {
 			w.kinds.log.Error(err, "watching an optional kind", "kind", w.kinds.kinds[i].gvk.String())
 		}

@@ -21,6 +21,7 @@ type view struct {
 	platform fleet.Platform
 	applied  bool // an action or the upgrade is applied
 	delivers bool // the work of the platform is one of this attempt
+	failing  bool // the agent reports what may fail the run
 	pre      *fleetv1alpha1.ActionStatus
 	post     *fleetv1alpha1.ActionStatus
 	progress progress

@@ -563,9 +563,9 @@ func TestRun_writes_little(t *testing.T) {
 		soak  fleetv1beta1.Duration
 		limit int
 	}{
-		"without a soak": {takes: 40 * time.Minute, limit: 20},
-		"with a soak":    {takes: 40 * time.Minute, soak: "30m", limit: 21},
-		"slowly":         {takes: 110 * time.Minute, limit: 22}, // it stalls, and recovers
+		"without a soak": {takes: 40 * time.Minute, limit: 18},
+		"with a soak":    {takes: 40 * time.Minute, soak: "30m", limit: 19},
+		"slowly":         {takes: 110 * time.Minute, limit: 21}, // it stalls, and recovers
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -78,7 +79,7 @@ const workers = 8
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]{Kind: kind{r}}
 	facts := []manager.Kind{
-		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
+		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged, IsUrgent: reportsFailure},
 		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
 		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
 		{Object: &ocmv1beta1.Placement{}},
@@ -133,12 +134,22 @@ func isOmitted(n notify.StepNotification) bool {
 	case engine.ClassWaiting:
 		return true
 	case engine.ClassDone:
-		return n.Step == fleetv1alpha1.StepWorksRemoved
+		return n.Step == fleetv1alpha1.StepUpgradeDelivered || n.Step == fleetv1alpha1.StepWorksRemoved
 	case engine.ClassSkipped:
 		return slices.Contains([]string{fleet.ReasonNoAction, fleet.ReasonNoClusterVersion, fleet.ReasonNoOperators}, n.Reason)
 	case engine.ClassUnknown, engine.ClassFailed:
 	}
 	return false
+}
+
+// reportsFailure reports whether the agent reports in a ManifestWork what may fail a run.
+func reportsFailure(obj client.Object) bool {
+	work, is := obj.(*workv1.ManifestWork)
+	if !is {
+		return false
+	}
+	f := feedback.Read(work)
+	return f.ReportsFailure()
 }
 
 // workChanged requests a pass over the runs that a ManifestWork may concern.
@@ -201,6 +212,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	result, err := r.lifecycle.Reconcile(ctx, req)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if v.failing { // until it has failed, other clusters begin
+		result.Priority = new(manager.UrgentPriority)
 	}
 	return result, r.tidy(ctx, &run, v)
 }

@@ -42,6 +42,7 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 		if found[i], forms[i], err = cluster.Delivered(ctx, name); err != nil {
 			return v, err
 		}
+		v.failing = v.failing || found[i] != nil && reportsFailure(found[i])
 	}
 	var appliedPlatform, appliedPre bool
 	if found[0] != nil {

@@ -4,16 +4,20 @@
 package clusterupgraderun_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
@@ -68,6 +72,36 @@ func TestMessage_of_a_cluster_that_is_failing(t *testing.T) {
 	w.expect("Failed", "ClusterVersionFailing")
 	if message := w.run().Status.Message; message != "etcd is degraded" {
 		t.Errorf("message %q", message)
+	}
+}
+
+// Until a failing cluster has failed, other clusters begin: the passes over it come first.
+func TestRun_of_a_cluster_that_is_failing_is_urgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var last reconcile.Result
+	w.program.Controllers = func(env simulation.Env) ([]manager.Controller, error) {
+		controllers, err := w.controllers(env)
+		inner := controllers[0].Reconciler
+		controllers[0].Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			var err error
+			last, err = inner.Reconcile(ctx, request)
+			return last, err
+		})
+		return controllers, err
+	}
+	w.restart()
+	w.admit()
+	w.takes = 0
+	failing(20*time.Minute, 9*time.Minute)(w)
+	for _, at := range []struct {
+		after time.Duration
+		want  bool
+	}{{15 * time.Minute, false}, {10 * time.Minute, true}, {10 * time.Minute, false}} {
+		w.runFor(at.after)
+		if urgent := last.Priority != nil && *last.Priority > 0; urgent != at.want {
+			t.Errorf("%s: %s, urgent is %t", w.Now().Format(time.TimeOnly), w.describe(), urgent)
+		}
 	}
 }
 

@@ -552,3 +552,38 @@ func TestJobRules_report_the_result(t *testing.T) {
 		}
 	}
 }
+
+func TestReportsFailure(t *testing.T) {
+	t.Parallel()
+	healthy := strings.NewReplacer(
+		`Failing, status: "True"`, `Failing, status: "False"`, `ReleaseAccepted, status: "False"`, `ReleaseAccepted, status: "True"`,
+		`Invalid, status: "True"`, `Invalid, status: "False"`,
+	).Replace(clusterVersion(entry("4.20.6", "Partial", 6)))
+	for name, tc := range map[string]struct {
+		manifest, old, replaced string
+		rules                   []workv1.FeedbackRule
+		want                    bool
+	}{
+		"healthy":                {manifest: healthy, rules: ClusterVersionRules(Target{Version: "4.20.6"})},
+		"failing":                {manifest: healthy, old: `Failing, status: "False"`, replaced: `Failing, status: "True"`, rules: ClusterVersionRules(Target{Version: "4.20.6"}), want: true},
+		"refused":                {manifest: healthy, old: `ReleaseAccepted, status: "True"`, replaced: `ReleaseAccepted, status: "False"`, rules: ClusterVersionRules(Target{Version: "4.20.6"}), want: true},
+		"invalid":                {manifest: healthy, old: `Invalid, status: "False"`, replaced: `Invalid, status: "True"`, rules: ClusterVersionRules(Target{Version: "4.20.6"}), want: true},
+		"unknown":                {manifest: healthy, old: `Failing, status: "False"`, replaced: `Failing, status: "Unknown"`, rules: ClusterVersionRules(Target{Version: "4.20.6"})},
+		"running UpgradeConfig":  {manifest: upgradeConfig, rules: UpgradeConfigRules()},
+		"failed UpgradeConfig":   {manifest: upgradeConfig, old: "phase: Upgrading", replaced: "phase: Failed", rules: UpgradeConfigRules(), want: true},
+		"Job that runs":          {manifest: fmt.Sprintf(job, "Suspended", "False"), rules: JobRules()},
+		"Job that failed":        {manifest: fmt.Sprintf(job, "Failed", "True"), rules: JobRules(), want: true},
+		"Job that has succeeded": {manifest: fmt.Sprintf(job, "Complete", "True"), rules: JobRules()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.old != "" && !strings.Contains(tc.manifest, tc.old) {
+				t.Fatalf("%q is not in the manifest", tc.old)
+			}
+			f := Read(agent{}.work(t, strings.Replace(tc.manifest, tc.old, tc.replaced, 1), tc.rules))
+			if got := f.ReportsFailure(); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

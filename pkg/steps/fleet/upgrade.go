@@ -279,6 +279,10 @@ func (c *Cluster) target() string {
 	return cmp.Or(c.Run.Spec.ClusterVersion.Version, c.Run.Spec.ClusterVersion.Image)
 }
 
+// reportGrace is how long an agent may take to report a work that was written: it polls every 10 to 19
+// seconds.
+const reportGrace = 30 * time.Second
+
 // Soaked waits until the upgraded cluster was observed for long enough. Lost feedback, and a cluster
 // that is failing, hold the soak open.
 func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -298,6 +302,8 @@ func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, er
 		switch {
 		case p.Failing.IsTrue():
 			return c.failing(fleetv1alpha1.StepSoaked, fleetv1alpha1.ReasonUnhealthyDuringSoak, &p.Failing, run), nil
+		case p.Stage != feedback.StageCompleted && run.Now.Before(run.Since.Add(reportGrace)):
+			return engine.WaitFor(run.Since.Add(reportGrace).Sub(run.Now), reasonSoaking, "observing the cluster until %s, once its agent reports", until.UTC().Format(time.RFC3339)), nil
 		case p.Stage != feedback.StageCompleted:
 			return engine.Wait(reasonNoFeedback, "the agent does not report whether the cluster is healthy"), nil
 		}
