@@ -21,17 +21,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 )
 
-// action is something that happens to an upgrade.
-type action struct {
-	name   string
-	weight int
-	do     func(*runner)
-}
-
-// actions returns all actions. New ones are appended: a seed that was kept names how many there
-// were.
-func actions() []action {
-	return []action{
+// upgradeConfigActions returns the actions of histories of UpgradeConfigs. New ones are appended: a
+// seed that was kept names how many there were.
+func upgradeConfigActions() []action[*runner] {
+	return []action[*runner]{
 		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
 		{"postpone", 1, func(h *runner) {
 			at := h.world.Now().Add(time.Hour + h.upTo(time.Hour)).UTC().Format(time.RFC3339)
@@ -60,7 +53,7 @@ func actions() []action {
 		{"start another target", 1, func(h *runner) { h.moveClusterVersion("4.20.7") }},
 		{"withdraw the target", 1, func(h *runner) { h.moveClusterVersion("") }},
 		{"change the cluster's channel", 1, func(h *runner) {
-			edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) { v.Spec.Channel = "fast-4.20" })
+			edit(h.driver, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) { v.Spec.Channel = "fast-4.20" })
 		}},
 		{"cordon a node", 2, func(h *runner) { h.cordon(true) }},
 		{"uncordon the nodes", 3, func(h *runner) { h.cordon(false) }},
@@ -80,11 +73,13 @@ func actions() []action {
 		{"forge a started status", 1, (*runner).forgeStarted},
 		{"preset the finalizer", 1, (*runner).presetFinalizer},
 		{"delete the lock", 1, (*runner).deleteLock},
-		{"kill the operator", 4, (*runner).kill},
-		{"two leaders", 2, (*runner).twoLeaders},
-		{"step the clock", 1, (*runner).stepClock},
-		{"requests fail", 6, (*runner).failRequests},
-		{"a cache lags", 3, (*runner).lag},
+		{"kill the operator", 4, func(h *runner) { h.kill() }},
+		{"two leaders", 2, func(h *runner) { h.twoLeaders() }},
+		{"step the clock", 1, func(h *runner) { h.stepClock() }},
+		{"requests fail", 6, func(h *runner) { h.failRequests() }},
+		{"a cache lags", 3, func(h *runner) {
+			h.lag("UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool", "ClusterOperator")
+		}},
 		{"delete right before a write", 1, func(h *runner) { h.before((*runner).deleteUpgrade) }},
 		{"pause once the target is requested", 3, func(h *runner) {
 			h.once.requested = func() {
@@ -98,7 +93,7 @@ func actions() []action {
 			h.once.locked = func() {
 				if leader := h.leader(); leader != nil {
 					leader.Lag("Lease", 4*time.Minute)
-					h.checker.disturbedUntil(h.world.Now().Add(4 * time.Minute))
+					h.disturbedUntil(h.world.Now().Add(4 * time.Minute))
 				}
 				h.forgeFinished()
 			}
@@ -115,26 +110,12 @@ func actions() []action {
 		{"pause right after the request", 2, func(h *runner) {
 			h.once.atRequest = func() {
 				for _, key := range keys() {
-					edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
+					edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
 				}
 			}
 		}},
 		{"another upgrade is due once this one ends, and the receiver of the webhook is down", 3, (*runner).rivalAtEnd},
 	}
-}
-
-func (h *runner) choose() action {
-	all, sum := h.actions, 0
-	for _, a := range all {
-		sum += a.weight
-	}
-	n := h.random.IntN(sum)
-	for _, a := range all {
-		if n -= a.weight; n < 0 {
-			return a
-		}
-	}
-	return all[0]
 }
 
 // keys are the upgrades that there may be.
@@ -170,7 +151,7 @@ func (h *runner) delete(key client.ObjectKey) {
 }
 
 func (h *runner) editSpec(change func(*v1alpha1.UpgradeConfigSpec)) {
-	edit(h, &v1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *v1alpha1.UpgradeConfig) { change(&cfg.Spec) })
+	edit(h.driver, &v1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *v1alpha1.UpgradeConfig) { change(&cfg.Spec) })
 }
 
 func (h *runner) writeStatus(change func(*v1alpha1.UpgradeConfigStatus)) {
@@ -207,7 +188,7 @@ func (h *runner) presetFinalizer() {
 }
 
 func (h *runner) moveClusterVersion(version string) {
-	edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
+	edit(h.driver, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = nil
 		if version != "" {
 			release, _ := h.cluster.Catalog.Version(version)
@@ -251,14 +232,14 @@ func (h *runner) rivalAtEnd() {
 			rival.Spec.Desired.Version = "4.20.7" // also after an upgrade to 4.20.6
 			rival.Spec.UpgradeAt = h.world.Now().UTC().Format(time.RFC3339)
 			if err := h.cluster.Client.Create(context.Background(), rival); err != nil {
-				edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec = rival.Spec })
+				edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec = rival.Spec })
 			}
 		}
 	}
 }
 
 func (h *runner) hold(held bool) {
-	edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
+	edit(h.driver, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
 		delete(v.Annotations, v1alpha1.HoldAnnotation)
 		if held {
 			metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
@@ -294,12 +275,12 @@ func (h *runner) cordon(cordon bool) {
 		if node.Spec.Unschedulable == cordon || cordon && h.random.IntN(len(nodes.Items)) > 0 {
 			continue
 		}
-		edit(h, &corev1.Node{}, client.ObjectKeyFromObject(node), func(n *corev1.Node) { n.Spec.Unschedulable = cordon })
+		edit(h.driver, &corev1.Node{}, client.ObjectKeyFromObject(node), func(n *corev1.Node) { n.Spec.Unschedulable = cordon })
 	}
 }
 
 func (h *runner) pausePool(paused bool) {
-	edit(h, &mcfgv1.MachineConfigPool{}, client.ObjectKey{Name: "worker"}, func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = paused })
+	edit(h.driver, &mcfgv1.MachineConfigPool{}, client.ObjectKey{Name: "worker"}, func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = paused })
 }
 
 func (h *runner) degrade(degraded bool) {
@@ -329,60 +310,6 @@ func (h *runner) deleteLock() {
 	}
 }
 
-func (h *runner) kill() {
-	for _, leader := range h.leaders {
-		leader.Kill()
-	}
-	h.restartAfter(h.upTo(2 * time.Minute))
-}
-
-// twoLeaders starts a second process. The first one acts on for a time.
-func (h *runner) twoLeaders() {
-	first := h.leader()
-	if first == nil {
-		return
-	}
-	if err := h.startLeader(); err != nil {
-		h.violate("second leader: %v", err)
-		return
-	}
-	h.world.After(h.upTo(5*time.Minute), func() {
-		first.Kill()
-		h.restartAfter(0)
-	})
-}
-
-func (h *runner) stepClock() {
-	leader := h.leader()
-	if leader == nil {
-		return
-	}
-	d := []time.Duration{time.Second, time.Minute, 25 * time.Minute, 24 * time.Hour}[h.random.IntN(4)]
-	if h.random.IntN(2) == 0 {
-		d = -d
-	}
-	h.checker.clockStepped = true
-	leader.Clock().Step(d)
-	h.world.After(h.upTo(10*time.Minute), func() { leader.Clock().Step(-d) })
-}
-
-func (h *runner) failRequests() {
-	h.faultRate = []float64{0.02, 0.1, 0.3, 0.9}[h.random.IntN(4)]
-	h.faultUntil = h.world.Now().Add(h.upTo(6 * time.Minute))
-	h.checker.disturbedUntil(h.faultUntil.Add(2 * time.Minute))
-}
-
-func (h *runner) lag() {
-	leader := h.leader()
-	if leader == nil {
-		return
-	}
-	kinds := []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool", "ClusterOperator"}
-	d := h.upTo(3 * time.Minute)
-	leader.Lag(kinds[h.random.IntN(len(kinds))], d)
-	h.checker.disturbedUntil(h.world.Now().Add(d))
-}
-
 // before has an action come between a read of the operator and one of its next writes.
 func (h *runner) before(do func(*runner)) {
 	h.trigger = &trigger{write: 1 + h.random.IntN(6), do: func() { do(h) }}
@@ -402,12 +329,12 @@ func (h *runner) calmDown() {
 		h.endSuspension()
 	}
 	for _, key := range keys() {
-		edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
+		edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
 		if cfg := h.checker.configs[key]; cfg != nil && cfg.Spec.Type == "Unknown" && inProgress(cfg) { // its status was forged
 			h.delete(key)
 		}
 	}
-	if h.leader() == nil || len(h.checker.alive()) > 1 || h.random.IntN(2) == 0 {
+	if h.leader() == nil || len(h.alive()) > 1 || h.random.IntN(2) == 0 {
 		h.kill()
 	}
 }

@@ -77,9 +77,7 @@ type checker struct {
 	tampered map[types.UID]bool
 	events   map[string]bool
 
-	clockStepped bool
-	restored     bool      // etcd was restored: what was written since is lost
-	disturbed    time.Time // until when requests fail or caches lag
+	restored bool // etcd was restored: what was written since is lost
 }
 
 func newChecker(h *runner) *checker {
@@ -101,25 +99,9 @@ func newChecker(h *runner) *checker {
 	return c
 }
 
-func (c *checker) disturbedUntil(t time.Time) {
-	if t.After(c.disturbed) {
-		c.disturbed = t
-	}
-}
-
 // calm reports whether the operator has run undisturbed for a time.
 func (c *checker) calm(now time.Time) bool {
-	return now.After(c.disturbed.Add(reaction)) && !c.clockStepped && !c.restored && len(c.alive()) == 1
-}
-
-func (c *checker) alive() []*simulation.Process {
-	var alive []*simulation.Process
-	for _, p := range c.h.leaders {
-		if p.Alive() {
-			alive = append(alive, p)
-		}
-	}
-	return alive
+	return now.After(c.h.disturbed.Add(reaction)) && !c.h.clockStepped && !c.restored && len(c.h.alive()) == 1
 }
 
 // observe checks one change.

@@ -4,16 +4,11 @@
 package histories
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,36 +44,20 @@ type Report struct {
 	Log []string
 }
 
-// runner is a history that is running.
+// runner is a history of one cluster that is running.
 type runner struct {
-	seed    uint64
+	*driver
 	kind    Kind
-	actions []action // that there are
-	random  *rand.Rand
-	world   *simulation.World
 	cluster *openshift.Cluster
-	program *simulation.Program
-	leaders []*simulation.Process
 	config  config.Config
-	report  *Report
 	checker *checker
 
-	faultRate  float64 // the share of requests that fail in some way
-	faultUntil time.Time
-	trigger    *trigger
-	once       hooks
-	calm       bool // nothing fails any more
-	receiver   receiver
-	backup     *simulation.Backup
-	registry   *prometheus.Registry // of the newest life; nil means that nothing reads its metrics
+	once     hooks
+	receiver receiver
+	backup   *simulation.Backup
+	registry *prometheus.Registry // of the newest life; nil means that nothing reads its metrics
 
 	backupVersion string // of the cluster in the backup
-}
-
-// trigger is an action that comes right before a request of the operator.
-type trigger struct {
-	write int // after this many writes from now
-	do    func()
 }
 
 // hooks are actions that wait for a moment of an upgrade. They come some seconds after it.
@@ -112,39 +91,41 @@ func (h *runner) soonAfter(hook *func()) {
 
 // Run runs the history of a seed with upgrades of that kind.
 func Run(seed uint64, kind Kind) Report {
-	return run(seed, kind, actionsOf(kind))
+	return run(seed, kind, 0)
 }
 
-// run runs the history of a seed with these actions.
-func run(seed uint64, kind Kind, actions []action) (report Report) {
+// run runs the history of a seed with the first actions, as many as there were once; 0 means all.
+func run(seed uint64, kind Kind, actions int) (report Report) {
 	report.Seed, report.Kind = seed, kind
 	defer func() {
 		if r := recover(); r != nil {
 			report.Violations = append(report.Violations, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		}
 	}()
-	h, err := newRunner(seed, kind, actions, &report)
+	d := newDriver(seed, &report)
+	h, err := newRunner(d, kind)
 	if err != nil {
 		report.Violations = append(report.Violations, "setup: "+err.Error())
 		return report
 	}
-	h.run()
+	h.run(actions)
 	return report
 }
 
-func newRunner(seed uint64, kind Kind, actions []action, report *Report) (*runner, error) {
+func newRunner(d *driver, kind Kind) (*runner, error) {
 	definitions, err := openshift.Definitions()
 	if err != nil {
 		return nil, err
 	}
-	h := &runner{seed: seed, kind: kind, actions: actions, random: rand.New(rand.NewPCG(seed, 1)), report: report, config: config.Default()} //nolint:gosec // a history, not a secret
+	h := &runner{driver: d, kind: kind, config: config.Default()}
 	h.world = simulation.New(simulation.Options{
 		Definitions: definitions,
-		Log:         func(line string) { report.Log = append(report.Log, line) },
+		Log:         func(line string) { d.report.Log = append(d.report.Log, line) },
 	})
 	if h.cluster, err = openshift.New(h.world, h.spec()); err != nil {
 		return nil, err
 	}
+	h.people = h.cluster.Client
 	if err := h.addWorkloads(); err != nil {
 		return nil, err
 	}
@@ -183,94 +164,24 @@ const (
 	channel   = "stable-4.20"
 )
 
-func (h *runner) run() {
-	h.report.Actions = minActions + h.random.IntN(maxActions-minActions+1)
+func (h *runner) run(actions int) {
+	first, create, all := "create an upgrade", h.createUpgrade, upgradeConfigActions()
 	if h.kind == UpgradeJobs {
-		h.act("create an UpgradeJob", h.createJob)
-	} else {
-		h.act("create an upgrade", h.createUpgrade)
+		first, create, all = "create an UpgradeJob", h.createJob, jobActions()
 	}
-	for range h.report.Actions - 1 {
-		if !h.wait(h.pause()) {
-			return
-		}
-		a := h.choose()
-		h.act(a.name, func() { a.do(h) })
-	}
-	if h.wait(h.pause()) {
-		h.rest()
-	}
-}
-
-func (h *runner) act(name string, do func()) {
-	h.world.Logf("action: %s", name)
-	do()
-}
-
-// pause returns how long it takes to the next action: often moments, sometimes most of an hour.
-func (h *runner) pause() time.Duration {
-	switch h.random.IntN(10) {
-	case 0, 1:
-		return h.upTo(2 * time.Second)
-	case 2, 3, 4:
-		return h.upTo(time.Minute)
-	case 5, 6, 7, 8:
-		return h.upTo(6 * time.Minute)
-	default:
-		return h.upTo(40 * time.Minute)
-	}
-}
-
-// wait lets time pass, and reports whether the history goes on.
-func (h *runner) wait(d time.Duration) bool {
-	if err := h.world.RunFor(d); err != nil {
-		h.violate("run: %v", err)
-	}
-	return len(h.report.Violations) == 0
-}
-
-// rest ends all failures and waits until everything has come to its end.
-func (h *runner) rest() {
-	h.act("calm down", h.calmDown)
-	err := h.world.RunUntil(h.restLimit(), func() bool { return len(h.report.Violations) > 0 || h.checker.atRest() })
-	if len(h.report.Violations) > 0 {
-		return
-	}
-	if err != nil {
-		h.violate("rest: %v: %s", err, h.checker.unrest())
-		return
-	}
-	if h.wait(10*time.Minute) && !h.checker.atRest() {
-		h.violate("rest: %s", h.checker.unrest())
+	if play(h.driver, h, first, create, firstOf(all, actions)) { // all that fails ends, and everything comes to its end
+		h.act("calm down", h.calmDown)
+		h.settle(h.restLimit(), h.checker.unrest)
 	}
 }
 
 // restLimit returns how long it may take until everything has come to its end. The retry of an
 // UpgradeJob that was requested while the clock was a day ahead starts a day later.
 func (h *runner) restLimit() time.Duration {
-	if h.kind == UpgradeJobs && h.checker.clockStepped {
+	if h.kind == UpgradeJobs && h.clockStepped {
 		return restTimeout + 24*time.Hour
 	}
 	return restTimeout
-}
-
-func (h *runner) violate(format string, args ...any) {
-	text := h.world.Now().UTC().Format(time.TimeOnly) + " " + fmt.Sprintf(format, args...)
-	h.world.Logf("VIOLATION: %s", text)
-	h.report.Violations = append(h.report.Violations, text)
-}
-
-// upTo returns a random duration.
-func (h *runner) upTo(d time.Duration) time.Duration {
-	return time.Duration(h.random.Int64N(int64(d))).Truncate(time.Millisecond)
-}
-
-func (h *runner) startLeader() error {
-	process, err := h.world.Start(h.program)
-	if err == nil {
-		h.leaders = append(h.leaders, process)
-	}
-	return err
 }
 
 func (h *runner) newRegistry() *prometheus.Registry {
@@ -278,65 +189,13 @@ func (h *runner) newRegistry() *prometheus.Registry {
 	return h.registry
 }
 
-func (h *runner) restartAfter(d time.Duration) {
-	h.world.After(d, func() {
-		if h.leader() != nil {
-			return
-		}
-		if err := h.startLeader(); err != nil {
-			h.violate("restart: %v", err)
-		}
-	})
-}
-
-// leader returns the newest process that is alive; nil if there is none.
-func (h *runner) leader() *simulation.Process {
-	for _, leader := range slices.Backward(h.leaders) {
-		if leader.Alive() {
-			return leader
-		}
-	}
-	return nil
-}
-
 // plan decides what becomes of a request of the operator.
 func (h *runner) plan(r simulation.Request) simulation.Fault {
-	if r.IsWrite() && h.trigger != nil {
-		if h.trigger.write--; h.trigger.write <= 0 {
-			do := h.trigger.do
-			h.trigger = nil
-			do()
-		}
-	}
+	h.pull(r)
 	if r.IsWrite() && h.afterLock(r) {
 		return simulation.Fault{Outcome: simulation.Conflict}
 	}
-	if h.calm || h.faultRate == 0 || h.world.Now().After(h.faultUntil) || h.random.Float64() >= h.faultRate {
-		return simulation.Fault{}
-	}
-	if !r.IsWrite() {
-		if r.Cached { // a cache answers always
-			return simulation.Fault{}
-		}
-		return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewServiceUnavailable("simulated")}
-	}
-	switch h.random.IntN(8) {
-	case 0, 1:
-		return simulation.Fault{Outcome: simulation.Refuse}
-	case 2:
-		return simulation.Fault{Outcome: simulation.Conflict}
-	case 3:
-		return simulation.Fault{Outcome: simulation.LoseAnswer}
-	case 4:
-		return simulation.Fault{Outcome: simulation.CrashBefore}
-	case 5:
-		return simulation.Fault{Outcome: simulation.CrashAfter}
-	case 6:
-		return simulation.Fault{Outcome: simulation.Stall, For: h.upTo(20 * time.Second)}
-	default:
-		kinds := []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool"}
-		return simulation.Fault{Lag: []string{kinds[h.random.IntN(len(kinds))]}, LagFor: h.upTo(2 * time.Minute)}
-	}
+	return h.fault(r, []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool"})
 }
 
 // afterLock runs the action that waits for the acquisition of the lock, if this request comes next.
@@ -350,23 +209,6 @@ func (h *runner) afterLock(r simulation.Request) bool {
 	h.once.locked = nil
 	do()
 	return true
-}
-
-// edit changes an object as a person does. An API server that rejects the change is fine.
-func edit[T client.Object](h *runner, object T, key client.ObjectKey, change func(T)) {
-	ctx := context.Background()
-	if err := h.cluster.Client.Get(ctx, key, object); err != nil {
-		return
-	}
-	change(object)
-	if err := h.cluster.Client.Update(ctx, object); err != nil {
-		h.world.Logf("rejected: %s", firstLine(err))
-	}
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line[:min(len(line), 200)]
 }
 
 // upgradeConfig returns an upgrade that may well succeed.

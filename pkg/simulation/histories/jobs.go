@@ -32,19 +32,10 @@ const (
 	UpgradeJobs    Kind = "UpgradeJob"
 )
 
-// actionsOf returns the actions of histories of that kind. New ones are added at the end, so that
-// the history of a seed with the first ones stays the same.
-func actionsOf(kind Kind) []action {
-	if kind == UpgradeJobs {
-		return jobActions()
-	}
-	return actions()
-}
-
 // jobActions returns the actions of histories of UpgradeJobs: those on UpgradeJobs, hooks, and
 // suspension windows, and those on the cluster and the operator that other histories have, too.
-func jobActions() []action {
-	own := []action{
+func jobActions() []action[*runner] {
+	own := []action[*runner]{
 		{"create an UpgradeJob", 8, (*runner).createJob},
 		{"delete an UpgradeJob", 3, (*runner).deleteJob},
 		{"edit an UpgradeJob", 1, (*runner).editJob},
@@ -63,12 +54,12 @@ func jobActions() []action {
 		"start another target once the upgrade has commenced", "hold all upgrades", "lift the hold", "the receiver of the webhook is down",
 		"the receiver of the webhook is up", "hold all upgrades right after the request",
 	}
-	for _, a := range actions() {
+	for _, a := range upgradeConfigActions() {
 		if slices.Contains(shared, a.name) {
 			own = append(own, a)
 		}
 	}
-	return append(own, action{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }})
+	return append(own, action[*runner]{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }})
 }
 
 // jobKeys are the UpgradeJobs that there may be.
@@ -114,12 +105,12 @@ func (h *runner) deleteJob() {
 
 // editJob edits the version, which is immutable.
 func (h *runner) editJob() {
-	edit(h, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
+	edit(h.driver, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
 }
 
 func (h *runner) annotateJob(name string) {
 	token := strconv.Itoa(h.random.IntN(1 << 20))
-	edit(h, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, token) })
+	edit(h.driver, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, token) })
 }
 
 func suspension() *v1beta1.UpgradeSuspensionWindow {

@@ -37,7 +37,7 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 		c.h.soonAfter(&c.h.once.failed)
 		c.failed(change.Time, key, now, after)
 	}
-	if c.tampered[after.UID] || c.clockStepped {
+	if c.tampered[after.UID] || c.h.clockStepped {
 		return
 	}
 	c.finality(key, was, now)

@@ -63,12 +63,12 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	}
 	allowed := false
 	for _, s := range c.asked[version] {
-		for _, p := range c.alive() {
+		for _, p := range c.h.alive() {
 			at := p.Clock().Now()
 			allowed = allowed || !at.Before(s.at) && at.Before(s.until)
 		}
 	}
-	if !allowed && !c.clockStepped && !c.anyTampered(version) {
+	if !allowed && !c.h.clockStepped && !c.anyTampered(version) {
 		c.h.violate("request: %s is requested outside of every window", version)
 	}
 	if c.calm(now) && c.moves() {

@@ -23,9 +23,6 @@ func (c *checker) deletions(now time.Time) {
 	}
 }
 
-// atRest reports whether everything has come to its end.
-func (c *checker) atRest() bool { return c.unrest() == "" }
-
 // unrest returns what has not come to its end.
 func (c *checker) unrest() string {
 	for _, key := range keys() {
@@ -87,7 +84,7 @@ func (c *checker) everTampered() bool {
 func (c *checker) undelivered() string {
 	for _, key := range keys() {
 		cfg := c.configs[key]
-		if cfg == nil || c.tampered[cfg.UID] || c.restored || c.clockStepped {
+		if cfg == nil || c.tampered[cfg.UID] || c.restored || c.h.clockStepped {
 			continue
 		}
 		steps := cfg.Status.History[0].Conditions
