@@ -72,6 +72,9 @@ func TestRun_cancelled(t *testing.T) {
 					w.expect(fleetv1alpha1.StateFailed, "Cancelled")
 					w.expectUntouched()
 				}
+				if form := w.form(); form != "" { // the run has waited until the agent had withdrawn the request
+					t.Errorf("work %q is left", form)
+				}
 				w.expectQuiet()
 			})
 		}

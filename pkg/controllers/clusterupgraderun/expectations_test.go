@@ -4,14 +4,12 @@
 package clusterupgraderun_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +17,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // observe checks the invariants of each stored object, and lets the agent answer works.
@@ -38,6 +37,31 @@ func (w *world) observe(change simulation.Change) {
 	case *fleetv1alpha1.ClusterUpgradeRun:
 		w.observeRun(object)
 	}
+	observeInvariants(w.World, &w.invariants, change)
+}
+
+// observeInvariants checks the invariants of an upgrade or a run that the hub has stored.
+func observeInvariants(w *simulation.World, checked *invariants.Fleet, change simulation.Change) {
+	var violated error
+	byHub := change.Actor == "hub"
+	switch object := change.Object().(type) {
+	case *fleetv1alpha1.ClusterUpgradeRun:
+		switch {
+		case change.New == nil:
+			checked.RunDeleted(object)
+		case byHub:
+			violated = checked.Run(object)
+		default:
+			checked.Note(object)
+		}
+	case *fleetv1beta1.ManagedClustersUpgrade:
+		if byHub && change.New != nil {
+			violated = checked.Upgrade(object)
+		}
+	}
+	if violated != nil {
+		w.Fail(violated)
+	}
 }
 
 func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
@@ -46,13 +70,6 @@ func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	}
 	if run.Status.Reason == fleetv1alpha1.ReasonStalled {
 		w.stalled++
-	}
-	c := run.Status.Conditions
-	if run.Status.State == fleetv1alpha1.StateComplete && apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionSucceeded) {
-		w.Fail(errors.New("the run is Complete, and Succeeded is False"))
-	}
-	if run.Status.State == fleetv1alpha1.StateFailed && apimeta.IsStatusConditionTrue(c, fleetv1alpha1.ConditionSucceeded) {
-		w.Fail(errors.New("the run is Failed, and Succeeded is True"))
 	}
 }
 

@@ -153,7 +153,7 @@ func TestRun_outcomes(t *testing.T) {
 		"never complete": {
 			script: func(w *world) { w.takes = 0 }, state: "Failed", reason: "ClusterUpgradeTimedOut", desired: target, form: "1/ReadOnly",
 			message: "last seen at 2026-03-01T12:51:30Z: Working towards 4.20.6",
-			states: []string{"Initialized", "PartialUpgrade", "Failed"},
+			states:  []string{"Initialized", "PartialUpgrade", "Failed"},
 		},
 		"failing": {
 			script: func(w *world) { w.takes = 0; failing(20*time.Minute, 0)(w) }, state: "Failed", reason: "ClusterVersionFailing",

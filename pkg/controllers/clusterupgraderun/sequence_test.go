@@ -4,7 +4,6 @@
 package clusterupgraderun_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
@@ -47,9 +47,9 @@ type fleet struct {
 	history  []string          // what began on the clusters, as "cluster what"
 	admitted []string          // clusters in the order of their admission
 	stopped  bool              // the status has shown that the rollout has stopped
-	limit    int32             // maxConcurrency
-	begun    map[string]bool   // clusters that have begun
 	manager  *workManagers
+
+	invariants invariants.Fleet
 }
 
 func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
@@ -59,8 +59,8 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 		tb.Fatal(err)
 	}
 	f := &fleet{
-		World: simulation.New(simulation.Options{Definitions: hub}), t: tb, spokes: map[string]*spoke.Cluster{}, limit: 1,
-		jobs: map[string]string{}, stuck: map[string]bool{}, pending: map[string]bool{}, begun: map[string]bool{},
+		World: simulation.New(simulation.Options{Definitions: hub}), t: tb, spokes: map[string]*spoke.Cluster{},
+		jobs: map[string]string{}, stuck: map[string]bool{}, pending: map[string]bool{},
 	}
 	f.client = f.Client("test")
 	f.EnableGarbageCollection()
@@ -90,9 +90,6 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target}
 	for _, edit := range edits {
 		edit(upgrade)
-	}
-	if limit := upgrade.Spec.UpgradeStrategy.MaxConcurrency; limit != nil {
-		f.limit = limit.IntVal
 	}
 	f.must(f.client.Create(tb.Context(), upgrade))
 	program := &simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
@@ -139,8 +136,10 @@ func (f *fleet) selectClusters(names ...string) {
 	f.must(f.client.Status().Update(f.t.Context(), &placement))
 }
 
-// observe checks the invariants of what is stored, and lets the agents answer works.
+// observe checks the invariants of what is stored, and lets the agents answer works. Nothing begins once the
+// status has shown that the rollout has stopped.
 func (f *fleet) observe(change simulation.Change) {
+	observeInvariants(f.World, &f.invariants, change)
 	switch object := change.New.(type) {
 	case *workv1.ManifestWork:
 		if change.Actor != "agent" {
@@ -152,33 +151,11 @@ func (f *fleet) observe(change simulation.Change) {
 			if f.stopped {
 				f.Fail(fmt.Errorf("%s was admitted after the rollout had stopped", object.Namespace))
 			}
-			if f.begun[object.Namespace] {
-				f.Fail(fmt.Errorf("%s has two runs", object.Namespace))
-			}
-			f.begun[object.Namespace] = true
 		}
 	case *fleetv1beta1.ManagedClustersUpgrade:
-		if change.Actor == "hub" && object.Status.ClustersSummery != nil {
-			f.observeStatus(object)
+		if admitting := apimeta.FindStatusCondition(object.Status.Conditions, fleetv1beta1.ConditionAdmitting); admitting != nil {
+			f.stopped = admitting.Reason == fleetv1beta1.ReasonCanaryFailed || admitting.Reason == fleetv1beta1.ReasonMaxFailuresExceeded
 		}
-	}
-}
-
-// observeStatus checks the invariants of a status.
-func (f *fleet) observeStatus(u *fleetv1beta1.ManagedClustersUpgrade) {
-	s, c := u.Status.ClustersSummery, u.Status.Conditions
-	switch {
-	case s.Initialized+s.PartialUpgrade > f.limit:
-		f.Fail(fmt.Errorf("%d clusters in flight, at most %d may be", s.Initialized+s.PartialUpgrade, f.limit))
-	case s.Initialized+s.PartialUpgrade+s.Complete+s.Failed+s.Pending != s.Total:
-		f.Fail(fmt.Errorf("states do not sum up: %+v", s))
-	case apimeta.IsStatusConditionTrue(c, fleetv1beta1.ConditionComplete) && apimeta.IsStatusConditionTrue(c, fleetv1beta1.ConditionFailed):
-		f.Fail(errors.New("both Complete and Failed"))
-	case int(s.Total-s.Pending) > len(f.begun):
-		f.Fail(fmt.Errorf("%d clusters have begun, and %d runs were created", s.Total-s.Pending, len(f.begun)))
-	}
-	if admitting := apimeta.FindStatusCondition(c, fleetv1beta1.ConditionAdmitting); admitting != nil {
-		f.stopped = admitting.Reason == "CanaryFailed" || admitting.Reason == "MaxFailuresExceeded"
 	}
 }
 
@@ -447,7 +424,7 @@ func TestSequence_8_concurrency(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
-		f := newFleet(t, 7, concurrency(3), actions, by) // observeStatus checks the limit
+		f := newFleet(t, 7, concurrency(3), actions, by) // the invariants check the limit
 		f.runFor(10 * time.Minute)
 		if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
 			t.Errorf("admitted (-want +got):\n%s", diff)

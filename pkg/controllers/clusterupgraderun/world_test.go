@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
@@ -66,6 +67,8 @@ type world struct {
 	manager  *workManagers
 	states   []string // of the run, in their order
 	stalled  int      // how often the run was stored as stalled
+
+	invariants invariants.Fleet
 
 	jobs  map[string]string // what becomes of a Job a minute after it began, by the beginning of its name: Complete or Failed
 	begun []string          // the beginnings of the names of Jobs, in the order in which they began

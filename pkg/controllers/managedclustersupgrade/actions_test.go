@@ -81,9 +81,13 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 	w.must(err)
 	run.Status.Attempt, run.Status.State, run.Status.Reason, run.Status.Applied = run.Spec.Attempt, state, reason, true
 	started, ended := metav1.NewTime(w.Now().Add(-time.Minute)), metav1.NewTime(w.Now())
-	run.Status.History = []history.Record{{Attempt: run.Spec.Attempt, Conditions: []history.StepCondition{{
-		Type: fleetv1alpha1.StepUpgradeDelivered, Status: metav1.ConditionTrue, Reason: "Done", StartTime: &started, CompleteTime: &ended, LastTransitionTime: &ended,
-	}}}}
+	record := history.Record{Attempt: run.Spec.Attempt}
+	for _, step := range []string{fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepUpgradeDelivered} {
+		record.Conditions = append(record.Conditions, history.StepCondition{
+			Type: step, Status: metav1.ConditionTrue, Reason: "Done", StartTime: &started, CompleteTime: &ended, LastTransitionTime: &ended,
+		})
+	}
+	run.Status.History = []history.Record{record}
 	w.must(w.client.Status().Update(w.t.Context(), run))
 	if state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed {
 		w.release(run)

@@ -4,13 +4,8 @@
 package managedclustersupgrade
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -19,6 +14,7 @@ import (
 
 // observe checks the invariants of each stored object, and has the agent answer each run.
 func (w *world) observe(change simulation.Change) {
+	w.observeRun(change)
 	switch object := change.New.(type) {
 	case *fleetv1alpha1.ClusterUpgradeRun:
 		before, _ := change.Old.(*fleetv1alpha1.ClusterUpgradeRun)
@@ -63,51 +59,34 @@ func (w *world) observeAdmission(run *fleetv1alpha1.ClusterUpgradeRun) {
 	})
 }
 
-// observeStatus checks the invariants of a status.
+// observeStatus checks the invariants of a status that the hub has written.
 func (w *world) observeStatus(change simulation.Change, u *fleetv1beta1.ManagedClustersUpgrade) {
-	before, _ := change.Old.(*fleetv1beta1.ManagedClustersUpgrade)
-	if before == nil || change.Actor != "hub" || u.Status.ClustersSummery == nil {
+	if change.Old == nil || change.Actor != "hub" || u.Status.ClustersSummery == nil {
 		return
 	}
 	w.published = append(w.published, change.Time)
 	s := u.Status.ClustersSummery
 	w.maxFlight = max(w.maxFlight, s.Initialized+s.PartialUpgrade)
-	conditions := u.Status.Conditions
+	w.check(w.invariants.Upgrade(u))
+}
+
+// observeRun checks the invariants of a run.
+func (w *world) observeRun(change simulation.Change) {
+	run, is := change.Object().(*fleetv1alpha1.ClusterUpgradeRun)
 	switch {
-	case s.Initialized+s.PartialUpgrade+s.Complete+s.Failed+s.Pending != s.Total:
-		w.Fail(fmt.Errorf("states do not sum up: %+v", s))
-	case apimeta.IsStatusConditionTrue(conditions, "Complete") && apimeta.IsStatusConditionTrue(conditions, "Failed"):
-		w.Fail(errors.New("both Complete and Failed"))
-	}
-	if before.Status.ClustersSummery != nil {
-		w.observeProgress(before, u)
-	}
-}
-
-// observeProgress checks the invariants of two statuses, one after the other: slots are not exceeded,
-// and nothing is admitted after a stop.
-func (w *world) observeProgress(before, u *fleetv1beta1.ManagedClustersUpgrade) {
-	was, is := before.Status.ClustersSummery, u.Status.ClustersSummery
-	limit := int32(1)
-	if n := u.Spec.UpgradeStrategy.MaxConcurrency; n != nil && n.Type == intstr.Int {
-		limit = n.IntVal
-	}
-	flight := is.Initialized + is.PartialUpgrade
-	if flight > max(limit, was.Initialized+was.PartialUpgrade) {
-		w.Fail(fmt.Errorf("%d clusters in flight, %d before, and %d slots", flight, was.Initialized+was.PartialUpgrade, limit))
-	}
-	for _, status := range []fleetv1beta1.ManagedClustersUpgradeStatus{before.Status, u.Status} {
-		c := apimeta.FindStatusCondition(status.Conditions, fleetv1beta1.ConditionAdmitting)
-		if c == nil || !slices.Contains(permanentStops, c.Reason) {
-			return
-		}
-	}
-	if before.Status.Attempt == u.Status.Attempt && is.Total >= was.Total && is.Pending < was.Pending {
-		w.Fail(fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are now", was.Pending, is.Pending))
+	case !is:
+	case change.New == nil:
+		w.invariants.RunDeleted(run)
+	case change.Actor == "hub":
+		w.check(w.invariants.Run(run))
+	default:
+		w.invariants.Note(run)
 	}
 }
 
-// permanentStops are the reasons that stop a rollout until its next attempt.
-var permanentStops = []string{
-	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonCancelled, fleetv1beta1.ReasonRecordsLost,
+// check ends the test if an invariant is violated; nil means that none is.
+func (w *world) check(violated error) {
+	if violated != nil {
+		w.Fail(violated)
+	}
 }

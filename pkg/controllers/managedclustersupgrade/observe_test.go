@@ -159,7 +159,7 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 	want(fmt.Sprintf("admission_blocked NoFreeSlot 1\nclusters NotStarted 2\nclusters PartialUpgrade 1\noldest_in_flight_timestamp_seconds %d", admitted.Unix()))
 	w.runFor(hours)
 	want("admission_blocked MaxFailuresExceeded 1\nbudget_left -1\nclusters Failed 1\nclusters NotStarted 2\nfailed_clusters ClusterVersionFailing 1")
-	if n, err := testutil.GatherAndCount(registry, "managed_upgrade_fleet_step_duration_seconds"); err != nil || n != 1 {
+	if n, err := testutil.GatherAndCount(registry, "managed_upgrade_fleet_step_duration_seconds"); err != nil || n != 2 {
 		t.Errorf("%d series of steps, %v", n, err)
 	}
 	w.must(w.client.Delete(t.Context(), w.get()))

@@ -21,6 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 var stores = client.ObjectKey{Namespace: "fleet", Name: "stores"}
@@ -60,6 +61,7 @@ type world struct {
 	reconciles int
 	maxFlight  int32 // the most that any status reported
 	published  []time.Time
+	invariants invariants.Fleet
 }
 
 func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {

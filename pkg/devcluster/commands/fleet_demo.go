@@ -21,6 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 const (
@@ -70,6 +71,7 @@ type fleetDemonstration struct {
 	opts    *globalOptions
 	fleet   *fleet.Fleet
 	screen  string // the last one that was printed
+	checked invariants.Fleet
 }
 
 func (d *fleetDemonstration) run(ctx context.Context) error {
@@ -118,6 +120,9 @@ func (d *fleetDemonstration) until(ctx context.Context, upgrade *fleetv1beta1.Ma
 	err := wait.PollUntilContextCancel(ctx, screenInterval, true, func(ctx context.Context) (bool, error) {
 		if err := d.fleet.Client.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
 			return false, fmt.Errorf("getting the upgrade: %w", err)
+		}
+		if err := d.checked.Upgrade(upgrade); err != nil {
+			return false, err
 		}
 		if err := d.redraw(ctx); err != nil {
 			return false, err

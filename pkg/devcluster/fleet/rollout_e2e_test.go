@@ -20,6 +20,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // hubUser is the user of our hub program.
@@ -40,6 +42,8 @@ type rollout struct {
 	fleet   *fleet.Fleet
 	hub     *fleet.Hub
 	upgrade *fleetv1beta1.ManagedClustersUpgrade
+
+	invariants invariants.Fleet
 
 	mu        sync.Mutex
 	name      string                                      // of the upgrade that is observed
@@ -110,7 +114,11 @@ func (r *rollout) watch() {
 	})
 	group.Go(func() {
 		for event := range runs.ResultChan() {
-			if run, is := event.Object.(*fleetv1alpha1.ClusterUpgradeRun); is {
+			run, is := event.Object.(*fleetv1alpha1.ClusterUpgradeRun)
+			switch {
+			case is && event.Type == watch.Deleted:
+				r.invariants.RunDeleted(run)
+			case is:
 				r.observeRun(run)
 			}
 		}
@@ -124,35 +132,26 @@ func (r *rollout) watch() {
 
 // observe checks the invariants of a status.
 func (r *rollout) observe(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
+	if err := r.invariants.Upgrade(upgrade); err != nil {
+		r.t.Errorf("ManagedClustersUpgrade %s: %v", upgrade.Name, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if upgrade.Name != r.name {
 		return
 	}
 	r.status = upgrade.Status
-	c := upgrade.Status.ClustersSummery
-	if c == nil {
-		return
-	}
-	if limit := upgrade.Spec.UpgradeStrategy.MaxConcurrency.IntVal; c.Initialized+c.PartialUpgrade > limit {
-		r.t.Errorf("%d and %d clusters are in flight, the limit is %d", c.Initialized, c.PartialUpgrade, limit)
-	}
-	if sum := c.Initialized + c.PartialUpgrade + c.Complete + c.Failed + c.Pending; sum != c.Total {
-		r.t.Errorf("the states sum to %d, not to %d", sum, c.Total)
-	}
-	conditions := upgrade.Status.Conditions
-	if apimeta.IsStatusConditionTrue(conditions, fleetv1beta1.ConditionComplete) && apimeta.IsStatusConditionTrue(conditions, fleetv1beta1.ConditionFailed) {
-		r.t.Error("Complete and Failed are both True")
-	}
 	encoded, err := json.Marshal(upgrade)
-	r.largest = max(r.largest, len(encoded))
-	if err != nil || len(encoded) >= 10_000 {
-		r.t.Errorf("the object has %d bytes: %v", len(encoded), err)
+	if r.largest = max(r.largest, len(encoded)); err != nil {
+		r.t.Error(err)
 	}
 }
 
 // observeRun notes the order in which clusters begin. None begins before the canary is complete.
 func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
+	if err := r.invariants.Run(run); err != nil {
+		r.t.Error(err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if run.Spec.ManagedClustersUpgrade.Name != r.name {

@@ -5,7 +5,6 @@ package status_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -443,28 +442,10 @@ func TestCompute_properties(t *testing.T) {
 
 // check returns which invariant the status violates; nil means none.
 func check(s fleetv1beta1.ManagedClustersUpgradeStatus) error {
-	sum := fleetv1beta1.ClustersSummary{}
-	summaries := []fleetv1beta1.ClustersSummary{*s.CanaryClustersSummery}
-	for _, g := range s.Groups {
-		summaries = append(summaries, g.ClustersSummary)
+	if err := invariants.Status(&fleetv1beta1.ManagedClustersUpgrade{Status: s}); err != nil {
+		return err
 	}
-	for _, part := range append(summaries, *s.ClustersSummery) {
-		if part.Initialized+part.PartialUpgrade+part.Complete+part.Failed+part.Pending != part.Total {
-			return fmt.Errorf("states do not sum up to the total: %+v", part)
-		}
-	}
-	for _, part := range summaries {
-		sum.Total += part.Total
-	}
-	isTrue := func(name string) bool { return apimeta.IsStatusConditionTrue(s.Conditions, name) }
-	switch {
-	case sum.Total != s.ClustersSummery.Total:
-		return fmt.Errorf("groups and canaries have %d clusters of %d", sum.Total, s.ClustersSummery.Total)
-	case isTrue("Complete") && isTrue("Failed"):
-		return errors.New("both Complete and Failed")
-	case isTrue("Complete") != (s.CompletionTime != nil):
-		return fmt.Errorf("completion time %s", s.CompletionTime)
-	case len(s.Groups) > fleetv1beta1.MaxGroups || len(s.Causes) > fleetv1beta1.MaxCauses:
+	if len(s.Groups) > fleetv1beta1.MaxGroups || len(s.Causes) > fleetv1beta1.MaxCauses {
 		return fmt.Errorf("%d groups, %d causes", len(s.Groups), len(s.Causes))
 	}
 	for _, c := range s.Conditions {

@@ -1,0 +1,189 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// Fleet checks the objects of a fleet, of each kind in the order in which they were stored. Its zero value is
+// ready for use, also by several goroutines.
+type Fleet struct {
+	mu       sync.Mutex
+	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last one of each upgrade
+	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last one of each
+	gone     map[string]int32                                   // runs that were deleted, by the UID of their upgrade
+}
+
+// cluster is a cluster of an upgrade.
+type cluster struct{ upgrade, name string }
+
+func clusterOf(run *fleetv1alpha1.ClusterUpgradeRun) cluster {
+	return cluster{run.Spec.ManagedClustersUpgrade.UID, run.Namespace}
+}
+
+// Upgrade checks a stored upgrade.
+func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
+	if upgrade.Status.ClustersSummery == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.statuses == nil {
+		f.statuses = map[types.UID]*fleetv1beta1.ManagedClustersUpgrade{}
+	}
+	before := f.statuses[upgrade.UID]
+	f.statuses[upgrade.UID] = upgrade.DeepCopy()
+	if before == nil {
+		before = &fleetv1beta1.ManagedClustersUpgrade{}
+		before.Status.ClustersSummery = &fleetv1beta1.ClustersSummary{}
+	}
+	return errors.Join(Status(upgrade), f.progress(before, upgrade))
+}
+
+// progress checks two statuses, one after the other: clusters do not begin beyond the limit, nor after a
+// stop, and none that has begun is dropped. A limit that is lowered interrupts nothing.
+func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
+	was, is := before.Status.ClustersSummery, upgrade.Status.ClustersSummery
+	isCurrent := upgrade.Status.ObservedGeneration == upgrade.Generation
+	if n, limited := limit(upgrade); limited && isCurrent && inFlight(is) > max(n, inFlight(was)) {
+		return fmt.Errorf("%d clusters are in flight, after %d, and the limit is %d", inFlight(is), inFlight(was), n)
+	}
+	if apimeta.IsStatusConditionTrue(before.Status.Conditions, fleetv1beta1.ConditionApplied) &&
+		!apimeta.IsStatusConditionTrue(upgrade.Status.Conditions, fleetv1beta1.ConditionApplied) {
+		return errors.New("condition Applied was True, and is not")
+	}
+	if is.Complete < was.Complete-f.gone[string(upgrade.UID)] {
+		return fmt.Errorf("%d clusters are complete, and %d were", is.Complete, was.Complete)
+	}
+	stopped := isStopped(&before.Status) && isStopped(&upgrade.Status) && before.Status.Attempt == upgrade.Status.Attempt
+	if stopped && is.Total >= was.Total && is.Pending < was.Pending {
+		return fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are", was.Pending, is.Pending)
+	}
+	return f.members(upgrade)
+}
+
+// members checks that each cluster that has begun is counted, unless it has failed: it may be deselected.
+func (f *Fleet) members(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
+	var begun int32
+	for of, run := range f.runs {
+		failed := run.Status.State == fleetv1alpha1.StateFailed || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+		if of.upgrade == string(upgrade.UID) && !failed && run.Spec.Outcome == nil {
+			begun++
+		}
+	}
+	if total := upgrade.Status.ClustersSummery.Total; upgrade.DeletionTimestamp == nil && total < begun {
+		return fmt.Errorf("%d clusters are counted, and %d have begun", total, begun)
+	}
+	return nil
+}
+
+// Run checks a run that the hub has stored.
+func (f *Fleet) Run(run *fleetv1alpha1.ClusterUpgradeRun) error {
+	before := f.Note(run)
+	if before == nil || before.UID != run.UID {
+		if before != nil {
+			return fmt.Errorf("cluster %s has a second run", run.Namespace)
+		}
+		return steps(run)
+	}
+	return errors.Join(attempts(before, run), states(before, run), steps(run))
+}
+
+// Note notes a run that another client has stored: it is not checked. It returns the run before; nil means
+// that the cluster had none.
+func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.ClusterUpgradeRun {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.runs == nil {
+		f.runs, f.gone = map[cluster]*fleetv1alpha1.ClusterUpgradeRun{}, map[string]int32{}
+	}
+	before := f.runs[clusterOf(run)]
+	f.runs[clusterOf(run)] = run.DeepCopy()
+	return before
+}
+
+// RunDeleted notes that a run is gone.
+func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
+	f.Note(run)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.runs, clusterOf(run))
+	f.gone[run.Spec.ManagedClustersUpgrade.UID]++
+}
+
+// attempts checks that a cluster begins again only after it has failed.
+func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	is, was := run.Spec.Attempt, before.Spec.Attempt
+	failed := before.Status.State == fleetv1alpha1.StateFailed && before.Status.Attempt == was ||
+		before.Spec.Outcome != nil && before.Spec.Outcome.State == fleetv1alpha1.StateFailed
+	if is < was || is > was && !failed {
+		return fmt.Errorf("cluster %s is %q in attempt %d, and begins attempt %d", run.Namespace, before.Status.State, was, is)
+	}
+	return nil
+}
+
+// ranks order the states of a cluster within an attempt.
+var ranks = map[fleetv1alpha1.State]int{
+	"": 0, fleetv1alpha1.StateNotStarted: 0, fleetv1alpha1.StateInitialized: 1, fleetv1alpha1.StatePartialUpgrade: 2,
+	fleetv1alpha1.StateFailed: 3, fleetv1alpha1.StateComplete: 3,
+}
+
+// states checks that a cluster never goes back within an attempt, and that its end is final, but for a late
+// success.
+func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	is, was := run.Status.State, before.Status.State
+	if before.Status.Attempt != run.Status.Attempt || is == was {
+		return nil
+	}
+	late := was == fleetv1alpha1.StateFailed && is == fleetv1alpha1.StateComplete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+	if ranks[is] <= ranks[was] && !late {
+		return fmt.Errorf("cluster %s was %s, and is %s: %s", run.Namespace, was, is, run.Status.Reason)
+	}
+	return nil
+}
+
+// order is the order of the steps of a run.
+var order = []string{
+	fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepUpgradeDelivered, fleetv1alpha1.StepClusterUpgraded,
+	fleetv1alpha1.StepOperatorsUpgraded, fleetv1alpha1.StepPostUpgradeActionAvailable, fleetv1alpha1.StepSoaked,
+}
+
+// steps checks that each step has begun after all before it have succeeded, and that the condition
+// Succeeded agrees with the state.
+func steps(run *fleetv1alpha1.ClusterUpgradeRun) error {
+	s := &run.Status
+	if s.State == fleetv1alpha1.StateComplete && apimeta.IsStatusConditionFalse(s.Conditions, fleetv1alpha1.ConditionSucceeded) ||
+		s.State == fleetv1alpha1.StateFailed && apimeta.IsStatusConditionTrue(s.Conditions, fleetv1alpha1.ConditionSucceeded) {
+		return fmt.Errorf("cluster %s is %s, and condition Succeeded is the opposite", run.Namespace, s.State)
+	}
+	if len(s.History) == 0 {
+		return nil
+	}
+	found := map[string]history.StepCondition{}
+	for _, c := range s.History[0].Conditions {
+		found[c.Type] = c
+	}
+	missing := ""
+	for _, name := range order {
+		c, known := found[name]
+		if known && c.StartTime != nil && missing != "" {
+			return fmt.Errorf("cluster %s: %s began before %s had succeeded", run.Namespace, name, missing)
+		}
+		if missing == "" && (!known || c.CompleteTime == nil || c.Status != metav1.ConditionTrue) {
+			missing = name
+		}
+	}
+	return nil
+}
