@@ -26,6 +26,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 )
@@ -103,11 +104,19 @@ func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers 
 	}
 }
 
-// stall marks runs as stalled.
+// stall marks runs as stalled since two minutes, as the hub does.
 func (f *stores) stall(message string, numbers ...int) {
 	for _, n := range numbers {
 		run := f.runs[fmt.Sprintf("store-%04d", n)]
-		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ClusterUpgraded", Message: message})
+		run.Status.Message = message
+		run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{{
+			Type: fleetv1alpha1.StepClusterUpgraded, Status: metav1.ConditionFalse, Reason: "Upgrading", Message: message,
+		}}}}
+		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{
+			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.StepClusterUpgraded,
+			LastTransitionTime: metav1.NewTime(f.now.Add(-2 * time.Minute)),
+			Message:            fmt.Sprintf("ClusterUpgraded started at 2026-11-23T13:%02d:00Z and is slow: %s", n%60, message),
+		})
 	}
 }
 
@@ -185,7 +194,7 @@ func TestStatus_in_progress(t *testing.T) {
 	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", numbers(1, 184)...)
 	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing, "etcd is degraded", 388)
 	f.run(fleetv1alpha1.StatePartialUpgrade, "ClusterUpgraded", "", append(numbers(348, 385), 402, 417)...)
-	f.stall("no progress for 47m: machine-config", 402, 417)
+	f.stall("Working towards 4.20.6: 780 of 900 done (86% complete), waiting on machine-config", 402, 417)
 	f.publish(nil)
 	s := f.read()
 	golden(t, "progress", printer().Status(s))

@@ -5,10 +5,13 @@ package fleet
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -25,7 +28,7 @@ func (p *Printer) Status(s *Snapshot) string {
 	if !v.Stopped {
 		p.slots(l, s)
 	}
-	if rows := causeRows(s.Upgrade.Status.Causes); len(rows) > 0 {
+	if rows := causeRows(s); len(rows) > 0 {
 		width := stoppedText
 		if !v.Stopped {
 			l.addf("")
@@ -154,7 +157,8 @@ func (s *Snapshot) left() string {
 
 // causeRows returns the causes: failures first, then clusters that make no progress, then those that
 // cannot begin.
-func causeRows(causes []fleetv1beta1.Cause) []row {
+func causeRows(s *Snapshot) []row {
+	causes := s.Upgrade.Status.Causes
 	labels := map[fleetv1beta1.CauseType]string{
 		fleetv1beta1.CauseFailed: "FAILED", fleetv1beta1.CauseStalled: "SLOW", fleetv1beta1.CauseBlocked: "BLOCKED",
 	}
@@ -167,8 +171,32 @@ func causeRows(causes []fleetv1beta1.Cause) []row {
 			r.text = c.Reason
 		case c.Type == fleetv1beta1.CauseFailed:
 			r.text = c.Reason + ": " + c.Message
+		case c.Type == fleetv1beta1.CauseStalled:
+			r.text = s.slow(c)
 		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// waitingOn finds what the cluster version operator waits for, at the end of its message.
+var waitingOn = regexp.MustCompile(`waiting (?:up to \d+ minutes )?on (\S.*)$`)
+
+// slow returns for how long the first cluster of a cause has made no progress, and what it waits for. A step
+// that does not wait for the platform stalls for a reason of its own.
+func (s *Snapshot) slow(c *fleetv1beta1.Cause) string {
+	for i := range s.Members {
+		m := &s.Members[i]
+		stalled := m.Stalled()
+		if m.Name != c.Clusters[0] || stalled == nil || stalled.Reason != fleetv1alpha1.StepClusterUpgraded {
+			continue
+		}
+		what := c.Message
+		if found := waitingOn.FindStringSubmatch(what); found != nil {
+			what = found[1]
+		}
+		since := stalled.LastTransitionTime.Add(-delivery.Timeout(m.Run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout))
+		return fmt.Sprintf("no progress for %s: %s", roughly(s.Now.Sub(since), false), what)
+	}
+	return c.Message
 }

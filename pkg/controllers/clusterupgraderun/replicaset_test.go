@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ type workManagers struct {
 	*simulation.World
 	t       testing.TB
 	pending bool
-	sets    int // how many sets were created
+	off     bool // the feature gate is off
+	sets    int  // how many sets were created
 }
 
 func (m *workManagers) observe(change simulation.Change) {
@@ -98,6 +100,9 @@ func (m *workManagers) must(err error) {
 }
 
 func (m *workManagers) sync() {
+	if m.off {
+		return
+	}
 	c := m.Client(workManager)
 	var sets workv1alpha1.ManifestWorkReplicaSetList
 	m.must(c.List(m.t.Context(), &sets))
@@ -228,5 +233,50 @@ func TestReplicaSet_flag_changes(t *testing.T) {
 		w.finishUpgrade()
 		w.runFor(time.Minute)
 		w.expectNoWorks()
+	})
+}
+
+// A hub whose work manager ignores sets says so within two minutes, and does not deliver in another way.
+func TestReplicaSet_that_is_ignored(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) *world {
+		t.Helper()
+		w := newWorld(t, actions, byReplicaSets)
+		w.manager.off = true
+		w.admit()
+		w.runFor(30 * time.Second)
+		if c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionStalled); c == nil || c.Status != metav1.ConditionFalse {
+			t.Errorf("at first: %+v", c)
+		}
+		w.runFor(90 * time.Second)
+		c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionStalled)
+		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "feature gate ManifestWorkReplicaSet") {
+			t.Errorf("after two minutes: %+v", c)
+		}
+		w.expectNoWorks()
+		return w
+	}
+	t.Run("until the work manager is correct", func(t *testing.T) {
+		t.Parallel()
+		w := start(t)
+		w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+		w.manager.off = false
+		w.manager.sync()
+		w.runFor(time.Minute)
+		if c := w.run().Status.Conditions; !apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionStalled) {
+			t.Errorf("after the work was created: %+v", c)
+		}
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	})
+	t.Run("for ever", func(t *testing.T) {
+		t.Parallel()
+		w := start(t)
+		w.settle(time.Hour)
+		w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
+		if m := w.run().Status.Message; !strings.Contains(m, "feature gate ManifestWorkReplicaSet") {
+			t.Errorf("message %q", m)
+		}
+		w.expectUntouched()
 	})
 }

@@ -102,9 +102,13 @@ func (t *totals) addCauses(m *Member) {
 	case m.isHeld() && !t.Upgrade.Spec.Paused:
 		note(fleetv1beta1.CauseBlocked, fleetv1beta1.ReasonHeld, m.Run.Status.Message)
 	}
-	if c := m.stalled(); c != nil {
+	if c := m.Stalled(); c != nil {
 		t.stalls++
-		note(fleetv1beta1.CauseStalled, c.Reason, c.Message)
+		message := c.Message
+		if len(m.Run.Status.History) > 0 { // which has no times
+			message = cmp.Or(m.Run.Status.History[0].Step(c.Reason).Message, message)
+		}
+		note(fleetv1beta1.CauseStalled, c.Reason, message)
 	}
 }
 

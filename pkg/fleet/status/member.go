@@ -108,8 +108,9 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// stalled returns why the run makes no progress; nil means that it does.
-func (m *Member) stalled() *metav1.Condition {
+// Stalled returns the condition of a run that makes no progress, whose reason is the step; nil means that it
+// does.
+func (m *Member) Stalled() *metav1.Condition {
 	if m.Run == nil || !m.InFlight() {
 		return nil
 	}

@@ -42,7 +42,8 @@ func run(name string, state fleetv1alpha1.State, reason string, edits ...func(*f
 }
 
 func stalled(r *fleetv1alpha1.ClusterUpgradeRun) {
-	r.Status.Conditions = []metav1.Condition{{Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "NoProgress", Message: "no progress for 47m"}}
+	r.Status.Conditions = []metav1.Condition{{Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ClusterUpgraded", Message: "ClusterUpgraded started at noon and is slow: waiting on etcd"}}
+	r.Status.History = []history.Record{{Conditions: []history.StepCondition{{Type: "ClusterUpgraded", Message: "waiting on etcd"}}}}
 }
 
 // step adds a step that started an hour ago.
@@ -141,7 +142,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "stalled",
 			members: []status.Member{member("a", 0, run("a", partial, "", stalled)), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=True ManagedClustersUpgradeInProgress\n" +
-				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False NoFreeSlot\nStalled=True NoProgress",
+				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False NoFreeSlot\nStalled=True ClusterUpgraded",
 		},
 		{
 			name:    "complete",
@@ -321,7 +322,7 @@ func TestCompute_causes_and_groups(t *testing.T) {
 	got := compute(rollout.Plan{}, upgrade(), members...)
 	wantCauses := []fleetv1beta1.Cause{
 		{Type: fleetv1beta1.CauseFailed, Reason: "ApplyTimedOut", Message: "of a", Count: 4, Clusters: []string{"a", "b", "d"}},
-		{Type: fleetv1beta1.CauseStalled, Reason: "NoProgress", Message: "no progress for 47m", Count: 1, Clusters: []string{"s"}},
+		{Type: fleetv1beta1.CauseStalled, Reason: "ClusterUpgraded", Message: "waiting on etcd", Count: 1, Clusters: []string{"s"}},
 		{Type: fleetv1beta1.CauseBlocked, Reason: "Held", Message: "audit", Count: 2, Clusters: []string{"h", "w"}},
 	}
 	if diff := cmp.Diff(wantCauses, got.Causes); diff != "" {

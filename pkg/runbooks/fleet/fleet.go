@@ -77,6 +77,15 @@ func (s stepSet) slowAfter(name string) time.Duration {
 	return stall
 }
 
+// actionSlowAfter returns after which time the step of an action stalls: if ManifestWorkReplicaSets are
+// ignored.
+func (s stepSet) actionSlowAfter(name string) time.Duration {
+	if s.record.Step(name).Reason == fleet.ReasonReplicaSetIgnored {
+		return fleet.ReplicaSetLimit
+	}
+	return 0
+}
+
 // PreUpgradeActionAvailable runs the action before the upgrade.
 func (s stepSet) PreUpgradeActionAvailable() engine.Step {
 	return engine.Step{
@@ -85,6 +94,7 @@ func (s stepSet) PreUpgradeActionAvailable() engine.Step {
 		Skip:       fleet.SkipAction(s.upgrade, delivery.PreUpgrade),
 		Do:         s.ActionAvailable(delivery.PreUpgrade),
 		Reached:    s.IsActionAvailable(delivery.PreUpgrade),
+		SlowAfter:  s.actionSlowAfter(fleetv1alpha1.StepPreUpgradeActionAvailable),
 		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepPreUpgradeActionAvailable),
 		FailReason: fleetv1alpha1.ReasonPreActionDegraded,
 		Milestone:  engine.MilestoneStarted,
@@ -146,6 +156,7 @@ func (s stepSet) PostUpgradeActionAvailable() engine.Step {
 		Skip:       fleet.SkipAction(s.upgrade, delivery.PostUpgrade),
 		Do:         s.ActionAvailable(delivery.PostUpgrade),
 		Reached:    s.IsActionAvailable(delivery.PostUpgrade),
+		SlowAfter:  s.actionSlowAfter(fleetv1alpha1.StepPostUpgradeActionAvailable),
 		FailAfter:  delivery.StepTimeout(s.Run, fleetv1alpha1.StepPostUpgradeActionAvailable),
 		FailReason: fleetv1alpha1.ReasonPostActionDegraded,
 	}

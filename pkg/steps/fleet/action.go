@@ -67,7 +67,7 @@ func (c *Cluster) SkipSoak() engine.Result {
 
 // ActionAvailable applies an action, and waits until it is available.
 func (c *Cluster) ActionAvailable(action delivery.Action) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		upgrade, err := c.upgrade(ctx)
 		if err != nil {
 			return engine.Result{}, err
@@ -81,7 +81,11 @@ func (c *Cluster) ActionAvailable(action delivery.Action) engine.UpgradeStep {
 		case c.ReplicaSets:
 			desired = delivery.ByReplicaSet(upgrade, desired)
 		}
-		return c.available(ctx, desired, failReasons[action])
+		result, err := c.available(ctx, desired, failReasons[action])
+		if err == nil && result.Reason() == reasonListed {
+			return c.awaitReplicaSet(ctx, desired.Name, run.Now, result)
+		}
+		return result, err
 	}
 }
 

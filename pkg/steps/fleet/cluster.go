@@ -27,6 +27,7 @@ import (
 
 // The reasons of steps that wait.
 const (
+	reasonListed       = "Listed"       // a set is to create the work
 	reasonDelivered    = "Delivered"    // a work is written, and the agent has not applied it
 	reasonApplyFailing = "ApplyFailing" // a work is written, and the agent cannot apply it
 	reasonConflict     = "Conflict"     // another client has written meanwhile, or the cache is behind

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,14 @@ import (
 // errCollected is an object whose Placement was replaced: the garbage collector deletes it.
 var errCollected = errors.New("it belongs to an earlier Placement, and is about to be deleted")
 
+// ReasonReplicaSetIgnored is a ManifestWorkReplicaSet that has not created the work of the cluster within
+// ReplicaSetLimit.
+const ReasonReplicaSetIgnored = "ReplicaSetIgnored"
+
+// ReplicaSetLimit is how long the creation of a work by a ManifestWorkReplicaSet may take. After that, the
+// step of the action is slow.
+const ReplicaSetLimit = time.Minute
+
 // list has the ManifestWorkReplicaSet of an action create the work of the cluster.
 func (c *Cluster) list(ctx context.Context, desired *workv1.ManifestWork) (engine.Result, error) {
 	err := c.writeDecision(ctx, desired)
@@ -31,7 +40,25 @@ func (c *Cluster) list(ctx context.Context, desired *workv1.ManifestWork) (engin
 	case err != nil:
 		return engine.Result{}, fmt.Errorf("delivering by ManifestWorkReplicaSet %s: %w", desired.Name, err)
 	}
-	return waitForAgent(desired.Name), nil
+	return engine.Wait(reasonListed, "waiting until ManifestWorkReplicaSet %s creates the ManifestWork", desired.Name), nil
+}
+
+// awaitReplicaSet waits until the set of an action creates the work of the cluster, and tells what is wrong
+// if it does not.
+func (c *Cluster) awaitReplicaSet(ctx context.Context, action string, now time.Time, wait engine.Result) (engine.Result, error) {
+	decision, err := c.decision(ctx, action)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	left := ReplicaSetLimit
+	if decision != nil { // which the cache has
+		left -= now.Sub(decision.CreationTimestamp.Time)
+	}
+	if left > 0 {
+		return engine.WaitFor(left, wait.Reason(), "%s", wait.Message()), nil
+	}
+	return engine.Wait(ReasonReplicaSetIgnored, "not delivered by ManifestWorkReplicaSet %s within %s: see whether the work manager of the hub runs with the feature gate "+
+		"ManifestWorkReplicaSet; if it must not, remove the flag --action-replica-sets of this program", action, ReplicaSetLimit), nil
 }
 
 // writeDecision lists the cluster for an action. The Placement and the set are created when they are needed
