@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -26,6 +28,8 @@ func (w *world) observe(change simulation.Change) {
 		}
 	case *fleetv1beta1.ManagedClustersUpgrade:
 		w.observeStatus(change, object)
+	case *corev1.Event:
+		w.written = append(w.written, object.Type+" "+object.Reason)
 	}
 }
 

@@ -58,6 +58,7 @@ type world struct {
 	detachable bool           // runs and clusters may disappear
 	admissions map[string]int // by cluster and attempt
 	order      []string       // clusters in the order of their admission
+	written    []string       // Events in the order in which they were written, as "Type Reason"
 	reconciles int
 	maxFlight  int32 // the most that any status reported
 	published  []time.Time
