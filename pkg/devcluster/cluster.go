@@ -55,6 +55,9 @@ type Options struct {
 	Controllers []string
 	// Env is the environment of the control plane, as in controlplane.Options.
 	Env []string
+	// Programs are the names of programs in BinDir that pods run whose command is /NAME, each with the
+	// permissions of the ServiceAccount of its pod. They need the simulated cluster version operator.
+	Programs []string
 }
 
 // Cluster is a running dev cluster.
@@ -78,6 +81,7 @@ type Cluster struct {
 	Sink *sink.Server
 
 	spec           Spec
+	programs       []string
 	graph          *updategraph.Server
 	realCVO        *realcvo.Operator // nil means that it is simulated
 	key            *realcvo.Key      // signs releases; nil means no signatures
@@ -117,7 +121,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{ControlPlane: running, spec: options.Spec.WithDefaults()}
+	c := &Cluster{ControlPlane: running, spec: options.Spec.WithDefaults(), programs: options.Programs}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -291,10 +295,10 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 }
 
 // addCVO adds the simulated or the real cluster version operator to the manager. It returns the
-// function that runs the pods of the real one; nil means that there are none.
+// function that runs pods.
 func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
 	if c.spec.CVO != Real {
-		return nil, cvo.AddToManager(mgr, c.cvoOptions())
+		return c.runProgram, cvo.AddToManager(mgr, c.cvoOptions())
 	}
 	account, err := c.ServiceAccountConfig(ctx, realcvo.Namespace, realcvo.ServiceAccount)
 	if err != nil {

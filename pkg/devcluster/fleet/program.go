@@ -46,6 +46,7 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + h.probes,
 			fmt.Sprintf("--action-replica-sets=%t", f.spec.Real), // there is a work manager
+			"--image=example.com/hub:dev",                        // whose program operator real clusters run
 		},
 	}
 	return h, h.Start(ctx)

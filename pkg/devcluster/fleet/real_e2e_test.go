@@ -45,22 +45,24 @@ import (
 // which have the permissions of a klusterlet.
 func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
 	start := time.Now()
-	limit = 2 * time.Minute
+	limit = 3 * time.Minute
 	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
-		u.Spec.PreUpgradeAction = &fleetv1beta1.UpgradeAction{ManifestWork: workv1.ManifestWorkSpec{
-			Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Object: backupJob()}}}},
-		}}
+		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{Include: []fleetv1beta1.OperatorReference{{Name: "gitops", Namespace: "gitops"}}}
+		u.Spec.PreUpgradeAction = backup()
 	})
 	t.Logf("up after %s", time.Since(start).Round(time.Second))
 	before := map[string]*observed{}
 	for _, spoke := range r.fleet.Spokes {
+		installOperators(t, spoke)
 		before[spoke.Name] = observe(t, spoke)
 	}
 
 	r.upgradeClusterVersion(t)
 	for _, spoke := range r.fleet.Spokes {
 		before[spoke.Name].check(t, "4.20.6")
+		checkOperators(t, spoke)
+		checkBackup(t, spoke)
 	}
 	r.delete(t)
 	r.upgradeByUpgradeConfig(t, before)
@@ -334,8 +336,9 @@ func clusterVersion(ctx context.Context, t *testing.T, spoke *fleet.Spoke) *conf
 	return version
 }
 
-// backupJob returns the Job of an action before the upgrade.
-func backupJob() *batchv1.Job {
+// backup returns an action before the upgrade: a Job, and a ConfigMap with a rule for its completion, which its
+// deleteOption keeps.
+func backup() *fleetv1beta1.UpgradeAction {
 	job := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup"},
@@ -344,5 +347,38 @@ func backupJob() *batchv1.Job {
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers:    []corev1.Container{{Name: "backup", Image: "example.com/backup:1"}},
 	}
-	return job
+	result := &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup"}, Data: map[string]string{"done": "yes"},
+	}
+	id := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: result.Namespace, Name: result.Name}
+	action := &fleetv1beta1.UpgradeAction{}
+	for _, object := range []runtime.Object{job, result} {
+		action.ManifestWork.Workload.Manifests = append(action.ManifestWork.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Object: object}})
+	}
+	action.ManifestWork.ManifestConfigs = []workv1.ManifestConfigOption{{
+		ResourceIdentifier: id,
+		ConditionRules: []workv1.ConditionRule{{
+			Condition: workv1.ManifestComplete, Type: workv1.CelConditionExpressionsType, CelExpressions: []string{`object.data.done == "yes"`},
+		}},
+	}}
+	action.ManifestWork.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan,
+		SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{workv1.OrphaningRule(id)}},
+	}
+	return action
+}
+
+// checkBackup checks that the work of the action is deleted as its deleteOption says.
+func checkBackup(t *testing.T, spoke *fleet.Spoke) {
+	t.Helper()
+	key := client.ObjectKey{Namespace: "default", Name: "backup"}
+	await(t, "the Job of the action is gone on "+spoke.Name, func(ctx context.Context) bool {
+		return apierrors.IsNotFound(spoke.Client.Get(ctx, key, &batchv1.Job{}))
+	})
+	result := &corev1.ConfigMap{}
+	must(t, spoke.Client.Get(t.Context(), key, result))
+	if len(result.OwnerReferences) > 0 {
+		t.Errorf("the result of the action on %s will be deleted: %+v", spoke.Name, result.OwnerReferences)
+	}
 }

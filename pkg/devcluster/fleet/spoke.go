@@ -75,6 +75,7 @@ func (s *Spoke) start(ctx context.Context, f *Fleet, bootstrap string) error {
 		Kinds:       kinds,
 		Env:         lessMemory(),
 		Controllers: []string{"clusterrole-aggregation-controller"},
+		Programs:    []string{"operator"}, // of the Jobs that approve operators
 	})
 	if err != nil {
 		return fmt.Errorf("starting cluster %s: %w", s.Name, err)

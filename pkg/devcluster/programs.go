@@ -1,0 +1,50 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// runProgram runs the first container of a pod if its command is one of the programs of the cluster. All
+// other pods succeed at once.
+func (c *Cluster) runProgram(ctx context.Context, pod *corev1.Pod) error {
+	container := &pod.Spec.Containers[0]
+	if len(container.Command) == 0 {
+		return nil
+	}
+	name, isAbsolute := strings.CutPrefix(container.Command[0], "/")
+	if !isAbsolute || !slices.Contains(c.programs, name) {
+		return nil
+	}
+	account, err := c.ServiceAccountConfig(ctx, pod.Namespace, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return err
+	}
+	kubeconfig := c.Path(string(pod.UID) + ".kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, filepath.Join(c.BinDir(), name), slices.Concat(container.Command[1:], container.Args)...) //nolint:gosec // one of our programs
+	command.Env = []string{"KUBECONFIG=" + kubeconfig}
+	for _, variable := range container.Env {
+		command.Env = append(command.Env, variable.Name+"="+variable.Value)
+	}
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, output[max(0, len(output)-maxOutput):])
+	}
+	return nil
+}
+
+// maxOutput bounds the output of a program in the status of its pod, in bytes.
+const maxOutput = 1024
