@@ -56,6 +56,9 @@ type Reconciler struct {
 	client    client.Client
 	cache     cache
 	creations *fleet.Creations
+
+	// changeTable makes the table of another release; nil, as outside of tests, means that of this one.
+	changeTable func(engine.Runbook) engine.Runbook
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;patch

@@ -121,9 +121,13 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
 	v := k.cache.view(client.ObjectKeyFromObject(run))
 	book := books.Upgrader{Client: k.client, Image: k.Image, ReplicaSets: k.ReplicaSets, Upgrade: v.upgrade, Creations: k.creations}
+	table := book.Runbook(run, record, v.progress.at)
+	if k.changeTable != nil {
+		table = k.changeTable(table)
+	}
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
-		Book:   book.Runbook(run, record, v.progress.at),
+		Book:   table,
 		Window: -1, CancelTimeout: cancelTimeout,
 		Heartbeat: never, MessageInterval: never,
 		Retry: "raise spec.attempt of the ManagedClustersUpgrade",

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +28,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterupgraderun"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/managedclustersupgrade"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -48,6 +51,10 @@ type fleet struct {
 	admitted []string          // clusters in the order of their admission
 	stopped  bool              // the status has shown that the rollout has stopped
 	manager  *workManagers
+	offline  bool // the agents answer nothing
+	bySets   bool // the hub delivers actions by ManifestWorkReplicaSets
+	process  *simulation.Process
+	spec     fleetv1beta1.ManagedClustersUpgradeSpec // as it was created
 
 	invariants invariants.Fleet
 }
@@ -75,16 +82,9 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 		f.must(f.client.Create(tb.Context(), &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		}))
-		var managed clusterv1.ManagedCluster
-		f.must(f.client.Get(tb.Context(), client.ObjectKey{Name: name}, &managed))
-		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: installed}}
-		managed.Status.Conditions = []metav1.Condition{{
-			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(f.Now()),
-		}}
-		f.must(f.client.Status().Update(tb.Context(), &managed))
+		f.setAvailable(name, metav1.ConditionTrue)
 	}
-	f.must(f.client.Create(tb.Context(), &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all"}}))
-	f.selectClusters(names...)
+	f.selectClusters("all", names...)
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "stores"}}
 	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
 	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target}
@@ -92,15 +92,29 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 		edit(upgrade)
 	}
 	f.must(f.client.Create(tb.Context(), upgrade))
-	program := &simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
-		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: hubImage}, &clusterupgraderun.Reconciler{
-			Clock: env.Clock, Image: hubImage, ReplicaSets: upgrade.Annotations[byReplicaSetsAnnotation] != "",
-		}
-		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
-	}}
-	_, err = f.Start(program)
-	f.must(err)
+	f.spec = upgrade.Spec
+	f.bySets = upgrade.Annotations[byReplicaSetsAnnotation] != ""
+	f.start(release{image: hubImage})
 	return f
+}
+
+// release is a release of the hub.
+type release struct {
+	image string                              // of the Job that approves operators
+	table func(engine.Runbook) engine.Runbook // nil means that of the code
+}
+
+// start starts a hub; the one before has ended.
+func (f *fleet) start(r release) {
+	f.t.Helper()
+	process, err := f.Start(&simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+		runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Image: r.image, ReplicaSets: f.bySets}
+		runs.ChangeTable(r.table)
+		upgrades := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: r.image}
+		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
+	}})
+	f.must(err)
+	f.process = process
 }
 
 func (f *fleet) must(err error) {
@@ -115,13 +129,43 @@ func (f *fleet) runFor(d time.Duration) {
 	f.must(f.RunFor(d))
 }
 
-// selectClusters has the Placement select the clusters.
-func (f *fleet) selectClusters(names ...string) {
+// setAvailable has a cluster report its release, and whether the hub can reach it.
+func (f *fleet) setAvailable(name string, status metav1.ConditionStatus) {
 	f.t.Helper()
-	var placement ocmv1beta1.Placement
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "all"}, &placement))
+	var managed clusterv1.ManagedCluster
+	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, &managed))
+	managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: installed}}
+	managed.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(f.Now()),
+	}}
+	f.must(f.client.Status().Update(f.t.Context(), &managed))
+}
+
+// setOffline disconnects all clusters, or connects them again.
+func (f *fleet) setOffline(offline bool) {
+	f.t.Helper()
+	f.offline = offline
+	for name := range f.spokes {
+		if offline {
+			f.setAvailable(name, metav1.ConditionUnknown)
+			continue
+		}
+		f.setAvailable(name, metav1.ConditionTrue)
+		f.wake(name)
+	}
+}
+
+// selectClusters has a Placement select the clusters.
+func (f *fleet) selectClusters(by string, names ...string) {
+	f.t.Helper()
+	placement := ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: by}}
+	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(&placement), &placement)
+	if apierrors.IsNotFound(err) {
+		err = f.client.Create(f.t.Context(), &placement)
+	}
+	f.must(err)
 	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "fleet", Name: "all-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: "all"},
+		Namespace: "fleet", Name: by + "-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: by},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
 	}}
 	for _, name := range names {
@@ -142,6 +186,10 @@ func (f *fleet) observe(change simulation.Change) {
 	observeInvariants(f.World, &f.invariants, change)
 	switch object := change.New.(type) {
 	case *workv1.ManifestWork:
+		if before, _ := change.Old.(*workv1.ManifestWork); change.Actor == "hub" && before != nil && !equality.Semantic.DeepEqual(before.Spec, object.Spec) &&
+			before.Annotations[delivery.Annotation] == object.Annotations[delivery.Annotation] {
+			f.Fail(fmt.Errorf("work %s/%s was rewritten", object.Namespace, object.Name))
+		}
 		if change.Actor != "agent" {
 			f.wake(object.Namespace)
 		}
@@ -160,7 +208,7 @@ func (f *fleet) observe(change simulation.Change) {
 }
 
 func (f *fleet) wake(name string) {
-	if !f.pending[name] {
+	if !f.pending[name] && !f.offline {
 		f.pending[name] = true
 		f.After(10*time.Second, func() { f.pending[name] = false; f.sync(name) })
 	}
@@ -178,9 +226,8 @@ func (f *fleet) note(name, what string) {
 		return
 	}
 	order := []string{"backup", "backup done", "upgrade", "upgrade done", "installplan", "installplan done", "check"}
-	upgrade := f.upgrade().Spec
 	for _, before := range order[:max(0, slices.Index(order, what))] {
-		skipped := strings.HasPrefix(before, "backup") && upgrade.PreUpgradeAction == nil || strings.HasPrefix(before, "installplan") && upgrade.OCPOperators == nil
+		skipped := strings.HasPrefix(before, "backup") && f.spec.PreUpgradeAction == nil || strings.HasPrefix(before, "installplan") && f.spec.OCPOperators == nil
 		if !skipped && !slices.Contains(f.history, name+" "+before) {
 			f.Fail(fmt.Errorf("%s: %s came before %s", name, what, before))
 		}
@@ -190,6 +237,9 @@ func (f *fleet) note(name, what string) {
 
 // sync lets the agent of a cluster answer each work.
 func (f *fleet) sync(name string) {
+	if f.offline {
+		return
+	}
 	agent, cluster := f.Client("agent"), f.spokes[name]
 	var works workv1.ManifestWorkList
 	f.must(agent.List(f.t.Context(), &works, client.InNamespace(name)))
@@ -348,25 +398,50 @@ func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
 	})
 }
 
-func TestSequence_3_and_11_actions_are_deleted_after_all_clusters_are_finished(t *testing.T) {
-	t.Parallel()
+// expectActions upgrades two clusters, the second of which fails if stuck, one after the other, with an action.
+// It checks on which clusters the works of the action are once the first one is complete, and that none is
+// left once both are finished.
+func expectActions(t *testing.T, action delivery.Action, stuck bool, want ...string) {
+	t.Helper()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 2, actions, by)
+		f.stuck["c2"] = stuck
 		f.runFor(80 * time.Minute)
 		f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
-		if diff := cmp.Diff([]string{"c1", "c2"}, f.actionWorks(delivery.PreUpgrade)); diff != "" {
-			t.Errorf("pre-actions while a cluster is upgraded (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, f.actionWorks(action)); diff != "" {
+			t.Errorf("works while a cluster is upgraded (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"c1"}, f.actionWorks(delivery.PostUpgrade)); diff != "" {
-			t.Errorf("post-actions while a cluster is upgraded (-want +got):\n%s", diff)
+		f.runFor(4 * time.Hour)
+		last := "Complete"
+		if stuck {
+			last = "ClusterUpgradeTimedOut"
 		}
-		f.runFor(3 * time.Hour)
-		f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
-		if left := slices.Concat(f.actionWorks(delivery.PreUpgrade), f.actionWorks(delivery.PostUpgrade)); len(left) > 0 {
-			t.Errorf("actions are left on %v", left)
+		f.expectStates(map[string]string{"c1": "Complete", "c2": last})
+		if left := f.actionWorks(action); len(left) > 0 {
+			t.Errorf("works are left on %v", left)
 		}
 	})
+}
+
+func TestSequence_3_pre_action_is_deleted_after_all_clusters_are_finished(t *testing.T) {
+	t.Parallel()
+	expectActions(t, delivery.PreUpgrade, false, "c1", "c2")
+}
+
+func TestSequence_3_pre_action_is_deleted_after_the_last_cluster_has_failed(t *testing.T) {
+	t.Parallel()
+	expectActions(t, delivery.PreUpgrade, true, "c1", "c2")
+}
+
+func TestSequence_11_post_action_is_deleted_after_all_clusters_are_finished(t *testing.T) {
+	t.Parallel()
+	expectActions(t, delivery.PostUpgrade, false, "c1")
+}
+
+func TestSequence_11_post_action_is_deleted_after_the_last_cluster_has_failed(t *testing.T) {
+	t.Parallel()
+	expectActions(t, delivery.PostUpgrade, true, "c1")
 }
 
 func TestSequence_4_canaries_are_complete_first(t *testing.T) {
@@ -409,14 +484,19 @@ func TestSequence_6_operators_follow_the_platform(t *testing.T) {
 
 func TestSequence_7_decisions_change(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
-	f.runFor(20 * time.Minute)
-	f.expectStates(map[string]string{"c1": "PartialUpgrade"})
-	f.selectClusters("c3") // c1 is in flight, c2 has not started
-	f.runFor(5 * time.Hour)
-	f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete"})
-	if f.spokes["c2"].Desired() != "" {
-		t.Error("a deselected cluster that had not started is upgraded")
+	for state, after := range map[string]time.Duration{"Initialized": 3 * time.Minute, "PartialUpgrade": 20 * time.Minute} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 3, actions)
+			f.runFor(after)
+			f.expectStates(map[string]string{"c1": state})
+			f.selectClusters("all", "c3") // c1 is in flight, c2 has not started
+			f.runFor(5 * time.Hour)
+			f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete"})
+			if f.spokes["c2"].Desired() != "" {
+				t.Error("a deselected cluster that had not started is upgraded")
+			}
+		})
 	}
 }
 

@@ -6,8 +6,10 @@ package invariants
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +25,7 @@ type Fleet struct {
 	mu       sync.Mutex
 	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last one of each upgrade
 	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last one of each
+	created  map[types.UID]uint64                               // the version of each run that was stored first
 	gone     map[string]int32                                   // runs that were deleted, by the UID of their upgrade
 }
 
@@ -71,22 +74,38 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 	if stopped && is.Total >= was.Total && is.Pending < was.Pending {
 		return fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are", was.Pending, is.Pending)
 	}
+	if equality.Semantic.DeepEqual(before.Status, upgrade.Status) {
+		return nil
+	}
 	return f.members(upgrade)
 }
 
-// members checks that each cluster that has begun is counted, unless it has failed: it may be deselected.
+// members checks that a new status counts each cluster that began before it, unless that has failed: it may
+// be deselected. A status that the hub writes because it cannot count is not checked.
 func (f *Fleet) members(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
+	if hasReason(&upgrade.Status, fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonDeleting) {
+		return nil
+	}
 	var begun int32
 	for of, run := range f.runs {
 		failed := run.Status.State == fleetv1alpha1.StateFailed || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
-		if of.upgrade == string(upgrade.UID) && !failed && run.Spec.Outcome == nil {
+		if of.upgrade == string(upgrade.UID) && !failed && run.Spec.Outcome == nil && f.created[run.UID] < version(upgrade) {
 			begun++
 		}
 	}
-	if total := upgrade.Status.ClustersSummery.Total; upgrade.DeletionTimestamp == nil && total < begun {
-		return fmt.Errorf("%d clusters are counted, and %d have begun", total, begun)
+	if counted := upgrade.Status.ClustersSummery.Total - upgrade.Status.ClustersSummery.Pending; counted < begun {
+		return fmt.Errorf("%d clusters are counted as begun, and %d have begun", counted, begun)
 	}
 	return nil
+}
+
+// version returns the resource version, which orders the objects of all kinds.
+func version(object metav1.Object) uint64 {
+	n, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Run checks a run that the hub has stored.
@@ -107,7 +126,10 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.runs == nil {
-		f.runs, f.gone = map[cluster]*fleetv1alpha1.ClusterUpgradeRun{}, map[string]int32{}
+		f.runs, f.created, f.gone = map[cluster]*fleetv1alpha1.ClusterUpgradeRun{}, map[types.UID]uint64{}, map[string]int32{}
+	}
+	if _, known := f.created[run.UID]; !known {
+		f.created[run.UID] = version(run)
 	}
 	before := f.runs[clusterOf(run)]
 	f.runs[clusterOf(run)] = run.DeepCopy()

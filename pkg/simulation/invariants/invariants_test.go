@@ -128,10 +128,13 @@ func TestFleet(t *testing.T) {
 		"Applied is taken back": {upgrades: []upgradeEdit{all(counted(1, 0, 0, 0, 1), isTrue(fleetv1beta1.ConditionApplied)), all(counted(1, 0, 0, 0, 1), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			set(u, fleetv1beta1.ConditionApplied, false, "Test")
 		})}, want: "Applied was True"},
-		"begun cluster is dropped":  {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}, want: "0 clusters are counted, and 1 have begun"},
+		"begun cluster is dropped":  {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}, want: "0 clusters are counted as begun, and 1 have begun"},
+		"begun cluster is pending":  {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}, want: "0 clusters are counted as begun, and 1 have begun"},
+		"hub that cannot count":     {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 2), admitting(fleetv1beta1.ReasonCannotObserve))}},
+		"run after the status":      {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.ResourceVersion = "10" }}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}},
 		"failed cluster is dropped": {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}},
 		"run that was deleted":      {runs: []runEdit{state("Complete"), state("")}, gone: true, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 0), counted(1, 0, 0, 0, 0)}},
-		"upgrade that is deleted":   {runs: []runEdit{state("Complete")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 0), func(u *fleetv1beta1.ManagedClustersUpgrade) { u.DeletionTimestamp = &metav1.Time{} })}},
+		"upgrade that is deleted":   {runs: []runEdit{state("Complete")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 0), admitting(fleetv1beta1.ReasonDeleting))}},
 		"two runs":                  {runs: []runEdit{state(""), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.UID = "2" }}, want: "cluster c1 has a second run"},
 		"a retry":                   {runs: []runEdit{state("Failed"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}},
 		"a retry without a failure": {runs: []runEdit{state("PartialUpgrade"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, want: "begins attempt 2"},
@@ -167,7 +170,7 @@ func TestFleet(t *testing.T) {
 			var fleet invariants.Fleet
 			var errs []error
 			for i, edit := range tc.runs {
-				run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", UID: "1"}}
+				run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", UID: "1", ResourceVersion: "8"}}
 				run.Spec.ManagedClustersUpgrade.UID, run.Spec.Attempt = "u", 1
 				edit(run)
 				errs = append(errs, fleet.Run(run))
@@ -176,7 +179,7 @@ func TestFleet(t *testing.T) {
 				}
 			}
 			for _, edit := range tc.upgrades {
-				upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+				upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "9"}}
 				edit(upgrade)
 				errs = append(errs, fleet.Upgrade(upgrade))
 			}

@@ -109,7 +109,10 @@ var stops = []string{
 }
 
 // isStopped reports whether the status shows that no further cluster begins in this attempt.
-func isStopped(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool {
+func isStopped(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool { return hasReason(s, stops...) }
+
+// hasReason reports whether condition Admitting has one of the reasons.
+func hasReason(s *fleetv1beta1.ManagedClustersUpgradeStatus, reasons ...string) bool {
 	admitting := apimeta.FindStatusCondition(s.Conditions, fleetv1beta1.ConditionAdmitting)
-	return admitting != nil && slices.Contains(stops, admitting.Reason)
+	return admitting != nil && slices.Contains(reasons, admitting.Reason)
 }
