@@ -500,6 +500,35 @@ func TestSequence_7_decisions_change(t *testing.T) {
 	}
 }
 
+// A cluster whose action runs when it is deselected goes on, one that has not begun gets no action, and one that
+// joins gets both.
+func TestSequence_7_decisions_change_while_an_action_runs(t *testing.T) {
+	t.Parallel()
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
+		f := newFleet(t, 4, actions, by)
+		f.selectClusters("c1", "c2", "c3")
+		f.runFor(4 * time.Minute)
+		if diff := cmp.Diff(steps("c1", 1), f.history); diff != "" {
+			t.Errorf("before the decisions change (-want +got):\n%s", diff)
+		}
+		f.selectClusters("c3", "c4")
+		f.runFor(6 * time.Hour)
+		f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete", "c4": "Complete"})
+		for _, name := range []string{"c1", "c3", "c4"} {
+			if diff := cmp.Diff(slices.Concat(steps(name, 4), steps(name, 8)[6:]), f.of(name)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		if began := f.of("c2"); len(began) > 0 {
+			t.Errorf("a deselected cluster that had not started: %v", began)
+		}
+		if left := slices.Concat(f.actionWorks(delivery.PreUpgrade), f.actionWorks(delivery.PostUpgrade)); len(left) > 0 {
+			t.Errorf("actions are left on %v", left)
+		}
+	})
+}
+
 func TestSequence_8_concurrency(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {

@@ -4,6 +4,7 @@
 package spoke
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,10 @@ func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.Manifes
 		reported.Conditions = []metav1.Condition{
 			condition(workv1.ManifestApplied, isApplied, work.Generation, message, now),
 			condition(workv1.ManifestAvailable, isApplied, 0, message, now),
+		}
+		more := c.Conditions[manifest.GetKind()+" "+manifest.GetName()]
+		for _, name := range slices.Sorted(maps.Keys(more)) {
+			reported.Conditions = append(reported.Conditions, condition(name, more[name], work.Generation, "by its rule", now))
 		}
 		if option != nil && isApplied == metav1.ConditionTrue {
 			reported.StatusFeedbacks.Values = c.report(c.objects[idOf(manifest)], option.FeedbackRules)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -28,6 +29,9 @@ type Cluster struct {
 	Name string
 	// RawJSON is the feature gate RawFeedbackJsonString of the agent.
 	RawJSON bool
+	// Conditions are what the agent reports about an object beside Applied and Available, by its kind and
+	// name: what the rules of its manifest evaluate to.
+	Conditions map[string]map[string]metav1.ConditionStatus
 
 	objects map[id]*unstructured.Unstructured
 	applied map[id]map[string]any // the spec that the agent applied last, by object

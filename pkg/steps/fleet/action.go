@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -143,6 +144,12 @@ func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, r
 	case fleetv1alpha1.ActionDegraded:
 		return engine.Fail(reason, "%s", message), nil
 	case fleetv1alpha1.ActionProgressing:
+		switch { // each reason is saved at once, with its message
+		case f.Applied != metav1.ConditionTrue:
+			return waitForApply(work.Name, &f), nil
+		case f.Available != metav1.ConditionTrue:
+			return engine.Wait(reasonDelivered, "%s", message), nil
+		}
 		return engine.Wait(string(fleetv1alpha1.ActionProgressing), "%s", message), nil
 	}
 	return engine.Result{}, nil
