@@ -63,7 +63,17 @@ var retriedEvents = []string{
 	"Normal ManagedClustersUpgradeInProgress", "Normal ManagedClustersUpgradeComplete",
 }
 
-// The Events of one pass come in the order of the conditions, each time.
+// The Events of one pass come in the order of the conditions.
+func TestEvents_of_one_pass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.runFor(time.Minute)
+	if diff := cmp.Diff([]string{"Normal ManagedClustersSelected", "Normal Paused"}, w.written); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+}
+
+// The Events of the same rollout come in the same order, each time.
 func TestEvents_of_transitions(t *testing.T) {
 	t.Parallel()
 	for range 3 {

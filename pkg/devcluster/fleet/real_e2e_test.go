@@ -45,7 +45,7 @@ import (
 // which have the permissions of a klusterlet.
 func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
 	start := time.Now()
-	limit = 3 * time.Minute
+	limit = 5 * time.Minute
 	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
 		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{Include: []fleetv1beta1.OperatorReference{{Name: "gitops", Namespace: "gitops"}}}
