@@ -68,9 +68,6 @@ func printInformers(p *Program, informers []updatev1beta1.UpdateInformer, wide b
 	return printTable(p.Streams.Out, header, rows)
 }
 
-// staleHeartbeat is the age from which on a heartbeat of the condition Online does not count.
-const staleHeartbeat = 5 * time.Minute
-
 // informerState returns a word for the state of an informer, and a message if it does not answer.
 func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state, message string) {
 	if !informer.IsEnabled() {
@@ -84,12 +81,12 @@ func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state
 		if i < 0 {
 			continue
 		}
-		condition := informer.Status.Conditions[i]
-		switch heartbeat := condition.LastHeartbeatTime; {
+		condition := &informer.Status.Conditions[i]
+		switch {
 		case condition.Status != metav1.ConditionTrue:
 			return "Not" + name, strings.Join([]string{condition.Reason, condition.Message}, ": ")
-		case name == updatev1beta1.ConditionOnline && heartbeat != nil && now.Sub(heartbeat.Time) > staleHeartbeat:
-			return "Stale", "the last heartbeat is " + duration.HumanDuration(now.Sub(heartbeat.Time)) + " old"
+		case name == updatev1beta1.ConditionOnline && condition.IsStale(now):
+			return "Stale", staleMessage(condition.ConfirmedTime(), now)
 		}
 		answers = answers || name == updatev1beta1.ConditionReachable
 	}
@@ -97,6 +94,14 @@ func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state
 		return "Unknown", "the Update Status Controller has not queried it yet"
 	}
 	return "Answers", ""
+}
+
+// staleMessage describes a heartbeat that is not of the last minutes.
+func staleMessage(heartbeat, now time.Time) string {
+	if heartbeat.After(now) {
+		return "the last heartbeat is of the future: " + date(heartbeat)
+	}
+	return "the last heartbeat is " + duration.HumanDuration(now.Sub(heartbeat)) + " old"
 }
 
 func handlerNames(informer *updatev1beta1.UpdateInformer) string {

@@ -41,7 +41,7 @@ func TestInformers(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(out), &list); err != nil {
 				t.Fatal(err)
 			}
-			if list.Kind != "UpdateInformerList" || len(list.Items) != 5 || list.Items[0].Kind != "UpdateInformer" || list.Items[1].Status.Conditions[0].Reason != "Timeout" {
+			if list.Kind != "UpdateInformerList" || len(list.Items) != 6 || list.Items[0].Kind != "UpdateInformer" || list.Items[1].Status.Conditions[0].Reason != "Timeout" {
 				t.Errorf("printed:\n%s", out)
 			}
 			if (format == "json") != strings.HasPrefix(out, "{") {

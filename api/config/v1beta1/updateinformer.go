@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -198,6 +200,24 @@ type InformerCondition struct {
 	//
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+}
+
+// HeartbeatTimeout is how far the last heartbeat of the condition Online may be from now.
+const HeartbeatTimeout = 5 * time.Minute
+
+// ConfirmedTime returns when the writer last confirmed the condition: a condition without heartbeats, when
+// its status changed.
+func (c *InformerCondition) ConfirmedTime() time.Time {
+	if c.LastHeartbeatTime != nil {
+		return c.LastHeartbeatTime.Time
+	}
+	return c.LastTransitionTime.Time
+}
+
+// IsStale reports whether nobody confirms the condition Online any more. A time far in the future confirms
+// nothing.
+func (c *InformerCondition) IsStale(now time.Time) bool {
+	return now.Sub(c.ConfirmedTime()).Abs() > HeartbeatTimeout
 }
 
 // UpdateInformerList is a list of UpdateInformers.

@@ -358,6 +358,9 @@ func TestOnline_is_the_informers_own(t *testing.T) {
 		"stale":          {metav1.ConditionTrue, "AsExpected", 6 * time.Minute, "no heartbeat since"},
 		"degraded":       {metav1.ConditionFalse, "Degraded", time.Minute, "Degraded: m"},
 		"updates itself": {metav1.ConditionFalse, "InformerUpdating", time.Minute, ""},
+		"ahead":          {metav1.ConditionTrue, "AsExpected", -4 * time.Minute, ""},
+		"in the future":  {metav1.ConditionTrue, "AsExpected", -6 * time.Minute, "is of the future"},
+		"absurd":         {metav1.ConditionFalse, "InformerUpdating", -70 * 365 * 24 * time.Hour, "is of the future"},
 	} {
 		w := newWorld(t)
 		w.update(true, true)
@@ -372,15 +375,34 @@ func TestOnline_is_the_informers_own(t *testing.T) {
 	}
 }
 
+// An informer that updates itself is waited for, as long as it says so.
 func TestInformer_that_updates_itself_is_waited_for(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.update(true, true)
-	w.setOnline(metav1.ConditionFalse, v1beta1.ReasonInformerUpdating, start)
-	w.server.Close()
-	w.pass()
-	if got := w.result().Result; got != insight.Wait {
-		t.Errorf("the answer is %s", got)
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.InformerCondition)
+		want   insight.Result
+	}{
+		"now":                      {func(*v1beta1.InformerCondition) {}, insight.Wait},
+		"six minutes ago":          {func(c *v1beta1.InformerCondition) { c.LastHeartbeatTime.Time = start.Add(-6 * time.Minute) }, insight.Unreachable},
+		"in seventy years":         {func(c *v1beta1.InformerCondition) { c.LastHeartbeatTime.Time = start.AddDate(70, 0, 0) }, insight.Unreachable},
+		"now, without a heartbeat": {func(c *v1beta1.InformerCondition) { c.LastHeartbeatTime = nil }, insight.Wait},
+		"once, without a heartbeat": {func(c *v1beta1.InformerCondition) {
+			c.LastHeartbeatTime, c.LastTransitionTime.Time = nil, start.Add(-6*time.Minute)
+		}, insight.Unreachable},
+		"at no time": {func(c *v1beta1.InformerCondition) { c.LastHeartbeatTime, c.LastTransitionTime = nil, metav1.Time{} }, insight.Unreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.update(true, true)
+			w.setOnline(metav1.ConditionFalse, v1beta1.ReasonInformerUpdating, start)
+			w.changeInformer(func(i *v1beta1.UpdateInformer) { tc.change(&i.Status.Conditions[len(i.Status.Conditions)-1]) })
+			w.server.Close()
+			w.pass()
+			if got := w.result().Result; got != tc.want {
+				t.Errorf("the answer is %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

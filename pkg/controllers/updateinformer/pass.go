@@ -423,15 +423,12 @@ func (p *pass) problem() *problem {
 	return nil
 }
 
-// heartbeatTimeout is how old the heartbeat of an informer may be.
-const heartbeatTimeout = 5 * time.Minute
-
-// online returns the condition Online, which the informer writes; nil if it has none. Without a heartbeat
-// for a while it does not count as True.
+// online returns the condition Online, which the informer writes; nil if it has none. One that nobody
+// confirms does not count as True.
 func (p *pass) online() (condition *v1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {
 		if c := &p.informer.Status.Conditions[i]; c.Type == v1beta1.ConditionOnline {
-			return c, c.LastHeartbeatTime != nil && p.now.Sub(c.LastHeartbeatTime.Time) > heartbeatTimeout
+			return c, c.IsStale(p.now)
 		}
 	}
 	return nil, false
@@ -448,8 +445,12 @@ func (p *pass) degraded() string {
 	switch online, stale := p.online(); {
 	case online == nil:
 		return ""
+	case stale && online.ConfirmedTime().IsZero():
+		return "its condition Online has no heartbeat"
+	case stale && online.ConfirmedTime().After(p.now):
+		return "the heartbeat of its condition Online is of the future: " + online.ConfirmedTime().UTC().Format(time.RFC3339)
 	case stale:
-		return "its condition Online has had no heartbeat since " + online.LastHeartbeatTime.UTC().Format(time.RFC3339)
+		return "its condition Online has had no heartbeat since " + online.ConfirmedTime().UTC().Format(time.RFC3339)
 	case online.Status != metav1.ConditionTrue && online.Reason != v1beta1.ReasonInformerUpdating:
 		return "its condition Online is " + string(online.Status) + ": " + describe(online.Reason, online.Message)
 	}
