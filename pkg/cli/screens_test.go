@@ -232,11 +232,11 @@ func TestScreens(t *testing.T) {
 }
 
 // checkWidth fails if a line is too wide. Commands may be wider: they are never broken.
-func checkWidth(t *testing.T, printed string, width int) {
-	t.Helper()
+func checkWidth(tb testing.TB, printed string, width int) {
+	tb.Helper()
 	for line := range strings.Lines(printed) {
 		if line = strings.TrimSuffix(line, "\n"); columns(line) > width && !strings.HasPrefix(line, blank(labelWidth+columnGap)+"oc ") {
-			t.Errorf("%d columns are wider than %d: %q", columns(line), width, line)
+			tb.Errorf("%d columns are wider than %d: %q", columns(line), width, line)
 		}
 	}
 }
