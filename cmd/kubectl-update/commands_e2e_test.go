@@ -78,6 +78,7 @@ func TestCommands(t *testing.T) {
 		c.change(t, node, "worker-0", func() { node.Status.Conditions = nil })
 		s.followUnknown(t, "viewer", "node/worker-0", "machineconfigpool.machineconfiguration.openshift.io/worker")
 	})
+	t.Run("acknowledgment before an update", s.checkAcknowledgment)
 	t.Run("what a user may not read", func(t *testing.T) { s.followUnknown(t, "partial", "yes") })
 	c.installController(t)
 	s.installObjects(t)
@@ -196,6 +197,29 @@ func (s *shell) checkWait(t *testing.T, management string) {
 		t.Errorf("the assessment is %+v", a)
 	}
 	s.run(t, "viewer", "status").check(t, 20, "WAITING", "Resumes", "Nothing before then.")
+}
+
+// checkAcknowledgment follows what the checks before an update say about an administrator's acknowledgment.
+func (s *shell) checkAcknowledgment(t *testing.T) {
+	const gate = "ack-4.20-kube-1.34-api-removals-in-4.21"
+	for namespace, configMap := range map[string]*corev1.ConfigMap{
+		"openshift-config-managed": {ObjectMeta: metav1.ObjectMeta{Name: "admin-gates"}, Data: map[string]string{gate: "Read the notes."}},
+		"openshift-config":         {ObjectMeta: metav1.ObjectMeta{Name: "admin-acks"}},
+	} {
+		configMap.Namespace = namespace
+		s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, nil)
+		s.create(t, configMap, nil)
+	}
+	preChecks := func() string { return s.run(t, "administrator", "pre-checks", "--version", "4.21.2", "--details").out }
+	before := preChecks()
+	command := regexp.MustCompile(`(?m)^ +(oc .*admin-acks .*)$`).FindStringSubmatch(strings.ReplaceAll(before, "kubectl -n", "oc -n"))
+	if !strings.Contains(before, "admin-ack/"+gate) || command == nil {
+		t.Fatalf("no command acknowledges %s:\n%s", gate, before)
+	}
+	s.runAll(t, command[1:], []string{"admin-acks patched"})
+	if after := preChecks(); strings.Contains(after, "admin-ack/") {
+		t.Errorf("it is not acknowledged:\n%s", after)
+	}
 }
 
 func timestamp(after time.Duration) string {

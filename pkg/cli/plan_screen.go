@@ -131,11 +131,22 @@ func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
 	s.indented(line)
 	if s.details {
 		for paragraph := range strings.SplitSeq(impact.Description, "\n") {
-			if paragraph = text.Sanitize(paragraph, text.MaxReason); paragraph != "" {
-				s.indented(paragraph)
-			}
+			s.paragraph(j.Informer, paragraph)
 		}
 		s.indented("uuid " + text.Excerpt(j.Insight.UUID))
+	}
+}
+
+// paragraph adds a part of a description. A command that the built-in checks name at its end is a line of its
+// own, so that it can be copied.
+func (s *planScreen) paragraph(informer, paragraph string) {
+	if before, command, found := strings.Cut(paragraph, ": oc "); found && strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) {
+		s.indented(text.Sanitize(before, text.MaxReason) + ":")
+		s.command(localCommand("oc "+text.Sanitize(command, len(command)), s.name))
+		return
+	}
+	if paragraph = text.Sanitize(paragraph, text.MaxReason); paragraph != "" {
+		s.indented(paragraph)
 	}
 }
 

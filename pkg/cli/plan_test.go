@@ -247,6 +247,48 @@ func TestPlanScreens_print_a_command_that_accepts(t *testing.T) {
 	}
 }
 
+// The commands that the checks name are printed on one line each, at any width, and for the client that was
+// invoked.
+func TestPlanScreens_print_whole_commands(t *testing.T) {
+	t.Parallel()
+	const target, gate = "4.21.2", "ack-4.20-kube-1.34-api-removals-in-4.21"
+	version := clusterstate.Version{Installed: "4.20.6"}
+	facts := informers.PlanFacts{
+		Gates:             []clusterstate.AdminGate{{Name: gate, Minor: "4.20", Description: "Read the notes."}},
+		APIs:              []clusterstate.DeprecatedAPI{{Resource: "flowschemas.v1beta3.flowcontrol.apiserver.k8s.io", RemovedIn: "1.34", Requests: 1}},
+		Etcd:              []clusterstate.EtcdCondition{{Type: clusterstate.EtcdMembersAvailable, Condition: clusterstate.Condition{Status: "False"}}},
+		OptionalOperators: []clusterstate.ClusterServiceVersion{{Namespace: "openshift-storage", Name: "odf-operator.v4.20.1", Phase: "Failed"}},
+	}
+	pc := &planCluster{}
+	for _, finding := range informers.Readiness(informers.Facts{Now: now, Version: version}, facts, target) {
+		pc.insights = append(pc.insights, insight.FromFinding(informers.NameReadiness, finding, now))
+	}
+	stranger := risk("stranger", updatev1beta1.LevelWarning, "x")
+	stranger.Impact.Description = "Run this: oc delete namespace shop " + strings.Repeat("now ", 20)
+	plan := &updatev1beta1.UpdatePlan{Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: target}}
+	updateplan.Arrange(&plan.Status, []updatev1beta1.InformerInsights{
+		{Name: informers.NameReadiness, Insights: pc.insights}, {Name: "stranger", Insights: []updatev1beta1.Insight{stranger}},
+	}, func(string) string { return "" }, now)
+	for _, width := range []int{60, 80, 200} {
+		for name, client := range map[string]string{"oc update": "oc", "kubectl update": "kubectl"} {
+			s := &planScreen{layout: layout{width: width}, plan: plan, now: now, name: name, details: true}
+			printed := s.render(ExitActionRequired)
+			for _, command := range []string{
+				`-n openshift-config patch configmap admin-acks --type=merge --patch '{"data":{"` + gate + `":"true"}}'`,
+				"get apirequestcount flowschemas.v1beta3.flowcontrol.apiserver.k8s.io -o yaml", "-n openshift-etcd get pods -o wide",
+				"-n openshift-storage describe clusterserviceversion odf-operator.v4.20.1",
+			} {
+				if line := "\n" + blank(labelWidth+columnGap) + client + " " + command + "\n"; !strings.Contains(printed, line) {
+					t.Errorf("width %d: %q is not printed as a line:\n%s", width, line, printed)
+				}
+			}
+			if strings.Contains(printed, "  oc delete") {
+				t.Errorf("what a third party reports is printed as a command:\n%s", printed)
+			}
+		}
+	}
+}
+
 func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, nil)
