@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,48 @@ func BenchmarkRollout(b *testing.B) {
 	defer cancel()
 	must(b, r.hub.Start(ctx))
 	figure(b, float64(max(highWater, memoryPeak(b, r.hub.PID())))/1024, "MiB/VmHWM", 256)
+}
+
+// BenchmarkReal upgrades two real clusters through Open Cluster Management, one after the other, and reports
+// the memory of all processes at their peaks: three control planes, the agents, the hub, and this one, which
+// simulates the operators of the clusters.
+func BenchmarkReal(b *testing.B) {
+	limit = 10 * time.Minute // of a machine that is busy
+	started := time.Now()
+	r := newRollout(b, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
+	})
+	figure(b, time.Since(started).Seconds(), "s/up", 60)
+	started = time.Now()
+	r.start(r.upgrade)
+	r.await("the fleet is complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Total == 2 && c.Complete == 2 })
+	figure(b, time.Since(started).Seconds(), "s/rollout", 3*60)
+	memory := memoryPeak(b, os.Getpid())
+	for _, pid := range children(b) {
+		memory += memoryPeak(b, pid)
+	}
+	figure(b, float64(memory)/(1<<20), "GiB", 2.2)
+}
+
+// children returns the IDs of the processes that this one has started.
+func children(tb testing.TB) []int {
+	tb.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/status")
+	must(tb, err)
+	var pids []int
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid int
+		if strings.Contains(string(text), fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())) {
+			_, err = fmt.Sscanf(filepath.Base(filepath.Dir(file)), "%d", &pid)
+			must(tb, err)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // failingTimeout is how long a cluster may fail in a benchmark.
