@@ -31,6 +31,20 @@ const ocmSoak = time.Hour
 // ocm returns which clusters begin by the rollout handler of Open Cluster Management.
 func ocm(t *testing.T, plan rollout.Plan, members []rollout.Member) []string {
 	t.Helper()
+	begin := []string{}
+	for _, c := range ocmDecision(t, plan, members)() {
+		if i := slices.IndexFunc(members, func(m rollout.Member) bool { return m.Name == c.ClusterName }); members[i].State == rollout.NotStarted {
+			begin = append(begin, c.ClusterName)
+		}
+	}
+	slices.Sort(begin)
+	return begin
+}
+
+// ocmDecision returns a function that returns the clusters that begin or are in flight, by the rollout
+// handler of Open Cluster Management.
+func ocmDecision(t testing.TB, plan rollout.Plan, members []rollout.Member) func() []handler.ClusterRolloutStatus {
+	t.Helper()
 	handler.RolloutClock = clocktesting.NewFakeClock(now)
 	groups := tracker.ClusterGroupsMap{}
 	var statuses []handler.ClusterRolloutStatus
@@ -66,18 +80,14 @@ func ocm(t *testing.T, plan rollout.Plan, members []rollout.Member) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, result, err := rollouts.GetRolloutCluster(ocmStrategy(plan), statuses)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := []string{}
-	for _, c := range result.ClustersToRollout {
-		if i := slices.IndexFunc(members, func(m rollout.Member) bool { return m.Name == c.ClusterName }); members[i].State == rollout.NotStarted {
-			begin = append(begin, c.ClusterName)
+	strategy := ocmStrategy(plan)
+	return func() []handler.ClusterRolloutStatus {
+		_, result, err := rollouts.GetRolloutCluster(strategy, statuses)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return result.ClustersToRollout
 	}
-	slices.Sort(begin)
-	return begin
 }
 
 // ocmStrategy returns a plan in the terms of Open Cluster Management. A failure is final there only once a
@@ -231,5 +241,16 @@ func TestDifferences_from_OCM(t *testing.T) {
 	want := []string{"`maxConcurrency` of zero", "clusters that must succeed first", "the start of the soak is not known"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(documented))); diff != "" {
 		t.Errorf("cases without an example (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkGetRolloutCluster measures the decision of Open Cluster Management for the fleet of BenchmarkDecide.
+func BenchmarkGetRolloutCluster(b *testing.B) {
+	decide := ocmDecision(b, rollout.Plan{Type: rollout.Progressive, MaxConcurrency: number(fleetInFlight), MaxFailures: percent("2%")}, fleet())
+	b.ReportAllocs()
+	for b.Loop() {
+		if clusters := decide(); len(clusters) == 0 {
+			b.Fatal("no cluster begins")
+		}
 	}
 }
