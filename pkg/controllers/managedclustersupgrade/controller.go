@@ -26,6 +26,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -90,7 +91,7 @@ func (r *Reconciler) Controller() manager.Controller {
 			Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster,
 			Requests: r.clusterRequests, Predicates: []predicate.Predicate{clusterChanged()},
 		},
-		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workRequests},
+		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Transform: delivery.TrimWork, Requests: r.workRequests},
 		{Object: &ocmv1beta1.Placement{}, Requests: r.placementRequests},
 		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.decisionRequests},
 	}

@@ -20,6 +20,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -218,12 +219,13 @@ func (r *rollout) addWorks(b *testing.B) {
 		})
 	}
 	group.Wait()
-	await(b, "the agents have answered", func(ctx context.Context) bool {
+	must(b, wait.PollUntilContextTimeout(b.Context(), 10*time.Second, limit, true, func(ctx context.Context) (bool, error) { // a list is large
 		var works workv1.ManifestWorkList
-		return r.fleet.Client.List(ctx, &works) == nil && !slices.ContainsFunc(works.Items, func(w workv1.ManifestWork) bool {
+		err := r.fleet.Client.List(ctx, &works)
+		return err == nil && !slices.ContainsFunc(works.Items, func(w workv1.ManifestWork) bool {
 			return len(w.Status.ResourceStatus.Manifests) == 0
-		})
-	})
+		}), nil
+	}))
 }
 
 // reportQuietMinute reports what the hub writes in a minute after a rollout.
