@@ -8,6 +8,7 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +71,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 		before[spoke.Name].check(t, "4.20.7")
 	}
 	r.delete(t)
+	r.deleteInFlight(t, before[r.fleet.Spokes[1].Name])
 	r.detach(t, before[r.fleet.Spokes[1].Name])
 	t.Logf("over after %s", time.Since(start).Round(time.Second))
 }
@@ -172,19 +174,51 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 	}
 }
 
-// detach removes a cluster from the hub while it is being upgraded. It ends its upgrade without the hub.
-func (r *rollout) detach(t *testing.T, o *observed) {
+// startOne requests a release for the cluster that is no canary, whose etcd is degraded, and waits until it is
+// being upgraded.
+func (r *rollout) startOne(t *testing.T, o *observed, name, release string) {
 	t.Helper()
-	offer(o.spoke, "4.20.8")
+	offer(o.spoke, release)
 	must(t, r.fleet.Degrade(t.Context(), o.spoke.Name))
 	upgrade, err := fleet.NewUpgrade()
 	must(t, err)
-	upgrade.Name, upgrade.Spec.ClusterVersion.Version = "detached", "4.20.8"
+	upgrade.Name, upgrade.Spec.ClusterVersion.Version = name, release
 	upgrade.Spec.ClusterSelector.MatchLabels = map[string]string{fleet.GroupLabel: "1"}
 	strategy := &upgrade.Spec.UpgradeStrategy
 	strategy.CanaryClusters, strategy.FailingTimeout = nil, "1h"
 	r.start(upgrade)
 	r.await("it is being upgraded", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 1 })
+}
+
+// awaitUpgraded repairs a cluster, and waits until its upgrade is complete. The hub does not observe it.
+func (r *rollout) awaitUpgraded(t *testing.T, o *observed, release string) {
+	t.Helper()
+	must(t, r.fleet.Repair(t.Context(), o.spoke.Name))
+	await(t, "the cluster is upgraded", func(ctx context.Context) bool {
+		return clusterVersion(ctx, t, o.spoke).Status.History[0].State == configv1.CompletedUpdate
+	})
+	o.check(t, release)
+}
+
+// deleteInFlight deletes an upgrade while the work of a cluster still applies its ClusterVersion. The cluster
+// ends its upgrade without the hub.
+func (r *rollout) deleteInFlight(t *testing.T, o *observed) {
+	t.Helper()
+	r.startOne(t, o, "abandoned", "4.20.8")
+	work := &workv1.ManifestWork{}
+	must(t, r.fleet.Client.Get(t.Context(), client.ObjectKey{Namespace: o.spoke.Name, Name: delivery.UpgradeName(o.spoke.Name)}, work))
+	if form := work.Annotations[delivery.Annotation]; form != "1/"+string(delivery.FormApply) {
+		t.Errorf("the work of the cluster in flight has the form %s", form)
+	}
+	t.Log("the upgrade is deleted while a cluster is being upgraded")
+	r.delete(t)
+	r.awaitUpgraded(t, o, "4.20.8")
+}
+
+// detach removes a cluster from the hub while it is being upgraded. It ends its upgrade without the hub.
+func (r *rollout) detach(t *testing.T, o *observed) {
+	t.Helper()
+	r.startOne(t, o, "detached", "4.20.9")
 
 	t.Log("a cluster is detached while it is being upgraded")
 	must(t, r.fleet.Client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: o.spoke.Name}}))
@@ -199,11 +233,7 @@ func (r *rollout) detach(t *testing.T, o *observed) {
 		return apierrors.IsNotFound(r.fleet.Client.Get(ctx, client.ObjectKey{Name: o.spoke.Name}, &clusterv1.ManagedCluster{}))
 	})
 	r.awaitNoWorks(t)
-	must(t, r.fleet.Repair(t.Context(), o.spoke.Name))
-	await(t, "the cluster is upgraded", func(ctx context.Context) bool {
-		return clusterVersion(ctx, t, o.spoke).Status.History[0].State == configv1.CompletedUpdate
-	})
-	o.check(t, "4.20.8")
+	r.awaitUpgraded(t, o, "4.20.9")
 	r.delete(t)
 }
 
@@ -309,24 +339,27 @@ func (o *observed) check(t *testing.T, release string) {
 	}
 }
 
-// roles returns the names of all roles and bindings of a cluster.
+// roles returns all roles and bindings of a cluster, with what they grant to whom.
 func roles(ctx context.Context, t *testing.T, spoke *fleet.Spoke) []string {
 	t.Helper()
-	var names []string
+	var found []string
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
 		must(t, spoke.Client.List(ctx, list))
 		encoded, err := json.Marshal(list)
 		must(t, err)
-		var items struct {
-			Items []metav1.PartialObjectMetadata `json:"items"`
+		var roles struct {
+			Items []struct {
+				Metadata                 metav1.ObjectMeta `json:"metadata"`
+				Rules, RoleRef, Subjects json.RawMessage
+			} `json:"items"`
 		}
-		must(t, json.Unmarshal(encoded, &items))
-		for i := range items.Items {
-			names = append(names, items.Items[i].Namespace+"/"+items.Items[i].Name)
+		must(t, json.Unmarshal(encoded, &roles))
+		for _, r := range roles.Items {
+			found = append(found, fmt.Sprintf("%s/%s %s %s %s", r.Metadata.Namespace, r.Metadata.Name, r.Rules, r.RoleRef, r.Subjects))
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(found)
+	return found
 }
 
 func clusterVersion(ctx context.Context, t *testing.T, spoke *fleet.Spoke) *configv1.ClusterVersion {
