@@ -132,5 +132,8 @@ func roughly(d time.Duration, up bool) string {
 	} else {
 		d += unit / 2
 	}
+	if d < unit {
+		return "<1" + name
+	}
 	return strconv.Itoa(int(d/unit)) + name
 }

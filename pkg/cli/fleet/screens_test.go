@@ -104,18 +104,18 @@ func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers 
 	}
 }
 
-// stall marks runs as stalled since two minutes, as the hub does.
-func (f *stores) stall(message string, numbers ...int) {
+// stall marks a step of runs as stalled since two minutes, as the hub does.
+func (f *stores) stall(step, message string, numbers ...int) {
 	for _, n := range numbers {
 		run := f.runs[fmt.Sprintf("store-%04d", n)]
 		run.Status.Message = message
 		run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{{
-			Type: fleetv1alpha1.StepClusterUpgraded, Status: metav1.ConditionFalse, Reason: "Upgrading", Message: message,
+			Type: step, Status: metav1.ConditionFalse, Reason: "Upgrading", Message: message,
 		}}}}
 		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{
-			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.StepClusterUpgraded,
+			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: step,
 			LastTransitionTime: metav1.NewTime(f.now.Add(-2 * time.Minute)),
-			Message:            fmt.Sprintf("ClusterUpgraded started at 2026-11-23T13:%02d:00Z and is slow: %s", n%60, message),
+			Message:            fmt.Sprintf("%s started at 2026-11-23T13:%02d:00Z and is slow: %s", step, n%60, message),
 		})
 	}
 }
@@ -194,12 +194,35 @@ func TestStatus_in_progress(t *testing.T) {
 	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", numbers(1, 184)...)
 	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing, "etcd is degraded", 388)
 	f.run(fleetv1alpha1.StatePartialUpgrade, "ClusterUpgraded", "", append(numbers(348, 385), 402, 417)...)
-	f.stall("Working towards 4.20.6: 780 of 900 done (86% complete), waiting on machine-config", 402, 417)
+	f.stall(fleetv1alpha1.StepClusterUpgraded, "Working towards 4.20.6: 780 of 900 done (86% complete), waiting on machine-config", 402, 417)
 	f.publish(nil)
 	s := f.read()
 	golden(t, "progress", printer().Status(s))
 	if v := s.Verdict(); v.State != Progressing {
 		t.Errorf("verdict %+v", v)
+	}
+}
+
+// An action that is not delivered needs a person, although nothing has failed.
+func TestStatus_of_an_action_that_is_not_delivered(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "14:32", 0, 3)
+	f.run(fleetv1alpha1.StateInitialized, "ReplicaSetIgnored", "", 1, 2)
+	f.stall(fleetv1alpha1.StepPreUpgradeActionAvailable, "not delivered by ManifestWorkReplicaSet mcu-1-pre within 1m0s: see the feature gate", 1, 2)
+	f.publish(nil)
+	s := f.read()
+	golden(t, "undelivered", printer().Status(s))
+	if v := s.Verdict(); v.State != ActionRequired {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestRoughly(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{0: "<1m", 29 * time.Second: "<1m", 30 * time.Second: "1m", 119 * time.Minute: "119m", 2 * time.Hour: "2h", 72 * time.Hour: "3d"} {
+		if got := roughly(d, false); got != want {
+			t.Errorf("%s: got %s, want %s", d, got, want)
+		}
 	}
 }
 

@@ -145,9 +145,10 @@ func (s *Snapshot) left() string {
 	if !known {
 		return fmt.Sprintf("   left unknown (%s done)", grouped(e.Done))
 	}
-	span := roughly(e.Low, false) + " to " + roughly(e.High, true)
-	if e.Low == 0 {
-		span = "up to " + roughly(e.High, true)
+	low, high := roughly(e.Low, false), roughly(e.High, true)
+	span := low + " to " + high
+	if strings.HasPrefix(low, "<") {
+		span = "up to " + high
 	}
 	if s.Plan.Window != nil {
 		span += " of open windows"

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -77,7 +78,24 @@ func (s *Snapshot) Verdict() Verdict {
 	case admitting.Reason == fleetv1beta1.ReasonHeld && inFlight == 0:
 		return Verdict{State: ActionRequired, Text: "waits for clusters that are held", Detail: admitting.Message}
 	}
+	if message := s.undelivered(); message != "" {
+		return Verdict{State: ActionRequired, Text: "an action is not delivered", Detail: message}
+	}
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
+}
+
+// undelivered returns why an action is not delivered, for which the step of an action stalls; empty means that
+// none does.
+func (s *Snapshot) undelivered() string {
+	causes := s.Upgrade.Status.Causes
+	for i := range causes {
+		c := &causes[i]
+		isAction := c.Reason == fleetv1alpha1.StepPreUpgradeActionAvailable || c.Reason == fleetv1alpha1.StepPostUpgradeActionAvailable
+		if c.Type == fleetv1beta1.CauseStalled && isAction {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // isOnlyAdmittingCurrent reports whether the hub has published why no cluster begins, and nothing else: it
