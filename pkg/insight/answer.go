@@ -29,7 +29,8 @@ const (
 	// Deleted is an informer that does not exist any more.
 	Deleted Result = "Deleted"
 	// NotQueried is an informer that is not queried at present, such as one that does not report on
-	// updates in progress. It changes no insight of the informer, and ends those about the informer.
+	// updates in progress. It changes no insight of the informer, and ends those about the informer, apart
+	// from the one that it is degraded.
 	NotQueried Result = "NotQueried"
 )
 

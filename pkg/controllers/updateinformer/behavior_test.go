@@ -508,3 +508,29 @@ func TestPlan_with_an_informer_that_does_not_answer(t *testing.T) {
 		})
 	}
 }
+
+// A degraded informer is a risk of a plan, also if it only reports on updates in progress.
+func TestPlan_with_a_degraded_informer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		discovery string
+		result    insight.Result
+	}{
+		"plan handler":    {discovery, insight.Success},
+		"no plan handler": {strings.Replace(discovery, `"plan"`, `"x"`, 1), insight.NotQueried},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.discovery = tc.discovery
+			w.answer(answering(planAnswer))
+			w.setOnline(metav1.ConditionFalse, v1beta1.ReasonDegraded, start)
+			w.AskPlan(plan, planRequest)
+			w.pass()
+			answers, _ := w.PlanAnswers(plan)
+			if len(answers) != 1 || answers[0].Result != tc.result || !strings.Contains(answers[0].Degraded, "Degraded: m") {
+				t.Errorf("the answers are %+v", answers)
+			}
+		})
+	}
+}

@@ -268,7 +268,7 @@ func (p *pass) pollPlans(ctx context.Context) {
 		open := &p.asks[i]
 		switch {
 		case !analyzes:
-			open.ask.answer = &insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now}
+			open.ask.answer = &insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now, Degraded: p.degraded()}
 		case p.now.Before(open.ask.nextAt):
 			continue
 		case p.Clock.Since(p.now)+callTimeout(handler) > passTimeout:

@@ -570,6 +570,26 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	}
 }
 
+// TestPlanOfADegradedInformer has the informer itself as a risk, whether it analyzes plans or not.
+func TestPlanOfADegradedInformer(t *testing.T) {
+	t.Parallel()
+	for _, result := range []insight.Result{insight.Success, insight.NotQueried} {
+		t.Run(string(result), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.informer("one")
+			w.create(target)
+			w.answer("one", result)
+			w.remote.answers["one"].Degraded = "its disk is full"
+			w.runFor(time.Minute)
+			w.expect(complete, rest, current)
+			w.accept(v1beta1.StatusControllerInformer, "InformerDegraded/one")
+			w.runFor(time.Minute)
+			w.expect(complete, startable, current)
+		})
+	}
+}
+
 // TestPlanIgnoresInformersWithReservedNames waits for no informer that is never queried. It was
 // created before validation refused its name.
 func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
