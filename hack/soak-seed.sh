@@ -10,4 +10,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 files='{{if and .Module .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}'
 go list -deps -f "$files" ./pkg/simulation/histories | sed '/^$/d' | LC_ALL=C sort |
-  xargs cat go.sum deploy/crds/*.yaml | cksum | cut -d' ' -f1
+  xargs cat go.sum deploy/crds/*.yaml deploy/hub/crds/*.yaml | cksum | cut -d' ' -f1

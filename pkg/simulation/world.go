@@ -174,10 +174,11 @@ func describeChange(change Change) string {
 	return fmt.Sprintf("%s %s %s at %s", verb, change.Kind.Kind, name, object.GetResourceVersion())
 }
 
-// newUID returns a UID that depends on nothing but the number of objects that were created before.
+// newUID returns a UID that depends on nothing but the number of objects that were created before. As
+// those of an API server, UIDs differ in their first eight digits, which names are made of.
 func (w *World) newUID() types.UID {
 	w.sequence++
-	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", w.sequence))
+	return types.UID(fmt.Sprintf("%08d-0000-4000-8000-000000000000", w.sequence))
 }
 
 func (w *World) admit(gvk schema.GroupVersionKind, old, object client.Object) error {

@@ -135,7 +135,7 @@ func TestLocalPod(t *testing.T) {
 				corev1.EnvVar{Name: "EVENT_count", Value: "3"}, corev1.EnvVar{Name: "COPY", Value: "$(EVENT_count)!"})},
 			phase: corev1.PodSucceeded,
 			want: []corev1.ContainerStateTerminated{{
-				Reason: "Completed", Message: "{\"name\": \"Start\", \"price\": \"$(EVENT_count)\"}\n3!\nhook\n32\nDIR/00000000-0000-4000-8000-000000000003\n7\n",
+				Reason: "Completed", Message: "{\"name\": \"Start\", \"price\": \"$(EVENT_count)\"}\n3!\nhook\n32\nDIR/00000003-0000-4000-8000-000000000000\n7\n",
 			}},
 		},
 		"sources of variables": {

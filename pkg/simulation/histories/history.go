@@ -103,13 +103,21 @@ func run(seed uint64, kind Kind, actions int) (report Report) {
 		}
 	}()
 	d := newDriver(seed, &report)
-	h, err := newRunner(d, kind)
+	h, err := newHistory(d, kind)
 	if err != nil {
 		report.Violations = append(report.Violations, "setup: "+err.Error())
 		return report
 	}
 	h.run(actions)
 	return report
+}
+
+// newHistory returns the history of upgrades of that kind.
+func newHistory(d *driver, kind Kind) (interface{ run(actions int) }, error) {
+	if kind == ManagedClustersUpgrades {
+		return newFleet(d)
+	}
+	return newRunner(d, kind)
 }
 
 func newRunner(d *driver, kind Kind) (*runner, error) {

@@ -25,7 +25,7 @@ var (
 	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
 	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
-	kind  = flag.String("kind", "", "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig or UpgradeJob; empty means UpgradeConfig for even seeds and UpgradeJob for odd ones")
+	kind  = flag.String("kind", "", "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig, UpgradeJob, or ManagedClustersUpgrade; empty means these kinds in turn, by the remainder of the seed and 3")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -36,14 +36,17 @@ const fixedSeeds = 60
 // fixedSeedsOfJobs is the number of those of UpgradeJobs.
 const fixedSeedsOfJobs = 12
 
+// fixedSeedsOfFleets is the number of those of ManagedClustersUpgrades.
+const fixedSeedsOfFleets = 24
+
 // TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else few.
 func TestFixedSeeds(t *testing.T) {
 	t.Parallel()
-	last := map[Kind]uint64{UpgradeConfigs: 2, UpgradeJobs: 1}
+	last := map[Kind]uint64{UpgradeConfigs: 2, UpgradeJobs: 1, ManagedClustersUpgrades: 2}
 	if *fixed {
-		last = map[Kind]uint64{UpgradeConfigs: fixedSeeds, UpgradeJobs: fixedSeedsOfJobs}
+		last = map[Kind]uint64{UpgradeConfigs: fixedSeeds, UpgradeJobs: fixedSeedsOfJobs, ManagedClustersUpgrades: fixedSeedsOfFleets}
 	}
-	for _, of := range []Kind{UpgradeConfigs, UpgradeJobs} {
+	for _, of := range allKinds {
 		seeds := make(chan uint64)
 		go func() {
 			defer close(seeds)
@@ -59,6 +62,9 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
+// allKinds are the kinds of which there are histories.
+var allKinds = []Kind{UpgradeConfigs, UpgradeJobs, ManagedClustersUpgrades}
+
 // failedSeed is a history that has found a defect.
 type failedSeed struct {
 	defect  string
@@ -72,6 +78,9 @@ var failedSeedsOfJobs = []failedSeed{
 	{"an UpgradeJob commences while the workers roll out the release before", 88, 35},
 	{"a retry that is requested while an attempt ends is not noticed", 3299458423, 35},
 }
+
+// failedSeedsOfFleets are those of ManagedClustersUpgrades.
+var failedSeedsOfFleets []failedSeed
 
 var failedSeeds = []failedSeed{
 	{"an extra node is left after its record was replaced", 473354915562, 42},
@@ -109,7 +118,7 @@ func TestFailedSeeds(t *testing.T) {
 	if !*fixed {
 		replayed = failedSeeds[:2]
 	}
-	for of, seeds := range map[Kind][]failedSeed{UpgradeConfigs: replayed, UpgradeJobs: failedSeedsOfJobs} {
+	for of, seeds := range map[Kind][]failedSeed{UpgradeConfigs: replayed, UpgradeJobs: failedSeedsOfJobs, ManagedClustersUpgrades: failedSeedsOfFleets} {
 		for _, tc := range seeds {
 			t.Run(tc.defect, func(t *testing.T) {
 				t.Parallel()
@@ -127,7 +136,7 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 		seeds = seeds[:1]
 	}
 	for i, s := range seeds {
-		of := []Kind{UpgradeConfigs, UpgradeJobs}[(i+1)%2]
+		of := allKinds[i]
 		if diff := cmp.Diff(Run(s, of).Log, Run(s, of).Log); diff != "" {
 			t.Errorf("seed %d of %s has two histories:\n%s", s, of, diff)
 		}
@@ -173,13 +182,10 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 
 // kindOf returns the kind of the upgrades of a seed: that of -kind, or by turns.
 func kindOf(seed uint64) Kind {
-	switch {
-	case *kind != "":
+	if *kind != "" {
 		return Kind(*kind)
-	case seed%2 == 1:
-		return UpgradeJobs
 	}
-	return UpgradeConfigs
+	return allKinds[seed%uint64(len(allKinds))]
 }
 
 // runAll runs the histories of the seeds on all processors, and returns the reports by seed.

@@ -71,7 +71,8 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 		return fmt.Errorf("%d clusters are complete, and %d were", is.Complete, was.Complete)
 	}
 	stopped := isStopped(&before.Status) && isStopped(&upgrade.Status) && before.Status.Attempt == upgrade.Status.Attempt
-	if stopped && is.Total >= was.Total && is.Pending < was.Pending {
+	late := max(0, is.Complete-was.Complete) // one that had failed in an earlier attempt may be complete late
+	if stopped && is.Total >= was.Total && is.Pending+late < was.Pending {
 		return fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are", was.Pending, is.Pending)
 	}
 	if equality.Semantic.DeepEqual(before.Status, upgrade.Status) {

@@ -180,11 +180,11 @@ func (c *Cluster) Version() *configv1.ClusterVersion {
 }
 
 var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
-	ours, err := simulation.Definitions(os.DirFS(filepath.Join(root(), "deploy", "crds")))
+	ours, err := simulation.Definitions(os.DirFS(filepath.Join(Root(), "deploy", "crds")))
 	if err != nil {
 		return nil, err
 	}
-	status, err := simulation.Definitions(os.DirFS(filepath.Join(root(), "deploy", "update-status", "crds")))
+	status, err := simulation.Definitions(os.DirFS(filepath.Join(Root(), "deploy", "update-status", "crds")))
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +196,8 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 // and those of OpenShift. They are compiled once.
 func Definitions() ([]*simulation.Definition, error) { return definitions() }
 
-// root returns the folder of the module that the working directory belongs to.
-func root() string {
+// Root returns the folder of the module that the working directory belongs to.
+func Root() string {
 	folder, err := os.Getwd()
 	if err != nil {
 		return "."

@@ -1,0 +1,240 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// fleetActions returns the actions of histories of fleets. New ones are appended: a seed that was kept
+// names how many there were.
+func fleetActions() []action[*fleet] {
+	return []action[*fleet]{
+		{"create an upgrade", 6, (*fleet).createUpgrade},
+		{"delete an upgrade", 2, (*fleet).deleteUpgrade},
+		{"pause", 3, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = true }) }},
+		{"resume", 5, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = false }) }},
+		{"cancel", 1, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Cancelled = true }) }},
+		{"retry", 4, func(f *fleet) {
+			f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Attempt = max(1, s.Attempt) + 1 })
+		}},
+		{"lower the concurrency", 3, func(f *fleet) { f.setConcurrency(intstr.FromInt32(1)) }},
+		{"raise the concurrency", 3, func(f *fleet) { f.setConcurrency(intstr.FromInt32(3)) }},
+		{"edit the failures that are tolerated", 2, func(f *fleet) {
+			f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.UpgradeStrategy.MaxFailures = f.someFailures() })
+		}},
+		{"edit the release", 1, func(f *fleet) {
+			f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.ClusterVersion.Version = "4.20.8" })
+		}},
+		{"the upgrade of a cluster fails", 4, func(f *fleet) { f.trouble(func(m *member) { m.fails = true }) }},
+		{"a cluster is slow", 3, func(f *fleet) { f.trouble(func(m *member) { m.takes += 2 * time.Hour }) }},
+		{"a cluster refuses releases", 2, func(f *fleet) { f.trouble(func(m *member) { m.refuses = true }) }},
+		{"Jobs of a cluster fail", 2, func(f *fleet) { f.trouble(func(m *member) { m.jobFail = true }) }},
+		{"a cluster is offline", 3, func(f *fleet) { f.trouble(func(m *member) { m.offline = true }) }},
+		{"a cluster recovers", 6, func(f *fleet) { f.recoverMember(f.anyMember()) }},
+		{"a cluster loses its labels", 3, func(f *fleet) { f.label(f.anyMember(), false) }},
+		{"a cluster gets its labels back", 3, func(f *fleet) { f.label(f.anyMember(), true) }},
+		{"hold a cluster", 2, func(f *fleet) { f.hold(f.anyMember(), true) }},
+		{"lift the hold of a cluster", 3, func(f *fleet) { f.hold(f.anyMember(), false) }},
+		{"kill the hub", 4, func(f *fleet) { f.kill() }},
+		{"two leaders", 2, func(f *fleet) { f.twoLeaders() }},
+		{"step the clock", 1, func(f *fleet) { f.stepClock() }},
+		{"requests fail", 6, func(f *fleet) { f.failRequests() }},
+		{"a cache lags", 3, func(f *fleet) { f.lag(hubKinds()...) }},
+		{"delete right before a write", 1, func(f *fleet) { f.before((*fleet).deleteUpgrade) }},
+		{"pause right before a write", 2, func(f *fleet) {
+			f.before(func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = true }) })
+		}},
+		{"edit a work right before a write", 1, func(f *fleet) { f.before((*fleet).editWork) }},
+		{"edit a work", 2, (*fleet).editWork},
+		{"delete a work", 2, (*fleet).deleteWork},
+	}
+}
+
+// upgradeNames are the upgrades that there may be; the second one is to a newer release.
+var upgradeNames = []string{"stores", "next"}
+
+// anyUpgrade returns the upgrade that an action is about, mostly the first one.
+func (f *fleet) anyUpgrade() client.ObjectKey {
+	name := upgradeNames[0]
+	if f.random.IntN(5) == 0 {
+		name = upgradeNames[1]
+	}
+	return client.ObjectKey{Namespace: fleetNamespace, Name: name}
+}
+
+func (f *fleet) anyMember() *member { return f.members[f.random.IntN(len(f.members))] }
+
+func (f *fleet) editSpec(change func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
+	edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, f.anyUpgrade(), func(u *fleetv1beta1.ManagedClustersUpgrade) { change(&u.Spec) })
+}
+
+func (f *fleet) setConcurrency(limit intstr.IntOrString) {
+	f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.UpgradeStrategy.MaxConcurrency = &limit })
+}
+
+// someFailures returns how many failures are tolerated; nil means any.
+func (f *fleet) someFailures() *intstr.IntOrString {
+	switch f.random.IntN(4) {
+	case 0:
+		return new(intstr.FromInt32(0))
+	case 1:
+		return new(intstr.FromString("34%"))
+	}
+	return nil
+}
+
+// createUpgrade creates an upgrade that may well succeed.
+func (f *fleet) createUpgrade() {
+	key := f.anyUpgrade()
+	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	u.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6", Channel: channel}
+	if key.Name == upgradeNames[1] {
+		u.Spec.ClusterVersion.Version = "4.20.7"
+	}
+	if f.random.IntN(2) == 0 {
+		u.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
+	} else {
+		u.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{LabelSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{fleetLabel: "stores"}}}
+	}
+	strategy := &u.Spec.UpgradeStrategy
+	strategy.MaxConcurrency = []*intstr.IntOrString{nil, new(intstr.FromInt32(2)), new(intstr.FromInt32(3)), new(intstr.FromString("50%"))}[f.random.IntN(4)]
+	strategy.MaxFailures = f.someFailures()
+	if f.random.IntN(3) == 0 {
+		strategy.CanaryClusters = &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{canaryLabel: "true"}}}
+	}
+	if f.random.IntN(3) == 0 {
+		strategy.MinSuccessTime = "10m"
+	}
+	if f.random.IntN(3) == 0 {
+		u.Spec.PreUpgradeAction = jobAction("pre")
+	}
+	if f.random.IntN(3) == 0 {
+		u.Spec.PostUpgradeAction = jobAction("post")
+	}
+	if f.random.IntN(5) == 0 {
+		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
+	}
+	if err := f.people.Create(context.Background(), u); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// jobAction returns an action that is a Job.
+func jobAction(name string) *fleetv1beta1.UpgradeAction {
+	manifest := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"` + name + `","namespace":"default"}}`
+	return &fleetv1beta1.UpgradeAction{ManifestWork: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
+		Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}},
+	}}}
+}
+
+func (f *fleet) deleteUpgrade() {
+	key := f.anyUpgrade()
+	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := f.people.Delete(context.Background(), u); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// trouble has a cluster do something that an upgrade may not survive.
+func (f *fleet) trouble(do func(*member)) {
+	m := f.anyMember()
+	m.troubled = true
+	f.world.Logf("cluster %s", m.name)
+	do(m)
+	m.wake()
+}
+
+// recoverMember ends all trouble of a cluster.
+func (f *fleet) recoverMember(m *member) {
+	m.fails, m.refuses, m.jobFail, m.offline = false, false, false, false
+	m.takes = min(m.takes, time.Hour)
+	m.wake()
+}
+
+func (f *fleet) label(m *member, selected bool) {
+	edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) {
+		delete(c.Labels, fleetLabel)
+		if selected {
+			c.Labels[fleetLabel] = "stores"
+		}
+	})
+}
+
+func (f *fleet) hold(m *member, held bool) {
+	edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) {
+		delete(c.Annotations, v1alpha1.HoldAnnotation)
+		if held {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+		}
+	})
+}
+
+// anyWork returns a work of a cluster; nil means that there is none.
+func (f *fleet) anyWork() *workv1.ManifestWork {
+	var works workv1.ManifestWorkList
+	if err := f.people.List(context.Background(), &works); err != nil || len(works.Items) == 0 {
+		return nil
+	}
+	work := &works.Items[f.random.IntN(len(works.Items))]
+	f.member(work.Namespace).tampered = true
+	return work
+}
+
+// editWork removes what keeps the ClusterVersion when a work is deleted.
+func (f *fleet) editWork() {
+	work := f.anyWork()
+	if work == nil {
+		return
+	}
+	f.world.Logf("work %s", work.Name)
+	edit(f.driver, &workv1.ManifestWork{}, client.ObjectKeyFromObject(work), func(w *workv1.ManifestWork) {
+		w.Spec.DeleteOption = nil
+		f.member(w.Namespace).edited = true
+	})
+}
+
+// deleteWork deletes a work, unless the ClusterVersion may be lost by it.
+func (f *fleet) deleteWork() {
+	work := f.anyWork()
+	if work == nil || f.member(work.Namespace).edited {
+		return
+	}
+	f.world.Logf("work %s", work.Name)
+	if err := f.people.Delete(context.Background(), work); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// before has an action come between a read of the hub and one of its next writes.
+func (f *fleet) before(do func(*fleet)) {
+	f.trigger = &trigger{write: 1 + f.random.IntN(6), do: func() { do(f) }}
+}
+
+// calmDown ends all that fails or is in the way, as people do in the end.
+func (f *fleet) calmDown() {
+	f.calm, f.trigger = true, nil
+	for _, m := range f.members {
+		f.recoverMember(m)
+		f.hold(m, false)
+	}
+	for _, name := range upgradeNames {
+		edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, client.ObjectKey{Namespace: fleetNamespace, Name: name},
+			func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	}
+	if f.leader() == nil || len(f.alive()) > 1 || f.random.IntN(2) == 0 {
+		f.kill()
+	}
+}

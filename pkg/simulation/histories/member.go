@@ -1,0 +1,285 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
+)
+
+const agentActor = "agent"
+
+// member is a simulated cluster of a fleet with its agent. It acts some seconds after a change of its
+// works, and as long as something in it goes on.
+type member struct {
+	fleet  *fleet
+	name   string
+	spoke  *spoke.Cluster
+	client client.Client
+
+	takes   time.Duration // how long it takes to install a release
+	pending bool          // it is about to act
+	offline bool          // its agent cannot reach the hub
+	fails   bool          // an upgrade fails halfway
+	refuses bool          // the cluster version operator refuses what is requested
+	jobFail bool          // Jobs fail
+
+	troubled bool // it has ever done what an upgrade may not survive
+	tampered bool // another client has written to its works
+	edited   bool // another client has removed the deleteOption of a work
+
+	since    map[string]time.Time // when a release or a Job began
+	answered map[string]string    // what the agent has reported, by work
+}
+
+func newMember(f *fleet, name string) *member {
+	return &member{
+		fleet: f, name: name, spoke: spoke.New(name, installed, f.world.Now()), client: f.world.Client(agentActor),
+		takes: 10*time.Minute + f.upTo(40*time.Minute), since: map[string]time.Time{}, answered: map[string]string{},
+	}
+}
+
+// observe has the agent act after a change of a work.
+func (m *member) observe(change simulation.Change) {
+	work, is := change.Object().(*workv1.ManifestWork)
+	switch {
+	case !is || change.Actor == agentActor:
+	case change.New == nil:
+		m.spoke.Delete(work)
+	default:
+		m.wake()
+	}
+}
+
+// wake has the cluster and its agent act within some seconds.
+func (m *member) wake() {
+	if m.pending {
+		return
+	}
+	m.pending = true
+	m.fleet.world.After(2*time.Second+m.fleet.upTo(18*time.Second), func() {
+		m.pending = false
+		m.act()
+	})
+}
+
+// act has the agent answer the works, and the cluster do what they request.
+func (m *member) act() {
+	m.answer()
+	m.operate()
+	m.answer()
+	if err := m.publish(); err != nil {
+		m.fleet.violate("the agent of %s: %v", m.name, err)
+	}
+	if m.isBusy() {
+		m.wake()
+	}
+}
+
+// answer has the agent answer each work.
+func (m *member) answer() {
+	if m.offline {
+		return
+	}
+	var works workv1.ManifestWorkList
+	err := m.client.List(context.Background(), &works, client.InNamespace(m.name))
+	for i := range works.Items {
+		if err == nil {
+			err = m.answerOne(&works.Items[i])
+		}
+	}
+	if err != nil {
+		m.fleet.violate("the agent of %s: %v", m.name, err)
+	}
+}
+
+func (m *member) answerOne(work *workv1.ManifestWork) error {
+	ctx := context.Background()
+	if !work.DeletionTimestamp.IsZero() {
+		m.spoke.Delete(work)
+		if !controllerutil.RemoveFinalizer(work, spoke.Finalizer) {
+			return nil
+		}
+		return m.client.Update(ctx, work)
+	}
+	if controllerutil.AddFinalizer(work, spoke.Finalizer) {
+		if err := m.client.Update(ctx, work); err != nil {
+			return err
+		}
+	}
+	seen := fmt.Sprint(work.ResourceVersion, m.spoke.Version().Object)
+	for _, job := range m.spoke.Objects("Job") {
+		seen += fmt.Sprint(job.Object)
+	}
+	if m.answered[work.Name] == seen {
+		return nil // it would report the same
+	}
+	m.answered[work.Name] = seen
+	before := m.spoke.Desired()
+	status := m.spoke.Apply(work, m.fleet.world.Now())
+	if after := m.spoke.Desired(); after != before {
+		m.fleet.checker.requested(m, work, after)
+	}
+	keepTimes(&work.Status, &status)
+	if equality.Semantic.DeepEqual(work.Status, status) {
+		return nil
+	}
+	work.Status = status
+	return m.client.Status().Update(ctx, work)
+}
+
+// keepTimes keeps the transition times of conditions that have not changed.
+func keepTimes(before, after *workv1.ManifestWorkStatus) {
+	keep := func(old, updated []metav1.Condition) {
+		for i := range updated {
+			if c := apimeta.FindStatusCondition(old, updated[i].Type); c != nil && c.Status == updated[i].Status {
+				updated[i].LastTransitionTime = c.LastTransitionTime
+			}
+		}
+	}
+	keep(before.Conditions, after.Conditions)
+	for i := range after.ResourceStatus.Manifests {
+		for _, old := range before.ResourceStatus.Manifests {
+			if m := &after.ResourceStatus.Manifests[i]; old.ResourceMeta == m.ResourceMeta {
+				keep(old.Conditions, m.Conditions)
+			}
+		}
+	}
+}
+
+// operate has the cluster version operator and the Jobs do their work.
+func (m *member) operate() {
+	now := m.fleet.world.Now()
+	if m.spoke.Version() == nil {
+		return // reported by the checker
+	}
+	for _, job := range m.spoke.Objects("Job") {
+		name := "job " + job.GetName()
+		switch {
+		case isFinished(job):
+		case m.since[name].IsZero():
+			m.since[name] = now
+			m.fleet.checker.jobBegan(m, job.GetName())
+		case now.Sub(m.since[name]) > time.Minute:
+			delete(m.since, name)
+			end := "Complete"
+			if m.jobFail {
+				end = "Failed"
+			}
+			m.spoke.SetCondition(job, end, "True", end, "the Job is "+end, now)
+		}
+	}
+	newest, state, _ := strings.Cut(m.spoke.History()[0], " ")
+	if desired := m.spoke.Desired(); desired != "" && desired != newest {
+		m.begin(desired)
+		return
+	}
+	m.spoke.Observe()
+	if state == "Completed" {
+		m.setFailing(false)
+		return
+	}
+	elapsed := now.Sub(m.since[newest])
+	m.setFailing(m.fails && elapsed > m.takes/2)
+	if !m.fails && elapsed > m.takes {
+		m.spoke.Complete(now)
+	}
+}
+
+// begin has the cluster version operator accept or refuse a release.
+func (m *member) begin(release string) {
+	now, status := m.fleet.world.Now(), "True"
+	if m.refuses {
+		status = "False"
+	}
+	m.spoke.SetCondition(m.spoke.Version(), "ReleaseAccepted", status, "Payload", "the payload of "+release, now)
+	if m.refuses {
+		m.spoke.Observe()
+		return
+	}
+	m.since[release] = now
+	m.spoke.Accept(release, now)
+}
+
+func (m *member) setFailing(failing bool) {
+	status := "False"
+	if failing {
+		status = "True"
+	}
+	m.spoke.SetCondition(m.spoke.Version(), "Failing", status, "ClusterOperatorDegraded", "etcd is degraded", m.fleet.world.Now())
+}
+
+// jobIsComplete reports whether a Job of that name has succeeded.
+func (m *member) jobIsComplete(name string) bool {
+	job := m.spoke.Object("batch", "Job", "default", name)
+	if job == nil {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool { condition, _ := c.(map[string]any); return condition["type"] == "Complete" })
+}
+
+// isFinished reports whether a Job has ended.
+func isFinished(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return len(conditions) > 0
+}
+
+// isBusy reports whether something in the cluster goes on by itself.
+func (m *member) isBusy() bool {
+	if m.spoke.Version() == nil {
+		return false
+	}
+	newest, state, _ := strings.Cut(m.spoke.History()[0], " ")
+	desired := m.spoke.Desired()
+	return state == "Partial" || desired != "" && desired != newest || slices.ContainsFunc(m.spoke.Objects("Job"), func(job *unstructured.Unstructured) bool {
+		return !isFinished(job)
+	})
+}
+
+// has reports whether the cluster has completed a release.
+func (m *member) has(release string) bool {
+	return m.spoke.Version() != nil && slices.Contains(m.spoke.History(), release+" Completed")
+}
+
+// publish publishes the claim and the availability of the cluster.
+func (m *member) publish() error {
+	ctx, cluster := context.Background(), &clusterv1.ManagedCluster{}
+	if err := m.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := cluster.Status.DeepCopy()
+	available := metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable"}
+	if m.offline {
+		available.Status, available.Reason = metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped"
+	} else {
+		for _, line := range m.spoke.History() {
+			if release, completed := strings.CutSuffix(line, " Completed"); completed {
+				cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: release}}
+				break
+			}
+		}
+	}
+	available.LastTransitionTime = metav1.NewTime(m.fleet.world.Now().Truncate(time.Second))
+	apimeta.SetStatusCondition(&cluster.Status.Conditions, available)
+	if equality.Semantic.DeepEqual(*before, cluster.Status) {
+		return nil
+	}
+	return m.client.Status().Update(ctx, cluster)
+}
