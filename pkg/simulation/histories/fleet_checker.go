@@ -5,7 +5,6 @@ package histories
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +116,6 @@ func mark(since map[string]time.Time, key string, holds bool, now time.Time) {
 
 func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.ManagedClustersUpgrade) {
 	uid := string(u.UID)
-	before := c.upgrades[uid]
 	keepObject(c.upgrades, uid, u, change.New == nil)
 	c.everBlocked[uid] = c.everBlocked[uid] || u.Spec.Paused || u.Spec.Cancelled
 	mark(c.blocked, uid, u.Spec.Paused || u.Spec.Cancelled || u.DeletionTimestamp != nil, change.Time)
@@ -125,7 +123,7 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 	if u.DeletionTimestamp != nil {
 		c.f.report.Deletion = true
 	}
-	if change.Actor != hubActor || before == nil || reflect.DeepEqual(before.Status, u.Status) {
+	if change.New == nil {
 		return
 	}
 	if err := c.invariants.Upgrade(u); err != nil {

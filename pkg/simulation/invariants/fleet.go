@@ -24,6 +24,7 @@ import (
 type Fleet struct {
 	mu       sync.Mutex
 	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last one of each upgrade
+	limits   map[types.UID]int32                                // the highest limit of each since its last status
 	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last one of each
 	created  map[types.UID]uint64                               // the version of each run that was stored first
 	gone     map[string]int32                                   // runs that were deleted, by the UID of their upgrade
@@ -36,15 +37,17 @@ func clusterOf(run *fleetv1alpha1.ClusterUpgradeRun) cluster {
 	return cluster{run.Spec.ManagedClustersUpgrade.UID, run.Namespace}
 }
 
-// Upgrade checks a stored upgrade.
+// Upgrade checks a stored upgrade. It must be called with the status of the hub, and it may be called with
+// any other change: clusters that began before the limit was lowered may be published after it.
 func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
-	if upgrade.Status.ClustersSummery == nil {
-		return nil
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.statuses == nil {
-		f.statuses = map[types.UID]*fleetv1beta1.ManagedClustersUpgrade{}
+		f.statuses, f.limits = map[types.UID]*fleetv1beta1.ManagedClustersUpgrade{}, map[types.UID]int32{}
+	}
+	f.limits[upgrade.UID] = max(f.limits[upgrade.UID], limit(upgrade))
+	if upgrade.Status.ClustersSummery == nil {
+		return nil
 	}
 	before := f.statuses[upgrade.UID]
 	f.statuses[upgrade.UID] = upgrade.DeepCopy()
@@ -59,9 +62,12 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 // stop, and none that has begun is dropped. A limit that is lowered interrupts nothing.
 func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	was, is := before.Status.ClustersSummery, upgrade.Status.ClustersSummery
-	isCurrent := upgrade.Status.ObservedGeneration == upgrade.Generation
-	if n, limited := limit(upgrade); limited && isCurrent && inFlight(is) > max(n, inFlight(was)) {
-		return fmt.Errorf("%d clusters are in flight, after %d, and the limit is %d", inFlight(is), inFlight(was), n)
+	if upgrade.Status.ObservedGeneration == upgrade.Generation {
+		n := f.limits[upgrade.UID]
+		f.limits[upgrade.UID] = limit(upgrade)
+		if inFlight(is) > max(n, inFlight(was)) {
+			return fmt.Errorf("%d clusters are in flight, after %d, and the limit is %d", inFlight(is), inFlight(was), n)
+		}
 	}
 	if apimeta.IsStatusConditionTrue(before.Status.Conditions, fleetv1beta1.ConditionApplied) &&
 		!apimeta.IsStatusConditionTrue(upgrade.Status.Conditions, fleetv1beta1.ConditionApplied) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -86,21 +87,27 @@ func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 
 func inFlight(c *fleetv1beta1.ClustersSummary) int32 { return c.Initialized + c.PartialUpgrade }
 
-// limit returns how many clusters may be in flight; false means that there is no limit.
-func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) (int32, bool) {
+// limit returns how many clusters may be in flight.
+func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	n := upgrade.Spec.UpgradeStrategy.MaxConcurrency
 	if n == nil {
-		return 1, upgrade.Spec.UpgradeStrategy.RolloutType != fleetv1beta1.RolloutAll
+		if upgrade.Spec.UpgradeStrategy.RolloutType == fleetv1beta1.RolloutAll {
+			return math.MaxInt32
+		}
+		return 1
 	}
 	var percent int32
 	if _, err := fmt.Sscanf(n.StrVal, "%d%%", &percent); err != nil {
-		return n.IntVal, true
+		return n.IntVal
+	}
+	if upgrade.Status.ClustersSummery == nil { // nothing is counted
+		return math.MaxInt32
 	}
 	size := upgrade.Status.ClustersSummery.Total
 	if canaries := upgrade.Status.CanaryClustersSummery; canaries != nil {
 		size -= canaries.Total
 	}
-	return max(1, (size*percent+99)/100), true
+	return max(1, (size*percent+99)/100)
 }
 
 // stops are the reasons of the condition Admitting that last until the next attempt.
