@@ -160,3 +160,39 @@ func TestRun_withdraws_an_UpgradeConfig(t *testing.T) {
 	}
 	w.expectNoWorks()
 }
+
+// TestRun_cancelled_with_an_UpgradeConfig removes it before it is delivered, and never after: the operator of
+// the cluster may have begun.
+func TestRun_cancelled_with_an_UpgradeConfig(t *testing.T) {
+	t.Parallel()
+	for name, delivered := range map[string]bool{"before it is applied": false, "after it is applied": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withUpgradeConfig)
+			if !delivered {
+				w.holdAgent(upgradeWork)
+			}
+			w.admit()
+			w.runFor(5 * time.Minute)
+			if created := w.upgradeConfig() != nil; created != delivered {
+				t.Fatalf("the UpgradeConfig exists: %t", created)
+			}
+			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			w.report(0, "Pending")
+			w.report(10*time.Minute, "Upgrading")
+			w.report(60*time.Minute, "Upgraded")
+			w.settle(5 * time.Hour)
+			if delivered {
+				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			} else {
+				w.expect(fleetv1alpha1.StateFailed, "Cancelled")
+			}
+			if left := w.upgradeConfig() != nil; left != delivered {
+				t.Errorf("the UpgradeConfig is left: %t", left)
+			}
+			w.expectQuiet()
+		})
+	}
+}
