@@ -91,9 +91,13 @@ func BenchmarkReal(b *testing.B) {
 	r.start(r.upgrade)
 	r.await("the fleet is complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Total == 2 && c.Complete == 2 })
 	figure(b, time.Since(started).Seconds(), "s/rollout", 3*60)
-	memory := memoryPeak(b, os.Getpid())
-	for _, pid := range children(b) {
-		memory += memoryPeak(b, pid)
+	memory := 0
+	for _, pid := range append(children(b), os.Getpid()) {
+		peak := memoryPeak(b, pid)
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		must(b, err)
+		b.Logf("%s: %d MiB", filepath.Base(program), peak/1024)
+		memory += peak
 	}
 	figure(b, float64(memory)/(1<<20), "GiB", 2.2)
 }

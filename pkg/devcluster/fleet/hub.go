@@ -97,7 +97,7 @@ func hubControllers() []string {
 }
 
 // lessMemory is the environment of the control planes of a real fleet, of which there are at least three.
-func lessMemory() []string { return []string{"GOGC=100"} }
+func lessMemory() []string { return []string{"GOGC=75"} }
 
 // Start returns when the clusters are registered, and placement and agents run. The context bounds the
 // start alone; Stop ends what was started.
