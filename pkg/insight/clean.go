@@ -37,7 +37,7 @@ const MaxResources = v1alpha.MaxReferences
 
 const (
 	// skew is the difference that is tolerated between the clocks of an informer and the controller.
-	skew = time.Minute
+	skew = v1alpha.MaxAheadSeconds * time.Second
 	// maxAge is the age beyond which an acquisition time is absurd.
 	maxAge = 366 * 24 * time.Hour
 	// maxFinishIn bounds how far in the future an insight may be estimated to finish.

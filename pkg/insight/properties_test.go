@@ -72,14 +72,20 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 		state := insight.NewState()
 		missed := map[string]bool{} // missing from a Success since it was reported
 		before := map[string]bool{}
+		var latest time.Time // of the answers: an earlier one that arrives later confirms nothing
 		for _, s := range drawHistory(t) {
 			if s.restart {
 				published := publish(state, s.now)
 				state = insight.NewState()
 				state.Restore(published)
+				latest = time.Time{}
 				for uid := range before {
 					missed[uid] = false // what the controller had seen is forgotten
 				}
+			}
+			confirms := !s.answer.At.Before(latest)
+			if confirms {
+				latest = s.answer.At
 			}
 			state.Apply(s.answer, s.now)
 			state.Settle(s.now)
@@ -102,7 +108,7 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 				}
 			}
 			for uid := range after {
-				if lists(s.answer, uid) {
+				if confirms && lists(s.answer, uid) {
 					missed[uid] = false
 				}
 			}

@@ -33,4 +33,7 @@ const (
 	// MaxPlanWaitSeconds is the time after which the controller reports an informer that answers
 	// Wait about a plan.
 	MaxPlanWaitSeconds = 10 * 60
+	// MaxAheadSeconds is how far an acquisition time may be in the future. The controller replaces a
+	// later one by the time at which it received the answer.
+	MaxAheadSeconds = 60
 )

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxSkew     = 5 * time.Minute
+	maxSkew     = v1alpha.MaxAheadSeconds * time.Second
 	maxAge      = time.Hour
 	maxDuration = 7 * 24 * time.Hour
 )
