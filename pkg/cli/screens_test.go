@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +229,26 @@ func TestScreens(t *testing.T) {
 				checkWidth(t, printed, width)
 			})
 		}
+	}
+}
+
+// At each width, no line is too wide, and no word is lost or broken.
+func TestScreens_fit_each_width(t *testing.T) {
+	t.Parallel()
+	words := func(c screenCase, width int) []string {
+		return slices.Sorted(strings.FieldsSeq(strings.ReplaceAll(c.screen(width, "oc update").render(), ":", " "))) // tables become lines
+	}
+	for name, c := range designScreens() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := words(c, 200)
+			for width := 60; width < 200; width++ {
+				checkWidth(t, c.screen(width, "oc update").render(), width)
+				if diff := cmp.Diff(whole, words(c, width)); diff != "" {
+					t.Errorf("%d columns have other words than 200 (-want +got):\n%s", width, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -314,6 +314,33 @@ func TestService_that_moves_is_followed(t *testing.T) {
 	}
 }
 
+// An informer whose authorities are corrected is queried at once, although it has failed for long, and lists
+// its handlers again.
+func TestAuthority_that_is_corrected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.update(true, true)
+	w.pass()
+	renewed := newAuthority(t)
+	w.mu.Lock()
+	w.certificate = renewed.issue(t, serverHost, start.Add(time.Hour))
+	w.mu.Unlock()
+	w.server.CloseClientConnections()
+	w.runFor(10 * time.Minute)
+	if got := w.condition("Reachable").Reason; got != v1beta1.ReasonTLSFailed {
+		t.Fatalf("with the authority of before: %s", got)
+	}
+	w.took()
+	w.changeInformer(func(i *v1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = []byte(renewed.pem) })
+	w.pass()
+	if diff := cmp.Diff([]string{"GET discovery", "GET updateInsights"}, w.took()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if got := w.result().Result; got != insight.Success {
+		t.Errorf("the answer is %s: %s", got, w.result().Message)
+	}
+}
+
 func TestDisabled_and_deleted_informers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
