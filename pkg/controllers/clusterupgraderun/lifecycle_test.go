@@ -206,8 +206,8 @@ func TestLifecycle_lowered_concurrency(t *testing.T) {
 func TestLifecycle_changed_placement(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 4)
-	f.selectClusters("all", "c1", "c2")
-	f.selectClusters("others", "c3", "c4")
+	f.selectClusters("c1", "c2")
+	f.selectBy("others", "c3", "c4")
 	f.runFor(20 * time.Minute)
 	f.expectStates(map[string]string{"c1": "PartialUpgrade"})
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) {

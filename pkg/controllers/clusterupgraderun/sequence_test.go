@@ -84,7 +84,7 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 		}))
 		f.setAvailable(name, metav1.ConditionTrue)
 	}
-	f.selectClusters("all", names...)
+	f.selectClusters(names...)
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "stores"}}
 	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
 	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target}
@@ -155,8 +155,14 @@ func (f *fleet) setOffline(offline bool) {
 	}
 }
 
-// selectClusters has a Placement select the clusters.
-func (f *fleet) selectClusters(by string, names ...string) {
+// selectClusters has the Placement of the upgrade select the clusters.
+func (f *fleet) selectClusters(names ...string) {
+	f.t.Helper()
+	f.selectBy("all", names...)
+}
+
+// selectBy has a Placement select the clusters.
+func (f *fleet) selectBy(by string, names ...string) {
 	f.t.Helper()
 	placement := ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: by}}
 	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(&placement), &placement)
@@ -490,7 +496,7 @@ func TestSequence_7_decisions_change(t *testing.T) {
 			f := newFleet(t, 3, actions)
 			f.runFor(after)
 			f.expectStates(map[string]string{"c1": state})
-			f.selectClusters("all", "c3") // c1 is in flight, c2 has not started
+			f.selectClusters("c3") // c1 is in flight, c2 has not started
 			f.runFor(5 * time.Hour)
 			f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete"})
 			if f.spokes["c2"].Desired() != "" {
