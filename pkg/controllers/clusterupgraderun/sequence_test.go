@@ -513,12 +513,12 @@ func TestSequence_7_decisions_change_while_an_action_runs(t *testing.T) {
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 4, actions, by)
-		f.selectClusters("c1", "c2", "c3")
+		f.selectClusters("all", "c1", "c2", "c3")
 		f.runFor(4 * time.Minute)
 		if diff := cmp.Diff(steps("c1", 1), f.history); diff != "" {
 			t.Errorf("before the decisions change (-want +got):\n%s", diff)
 		}
-		f.selectClusters("c3", "c4")
+		f.selectClusters("all", "c3", "c4")
 		f.runFor(6 * time.Hour)
 		f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete", "c4": "Complete"})
 		for _, name := range []string{"c1", "c3", "c4"} {
