@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -59,6 +61,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 		before[spoke.Name] = observe(t, spoke)
 	}
 
+	r.preflight(t, before)
 	r.upgradeClusterVersion(t)
 	for _, spoke := range r.fleet.Spokes {
 		before[spoke.Name].check(t, "4.20.6")
@@ -76,12 +79,38 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 	t.Logf("over after %s", time.Since(start).Round(time.Second))
 }
 
+// preflight makes a dry run, which passes, and leaves both clusters as they were.
+func (r *rollout) preflight(t *testing.T, before map[string]*observed) {
+	t.Helper()
+	r.upgrade.Spec.DryRun = true
+	r.start(r.upgrade)
+
+	t.Log("a dry run passes, and changes no cluster")
+	await(t, "the dry run has passed", func(context.Context) (passed bool) {
+		r.read(func() {
+			passed = apimeta.IsStatusConditionTrue(r.status.Conditions, fleetv1beta1.ConditionPreflightPassed)
+		})
+		return passed
+	})
+	if plan := r.command(t, 0, "plan"); !regexp.MustCompile(`READY +2\n`).MatchString(plan) {
+		t.Errorf("the plan:\n%s", plan)
+	}
+	r.awaitNoWorks(t)
+	for _, o := range before {
+		got := clusterVersion(t.Context(), t, o.spoke)
+		if diff := cmp.Diff(o.version.Spec, got.Spec); diff != "" || got.Generation != o.version.Generation {
+			t.Errorf("ClusterVersion of %s, whose generation was %d and is %d (-want +got):\n%s", o.spoke.Name, o.version.Generation, got.Generation, diff)
+		}
+		await(t, "no permissions are left behind on "+o.spoke.Name, func(ctx context.Context) bool { return slices.Equal(o.roles, roles(ctx, t, o.spoke)) })
+	}
+}
+
 // upgradeClusterVersion upgrades the canary, and another cluster that fails first.
 func (r *rollout) upgradeClusterVersion(t *testing.T) {
 	t.Helper()
 	failing := r.fleet.Spokes[1]
 	must(t, r.fleet.Degrade(t.Context(), failing.Name))
-	r.start(r.upgrade)
+	r.command(t, 0, "start")
 
 	t.Log("the canary is upgraded, the other cluster fails in the words of its cluster version operator")
 	r.await("one cluster is complete, and one has failed", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 1 && c.Failed == 1 })
