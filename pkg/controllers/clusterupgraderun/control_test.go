@@ -320,6 +320,23 @@ func TestRun_lost_record(t *testing.T) {
 	})
 }
 
+// TestRun_lost_record_before_the_agent_only_observes requests nothing again: the cluster is at the target.
+func TestRun_lost_record_before_the_agent_only_observes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit(soaks)
+	w.must(w.RunUntil(2*time.Hour, func() bool { return w.form() == "1/ReadOnly" }))
+	w.holdAgent(upgradeWork)
+	run := w.run()
+	run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
+	w.must(w.client.Status().Update(t.Context(), run))
+	w.runFor(time.Minute)
+	w.releaseAgent()
+	w.settle(5 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	w.expectQuiet()
+}
+
 func TestRun_detached(t *testing.T) {
 	t.Parallel()
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -185,6 +186,21 @@ func TestRun_outcomes(t *testing.T) {
 		"replaced by a newer release": {
 			script: func(w *world) { w.change(20*time.Minute, func() { w.spoke.Accept("4.20.7", w.Now()) }) },
 			state:  "Failed", reason: "Superseded", desired: target, form: "1/ReadOnly",
+		},
+		"accepted and replaced between two reports": { // what was accepted is not withdrawn
+			script: func(w *world) {
+				w.change(30*time.Second, func() { w.spoke.Accept(target, w.Now()); w.spoke.Accept("4.20.7", w.Now()) })
+			},
+			state: "Failed", reason: "Superseded", desired: target, form: "1/ReadOnly",
+		},
+		"replaced, and dropped from the history": {
+			script: func(w *world) {
+				w.change(20*time.Minute, func() {
+					newer := []any{map[string]any{"version": "4.20.7", "state": "Partial", "verified": true, "image": spoke.Image("4.20.7")}}
+					w.must(unstructured.SetNestedSlice(w.spoke.Version().Object, newer, "status", "history"))
+				})
+			},
+			state: "Failed", reason: "Superseded", desired: target, form: "1/ReadOnly",
 		},
 		"replaced by an older release": {
 			script: func(w *world) { w.change(20*time.Minute, func() { w.spoke.Accept(installed, w.Now()) }) },
