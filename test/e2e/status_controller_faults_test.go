@@ -8,10 +8,12 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,8 +22,11 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
@@ -294,4 +299,48 @@ func (s *statusWrites) check(t *testing.T) {
 	if len(s.statuses) < 5 {
 		t.Errorf("%d writes were observed", len(s.statuses))
 	}
+}
+
+// TestStatusController_reads_a_Secret_that_it_may_read moves the authorities of an informer to a Secret that
+// the controller may not read, and runs the command that the condition names.
+func TestStatusController_reads_a_Secret_that_it_may_read(t *testing.T) {
+	t.Parallel()
+	w := newStatusWorld(t)
+	w.createOperator()
+	w.createVersion()
+	w.start()
+	const name = "vault" // of the informer, its namespace, and the Secret
+	server, err := informer.Start(t.Context(), w.client, name, name)
+	mustSucceed(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	var registered updatev1beta1.UpdateInformer
+	mustSucceed(t, w.typed.Get(t.Context(), client.ObjectKey{Name: name}, &registered))
+	mustSucceed(t, w.typed.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}, Data: map[string][]byte{"ca.crt": registered.Spec.ClientConfig.CABundle},
+	}))
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "vault/vault"}}, "spec": {"clientConfig": {"caBundle": null}}}`, updatev1beta1.InjectCAAnnotation)
+	mustSucceed(t, w.typed.Patch(t.Context(), &registered, client.RawPatch(types.MergePatchType, []byte(patch))))
+	condition := func(ctx context.Context, name string) updatev1beta1.InformerCondition {
+		if err := w.typed.Get(ctx, client.ObjectKeyFromObject(&registered), &registered); err != nil {
+			return updatev1beta1.InformerCondition{}
+		}
+		for _, c := range registered.Status.Conditions {
+			if c.Type == name {
+				return c
+			}
+		}
+		return updatev1beta1.InformerCondition{}
+	}
+	waitUntil(t, "the Secret may not be read", func(ctx context.Context) bool {
+		return condition(ctx, updatev1beta1.ConditionCABundleResolved).Reason == updatev1beta1.ReasonSecretForbidden
+	})
+	_, command, _ := strings.Cut(condition(t.Context(), updatev1beta1.ConditionCABundleResolved).Message, "allow it: ")
+	script := fmt.Sprintf("oc() { %s --kubeconfig %s \"$@\"; }\n%s", filepath.Join(w.BinDir(), "kubectl"), w.kubeconfig, command)
+	if printed, err := exec.CommandContext(t.Context(), "bash", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", command, err, printed)
+	}
+	waitUntil(t, "the Secret is read, and the informer answers", func(ctx context.Context) bool {
+		return condition(ctx, updatev1beta1.ConditionCABundleResolved).Status == metav1.ConditionTrue &&
+			condition(ctx, updatev1beta1.ConditionReachable).Status == metav1.ConditionTrue
+	})
 }
