@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
@@ -234,6 +235,29 @@ func TestReplicaSet_flag_changes(t *testing.T) {
 		w.runFor(time.Minute)
 		w.expectNoWorks()
 	})
+}
+
+// A set that belongs to an earlier Placement, and is to be collected, delivers nothing for this one.
+func TestReplicaSet_of_an_earlier_Placement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, actions, byReplicaSets)
+	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+	earlier := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "earlier"}}
+	w.must(w.client.Create(t.Context(), earlier))
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(w.upgrade().UID)},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(earlier, schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})},
+	}}
+	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: set.Name}}
+	w.must(w.client.Create(t.Context(), set))
+
+	w.admit()
+	w.runFor(10 * time.Minute)
+	w.expect(fleetv1alpha1.StateInitialized, "Conflict")
+	w.expectNoWorks()
+	w.must(w.client.Delete(t.Context(), earlier)) // with what it owns
+	w.settle(5 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 }
 
 // A hub whose work manager ignores sets says so within two minutes, and does not deliver in another way.
