@@ -6,4 +6,4 @@
 set -euo pipefail
 
 exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" rbac \
-  deploy/operator/role.yaml deploy/file-integrity/role.yaml deploy/update-status/role.yaml deploy/hub/role.yaml
+  deploy/operator/role.yaml deploy/file-integrity/role.yaml deploy/update-status/role.yaml deploy/hub/role.yaml deploy/action-replica-sets/role.yaml

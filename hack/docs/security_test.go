@@ -21,7 +21,7 @@ func TestSecurity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder, title := range map[string]string{"update-status": "### Update Status Controller", "hub": "### Hub"} {
+	for folder, title := range map[string]string{"update-status": "### Update Status Controller", "hub": "### Hub", "action-replica-sets": "### Hub, with the component `deploy/action-replica-sets`"} {
 		_, section, found := strings.Cut(string(content), title+"\n")
 		if !found {
 			t.Fatalf("the page has no section %s", title)

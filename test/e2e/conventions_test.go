@@ -139,6 +139,27 @@ func TestOverlay_of_memory(t *testing.T) {
 	}
 }
 
+// TestOverlay_of_action_replica_sets checks that the component sets the flag, and grants what it takes.
+func TestOverlay_of_action_replica_sets(t *testing.T) {
+	t.Parallel()
+	objects := kustomizedWith(t, installFolders["hub"], "action-replica-sets")
+	deployed := pick[appsv1.Deployment](t, objects, "Deployment")[0]
+	checkDeployment(t, &deployed)
+	if args := deployed.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--action-replica-sets") {
+		t.Errorf("arguments %v", args)
+	}
+	for _, binding := range pick[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
+		if binding.RoleRef.Name != "managed-upgrade-hub-replica-sets" {
+			continue
+		}
+		if s := binding.Subjects[0]; s.Name != deployed.Spec.Template.Spec.ServiceAccountName || s.Namespace != deployed.Namespace {
+			t.Errorf("the permissions are those of %+v", s)
+		}
+		return
+	}
+	t.Error("nothing grants the permissions")
+}
+
 // TestOverlays_of_nodes checks the components that change where the Deployments run.
 func TestOverlays_of_nodes(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func Start(ctx context.Context, options Options) (*Fleet, error) {
 	hub := controlplane.Options{
 		BinDir: options.BinDir, Dir: options.Dir,
 		Prepare: func(ctx context.Context, access *rest.Config) error {
-			return serveKinds(ctx, access, options.Repository)
+			return serveKinds(ctx, access, options)
 		},
 	}
 	if hub.WithoutControllerManager = !options.Spec.Real; options.Spec.Real {
@@ -153,7 +153,7 @@ func (f *Fleet) start(ctx context.Context) error {
 }
 
 // serveKinds applies the kinds of Open Cluster Management, and what belongs to our hub except what runs it.
-func serveKinds(ctx context.Context, access *rest.Config, repository string) error {
+func serveKinds(ctx context.Context, access *rest.Config, options Options) error {
 	c, err := manifests.Client(access)
 	if err != nil {
 		return err
@@ -162,8 +162,12 @@ func serveKinds(ctx context.Context, access *rest.Config, repository string) err
 	if err != nil {
 		return fmt.Errorf("reading the kinds of Open Cluster Management: %w", err)
 	}
-	deploy := filepath.Join(repository, "deploy", "hub")
-	for _, files := range []fs.FS{hubKinds, os.DirFS(filepath.Join(deploy, "crds")), os.DirFS(deploy)} {
+	deploy := filepath.Join(options.Repository, "deploy")
+	folders := []fs.FS{hubKinds, os.DirFS(filepath.Join(deploy, "hub", "crds")), os.DirFS(filepath.Join(deploy, "hub"))}
+	if options.Spec.Real { // there is a work manager
+		folders = append(folders, os.DirFS(filepath.Join(deploy, "action-replica-sets")))
+	}
+	for _, files := range folders {
 		objects, err := manifests.Read(files)
 		if err != nil {
 			return err

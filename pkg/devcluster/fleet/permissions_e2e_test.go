@@ -19,9 +19,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
-// replicaSets is why permissions for ManifestWorkReplicaSets are unused. TestReal uses them.
-const replicaSets = "simulated clusters have no work manager"
-
 // unused are the permissions of the hub that TestRollout does not use, with the reason. Those to list
 // what is watched are used if the API server cannot stream lists.
 var unused = map[string]string{
@@ -31,11 +28,6 @@ var unused = map[string]string{
 	"patch placements.cluster.open-cluster-management.io":                          "the clusterSelector does not change",
 	"get managedclustersupgrades.cluster.open-cluster-management.io":               "the cache is not behind for long",
 	"update managedclustersupgrades/finalizers.cluster.open-cluster-management.io": "an admission plugin of OpenShift checks it",
-	"create manifestworkreplicasets.work.open-cluster-management.io":               replicaSets,
-	"watch manifestworkreplicasets.work.open-cluster-management.io":                replicaSets,
-	"create placementdecisions.cluster.open-cluster-management.io":                 replicaSets,
-	"delete placementdecisions.cluster.open-cluster-management.io":                 replicaSets,
-	"patch placementdecisions/status.cluster.open-cluster-management.io":           replicaSets,
 	"update leases.coordination.k8s.io":                                            "there is no leader election",
 	"create subjectaccessreviews.authorization.k8s.io":                             "the metrics are not served",
 	"create tokenreviews.authentication.k8s.io":                                    "the metrics are not served",
@@ -43,7 +35,7 @@ var unused = map[string]string{
 
 func TestUnused_permissions_are_granted(t *testing.T) {
 	t.Parallel()
-	granted := grantedToHub(t)
+	granted := grantedBy(t, "hub")
 	for permission := range unused {
 		if !slices.Contains(granted, permission) {
 			t.Errorf("%s is excused, and is not granted", permission)
@@ -51,8 +43,9 @@ func TestUnused_permissions_are_granted(t *testing.T) {
 	}
 }
 
-// checkPermissions compares the requests of the hub with the permissions in deploy/hub, both ways.
-func (r *rollout) checkPermissions(t *testing.T) {
+// checkPermissions compares the requests of the hub with the permissions in a folder of deploy: none is
+// denied, and each permission is used.
+func (r *rollout) checkPermissions(t *testing.T, folder string) {
 	t.Helper()
 	used := map[string]bool{}
 	for _, q := range r.requests(time.Time{}) {
@@ -66,7 +59,7 @@ func (r *rollout) checkPermissions(t *testing.T) {
 		used[q.Verb+" "+resource+"."+q.Object.Group] = true
 	}
 	var surplus []string
-	for _, permission := range grantedToHub(t) {
+	for _, permission := range grantedBy(t, folder) {
 		if _, excused := unused[permission]; !used[permission] && !excused {
 			surplus = append(surplus, permission)
 		}
@@ -76,10 +69,10 @@ func (r *rollout) checkPermissions(t *testing.T) {
 	}
 }
 
-// grantedToHub returns the verbs on resources that the generated Roles grant.
-func grantedToHub(t *testing.T) []string {
+// grantedBy returns the verbs on resources that the generated Roles of a folder of deploy grant.
+func grantedBy(t *testing.T, folder string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/hub/role.yaml")
+	text, err := os.ReadFile("../../../deploy/" + folder + "/role.yaml")
 	must(t, err)
 	objects, err := manifests.Decode(text)
 	must(t, err)

@@ -76,6 +76,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 	r.delete(t)
 	r.deleteInFlight(t, before[r.fleet.Spokes[1].Name])
 	r.detach(t, before[r.fleet.Spokes[1].Name])
+	r.checkPermissions(t, "action-replica-sets")
 	t.Logf("over after %s", time.Since(start).Round(time.Second))
 }
 

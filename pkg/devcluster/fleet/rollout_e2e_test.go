@@ -343,7 +343,7 @@ func TestRollout(t *testing.T) {
 		t.Error("the upgrade is not cancelled")
 	}
 	r.delete(t)
-	r.checkPermissions(t)
+	r.checkPermissions(t, "hub")
 }
 
 // checkWorks checks that each cluster got the work of its platform once.

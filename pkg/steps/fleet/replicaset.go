@@ -20,6 +20,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 )
 
+// These permissions are those of deploy/action-replica-sets: without the flag, the hub has none of them.
+//
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworkreplicasets,verbs=list;watch;create
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=create;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions/status,verbs=patch
+
 // errCollected is an object whose Placement was replaced: the garbage collector deletes it.
 var errCollected = errors.New("it belongs to an earlier Placement, and is about to be deleted")
 
