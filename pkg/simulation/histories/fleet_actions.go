@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
@@ -60,6 +62,23 @@ func fleetActions() []action[*fleet] {
 		{"edit a work right before a write", 1, func(f *fleet) { f.before((*fleet).editWork) }},
 		{"edit a work", 2, (*fleet).editWork},
 		{"delete a work", 2, (*fleet).deleteWork},
+		{"dry run", 1, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.DryRun = true }) }},
+		{"end the dry run", 3, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.DryRun = false }) }},
+		{"another client requests a newer release from a cluster", 2, func(f *fleet) {
+			m := f.anyMember()
+			m.tampered = true
+			m.spoke.Request("4.20.9")
+			m.operate()
+			m.wake()
+		}},
+		{"detach a cluster", 1, func(f *fleet) { f.trouble(func(m *member) { f.accept(m, false) }) }},
+		{"delete a run", 1, (*fleet).deleteRun},
+		{"delete a lock", 1, func(f *fleet) {
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.anyMember().name, Name: "cluster-upgrade"}}
+			if err := f.people.Delete(context.Background(), lease); err != nil {
+				f.world.Logf("rejected: %s", firstLine(err))
+			}
+		}},
 	}
 }
 
@@ -161,7 +180,28 @@ func (f *fleet) trouble(do func(*member)) {
 func (f *fleet) recoverMember(m *member) {
 	m.fails, m.refuses, m.jobFail, m.offline = false, false, false, false
 	m.takes = min(m.takes, time.Hour)
+	f.accept(m, true)
 	m.wake()
+}
+
+// accept has the hub accept a cluster, or reject it: its agent cannot reach the hub then.
+func (f *fleet) accept(m *member, accepted bool) {
+	m.offline = !accepted
+	edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = accepted })
+}
+
+// deleteRun deletes the record of a cluster.
+func (f *fleet) deleteRun() {
+	var runs fleetv1alpha1.ClusterUpgradeRunList
+	if err := f.people.List(context.Background(), &runs); err != nil || len(runs.Items) == 0 {
+		return
+	}
+	run := &runs.Items[f.random.IntN(len(runs.Items))]
+	f.member(run.Namespace).tampered = true
+	f.world.Logf("run of %s", run.Namespace)
+	if err := f.people.Delete(context.Background(), run); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
 }
 
 func (f *fleet) label(m *member, selected bool) {
@@ -232,7 +272,7 @@ func (f *fleet) calmDown() {
 	}
 	for _, name := range upgradeNames {
 		edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, client.ObjectKey{Namespace: fleetNamespace, Name: name},
-			func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+			func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused, u.Spec.DryRun = false, false })
 	}
 	if f.leader() == nil || len(f.alive()) > 1 || f.random.IntN(2) == 0 {
 		f.kill()

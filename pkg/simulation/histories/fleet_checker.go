@@ -38,7 +38,7 @@ type fleetChecker struct {
 	leases   map[string]*coordinationv1.Lease // by cluster
 
 	limits      map[string]int32     // the highest limit of each upgrade, by UID
-	blocked     map[string]time.Time // since when an upgrade is paused, cancelled, or deleted, by UID
+	blocked     map[string]time.Time // since when an upgrade is paused, cancelled, a dry run, or deleted, by UID
 	everBlocked map[string]bool      // likewise, ever
 	left        map[string]time.Time // since when a cluster is not selected, or held
 	begun       map[string]int       // admissions, by upgrade, cluster, and attempt
@@ -118,7 +118,7 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 	uid := string(u.UID)
 	keepObject(c.upgrades, uid, u, change.New == nil)
 	c.everBlocked[uid] = c.everBlocked[uid] || u.Spec.Paused || u.Spec.Cancelled
-	mark(c.blocked, uid, u.Spec.Paused || u.Spec.Cancelled || u.DeletionTimestamp != nil, change.Time)
+	mark(c.blocked, uid, u.Spec.Paused || u.Spec.Cancelled || u.Spec.DryRun || u.DeletionTimestamp != nil, change.Time)
 	c.limits[uid] = max(c.limits[uid], c.limit(u))
 	if u.DeletionTimestamp != nil {
 		c.f.report.Deletion = true
@@ -164,6 +164,22 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 	if ended && run.Status.State == fleetv1alpha1.StateComplete {
 		c.f.report.Workers = true
 	}
+	if before != nil && holdsFinalizer(before) && !holdsFinalizer(run) && run.DeletionTimestamp == nil { // after a deletion, what is delivered goes on
+		c.released(run)
+	}
+}
+
+// released checks that a run that is over has withdrawn what its cluster has not accepted.
+func (c *fleetChecker) released(run *fleetv1alpha1.ClusterUpgradeRun) {
+	m, release := c.f.member(run.Namespace), run.Spec.ClusterVersion.Version
+	accepted := slices.ContainsFunc(m.spoke.History(), func(line string) bool { return strings.HasPrefix(line, release+" ") })
+	if m.spoke.Desired() == release && !accepted && !m.everOffline && !m.tampered && !c.f.clockStepped {
+		c.f.violate("withdrawal: the run of %s has ended (%s), and %s is requested, which the cluster has not accepted", run.Namespace, run.Status.Reason, release)
+	}
+}
+
+func holdsFinalizer(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer)
 }
 
 // isEnded reports whether the attempt that the spec of a run names has ended.
@@ -174,14 +190,14 @@ func isEnded(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 
 // holdsSlot reports whether a run is in flight or cleans up.
 func holdsSlot(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	return run.Spec.Outcome == nil && (!isEnded(run) || slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer))
+	return run.Spec.Outcome == nil && (!isEnded(run) || holdsFinalizer(run))
 }
 
 // admitted checks that a cluster may begin now, once in an attempt.
 func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
 	ref, cluster := &run.Spec.ManagedClustersUpgrade, run.Namespace
 	key := fmt.Sprintf("%s/%s/%d", ref.UID, cluster, run.Spec.Attempt)
-	if c.begun[key]++; c.begun[key] > 1 {
+	if c.begun[key]++; c.begun[key] > 1 && !c.f.member(cluster).tampered {
 		c.f.violate("admission: %s begins %d times in attempt %d of %s", cluster, c.begun[key], run.Spec.Attempt, ref.Name)
 	}
 	u := c.upgrades[ref.UID]
@@ -190,7 +206,7 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 		return
 	}
 	if since := c.blocked[ref.UID]; c.long(since, now) {
-		c.f.violate("admission: %s begins although %s is paused, cancelled, or deleted since %s", cluster, ref.Name, since.UTC().Format(time.TimeOnly))
+		c.f.violate("admission: %s begins although %s is paused, cancelled, a dry run, or deleted since %s", cluster, ref.Name, since.UTC().Format(time.TimeOnly))
 	}
 	if since := c.left[cluster]; c.long(since, now) {
 		c.f.violate("admission: %s begins although it is held or not selected since %s", cluster, since.UTC().Format(time.TimeOnly))

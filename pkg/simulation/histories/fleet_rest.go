@@ -141,6 +141,6 @@ func (c *fleetChecker) quiet() {
 // mayFail reports whether anything that has happened may be why a run failed.
 func (c *fleetChecker) mayFail(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	m := c.f.member(run.Namespace)
-	isNewer := m.has("4.20.7") && run.Spec.ClusterVersion.Version == "4.20.6"
-	return m.troubled || m.tampered || isNewer || c.f.clockStepped || c.everBlocked[run.Spec.ManagedClustersUpgrade.UID]
+	other := map[string]string{"4.20.6": "4.20.7", "4.20.7": "4.20.6"}[run.Spec.ClusterVersion.Version] // of the other upgrade
+	return m.troubled || m.tampered || m.has(other) || c.f.clockStepped || c.everBlocked[run.Spec.ManagedClustersUpgrade.UID]
 }

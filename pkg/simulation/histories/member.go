@@ -40,9 +40,10 @@ type member struct {
 	refuses bool          // the cluster version operator refuses what is requested
 	jobFail bool          // Jobs fail
 
-	troubled bool // it has ever done what an upgrade may not survive
-	tampered bool // another client has written to its works
-	edited   bool // another client has removed the deleteOption of a work
+	troubled    bool // it has ever done what an upgrade may not survive
+	tampered    bool // another client has written to its works
+	everOffline bool // its agent could not reach the hub at some time
+	edited      bool // another client has removed the deleteOption of a work
 
 	since    map[string]time.Time // when a release or a Job began
 	answered map[string]string    // what the agent has reported, by work
@@ -95,6 +96,7 @@ func (m *member) act() {
 // answer has the agent answer each work.
 func (m *member) answer() {
 	if m.offline {
+		m.everOffline = true
 		return
 	}
 	var works workv1.ManifestWorkList

@@ -180,19 +180,24 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 			return nil, engine.WaitFor(retryAfter, reasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
 		}
 		if err = c.Client.Create(ctx, desired); err == nil {
-			c.Creations.note(desired)
+			c.Creations.noteCreation(desired)
 		}
 	case delivery.ChangeUpdate:
+		if c.Creations.wasJustChanged(desired) {
+			return nil, waitForChange(desired.Name), nil
+		}
 		owners := desired.OwnerReferences
 		desired = delivery.Merge(existing, desired)
 		desired.OwnerReferences = owners
-		err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
+		if err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err == nil {
+			c.Creations.noteChange(desired)
+		}
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err): // the cache is behind, or the work lacks our label
 		return nil, engine.WaitFor(foreignRetry, reasonForeignWork, "ManifestWork %s exists already; delete it unless it belongs to this upgrade", desired.Name), nil
 	case apierrors.IsConflict(err):
-		return nil, engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed meanwhile", desired.Name), nil
+		return nil, waitForChange(desired.Name), nil
 	case err != nil:
 		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
@@ -213,6 +218,11 @@ func (c *Cluster) mustReplace(work *workv1.ManifestWork) bool {
 	f := feedback.Read(work)
 	state, _ := f.Action()
 	return delivery.IsOfReplicaSet(work) || state == fleetv1alpha1.ActionDegraded
+}
+
+// waitForChange waits a moment: another client has written a work meanwhile, or the cache is behind.
+func waitForChange(work string) engine.Result {
+	return engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed meanwhile", work)
 }
 
 func waitForAgent(work string) engine.Result {
