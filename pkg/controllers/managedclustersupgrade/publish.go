@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -97,7 +99,8 @@ func (s *scope) delete(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, run := range s.runs {
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		run := s.runs[name]
 		if run.DeletionTimestamp != nil {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -175,8 +177,8 @@ func (s *scope) readRuns(ctx context.Context) error {
 	for i := range list {
 		s.runs[list[i].Namespace] = &list[i]
 	}
-	for name, w := range s.cache.written {
-		cached := s.runs[name]
+	for _, name := range slices.Sorted(maps.Keys(s.cache.written)) {
+		w, cached := s.cache.written[name], s.runs[name]
 		if cached != nil && cached.Spec.Attempt >= w.run.Spec.Attempt {
 			delete(s.cache.written, name)
 			continue
