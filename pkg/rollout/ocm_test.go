@@ -43,8 +43,8 @@ func ocm(t *testing.T, plan rollout.Plan, members []rollout.Member) []string {
 
 // ocmDecision returns a function that returns the clusters that begin or are in flight, by the rollout
 // handler of Open Cluster Management.
-func ocmDecision(t testing.TB, plan rollout.Plan, members []rollout.Member) func() []handler.ClusterRolloutStatus {
-	t.Helper()
+func ocmDecision(tb testing.TB, plan rollout.Plan, members []rollout.Member) func() []handler.ClusterRolloutStatus {
+	tb.Helper()
 	handler.RolloutClock = clocktesting.NewFakeClock(now)
 	groups := tracker.ClusterGroupsMap{}
 	var statuses []handler.ClusterRolloutStatus
@@ -78,13 +78,13 @@ func ocmDecision(t testing.TB, plan rollout.Plan, members []rollout.Member) func
 	}
 	rollouts, err := handler.NewRolloutHandler(tracker.NewPlacementDecisionClustersTrackerWithGroups(nil, nil, groups), statusOf)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	strategy := ocmStrategy(plan)
 	return func() []handler.ClusterRolloutStatus {
 		_, result, err := rollouts.GetRolloutCluster(strategy, statuses)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return result.ClustersToRollout
 	}

@@ -214,7 +214,7 @@ func (c *InformerCondition) ConfirmedTime() time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// IsStale reports whether nobody confirms the condition Online any more. A time far in the future confirms
+// IsStale reports whether no writer confirms the condition Online any more. A time far in the future confirms
 // nothing.
 func (c *InformerCondition) IsStale(now time.Time) bool {
 	return now.Sub(c.ConfirmedTime()).Abs() > HeartbeatTimeout

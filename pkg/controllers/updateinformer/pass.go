@@ -423,7 +423,7 @@ func (p *pass) problem() *problem {
 	return nil
 }
 
-// online returns the condition Online, which the informer writes; nil if it has none. One that nobody
+// online returns the condition Online, which the informer writes; nil if it has none. One that no writer
 // confirms does not count as True.
 func (p *pass) online() (condition *v1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {

@@ -125,10 +125,12 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 			return err
 		}
 	}
-	seen := fmt.Sprint(work.ResourceVersion, m.spoke.Version().Object)
+	var state strings.Builder
+	fmt.Fprint(&state, work.ResourceVersion, m.spoke.Version().Object)
 	for _, job := range m.spoke.Objects("Job") {
-		seen += fmt.Sprint(job.Object)
+		fmt.Fprint(&state, job.Object)
 	}
+	seen := state.String()
 	if m.answered[work.Name] == seen {
 		return nil // it would report the same
 	}
