@@ -5,6 +5,9 @@ package manager
 
 import "sigs.k8s.io/controller-runtime/pkg/handler"
 
-var MapperProvider = mapperProvider
+var (
+	MapperProvider = mapperProvider
+	LogMissing     = logMissing
+)
 
 func (k Kind) Handler() handler.EventHandler { return k.handler() }

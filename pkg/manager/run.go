@@ -79,6 +79,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 		return err
 	}
 	log.Info("starting", "version", o.Version, "go", goruntime.Version(), "apiServer", restConfig.Host)
+	go logMissing(ctx, restConfig, log, scheme, kinds)
 	if b.Preflight != nil {
 		if err := b.Preflight(ctx); err != nil {
 			return err

@@ -71,7 +71,9 @@ func (c *Creations) arePending(work client.Object) bool {
 }
 
 // wasJustChanged reports whether a work was changed a moment ago to what it is to be changed to.
-func (c *Creations) wasJustChanged(work client.Object) bool { return c.wasWritten(changeOf(work), retryAfter) }
+func (c *Creations) wasJustChanged(work client.Object) bool {
+	return c.wasWritten(changeOf(work), retryAfter)
+}
 
 // wasWritten reports whether a write was made within some time.
 func (c *Creations) wasWritten(w written, within time.Duration) bool {

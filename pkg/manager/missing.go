@@ -1,0 +1,53 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// logMissing logs the kinds that the API server does not serve, and what to do: a binary waits for them,
+// and all that its watches log is that something was not found. What cannot be found out is not logged.
+func logMissing(ctx context.Context, restConfig *rest.Config, log logr.Logger, scheme *runtime.Scheme, kinds []Kind) {
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.Timeout = connectionTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(restConfig)
+	if err != nil {
+		return
+	}
+	served := map[schema.GroupVersion]*metav1.APIResourceList{}
+	var missing []string
+	for _, kind := range kinds {
+		gvk, err := apiutil.GVKForObject(kind.Object, scheme)
+		if err != nil || kind.Optional || ctx.Err() != nil {
+			continue
+		}
+		resources, known := served[gvk.GroupVersion()]
+		if !known {
+			resources, err = client.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				continue
+			}
+			served[gvk.GroupVersion()] = resources
+		}
+		if resources == nil || !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }) {
+			missing = append(missing, gvk.GroupKind().String())
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		log.Info("not ready until the API server serves all kinds: install their CustomResourceDefinitions, in a checkout by make install",
+			"missing", slices.Compact(missing))
+	}
+}
