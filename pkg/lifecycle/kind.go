@@ -100,6 +100,9 @@ type Request struct {
 	Version string
 	// At is the time from which it may commence; zero if the spec contains no valid time.
 	At time.Time
+	// Due reports that the time has come whatever the clock says: At is when another process requested
+	// the attempt, by a clock that may have been ahead.
+	Due bool
 	// InvalidTime explains why At is zero.
 	InvalidTime string
 	// RunbookType names the runbook.

@@ -65,6 +65,9 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
 		s.upgradeAt = record.UpgradeAt.Time
 	}
+	if s.request.Due && s.now.Before(s.upgradeAt) {
+		s.upgradeAt = s.now
+	}
 	s.setPlan(s.record)
 	switch {
 	case record.Finished():

@@ -91,7 +91,7 @@ func (kind) Status(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Status {
 // Request returns the attempt of the spec.
 func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
 	request := lifecycle.Request{
-		Version: version(run), At: run.Spec.AdmissionTime.Time, RunbookType: runbookType, Number: run.Spec.Attempt,
+		Version: version(run), At: run.Spec.AdmissionTime.Time, Due: true, RunbookType: runbookType, Number: run.Spec.Attempt,
 	}
 	v := k.cache.view(client.ObjectKeyFromObject(run))
 	upgrade := v.upgrade

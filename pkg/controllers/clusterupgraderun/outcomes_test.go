@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -543,4 +544,15 @@ func TestRun_clock_of_the_cluster(t *testing.T) {
 			w.expect(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing)
 		})
 	}
+}
+
+// TestRun_is_admitted_by_a_clock_that_is_ahead by a day: it starts at once by the clock of the hub that runs
+// it. It has a slot of its upgrade, which no other cluster can use meanwhile.
+func TestRun_is_admitted_by_a_clock_that_is_ahead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit(func(s *fleetv1alpha1.ClusterUpgradeRunSpec) {
+		s.AdmissionTime = metav1.NewTime(w.Now().Add(24 * time.Hour).Truncate(time.Second))
+	})
+	w.runUntil(2*time.Hour, fleetv1alpha1.StateComplete, "Upgraded")
 }
