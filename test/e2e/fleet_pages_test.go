@@ -192,14 +192,14 @@ func (w *hubWorld) followFailures(t *testing.T, term terminal) {
 // followStall follows the page about a cluster that makes no progress. The hub is that cluster, too.
 func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	t.Helper()
-	const waits = "no progress for 47m: machine-config"
 	upgrade := newUpgrade("slow", fleetv1beta1.PlacementReference{Name: "stores"})
 	mustSucceed(t, w.typed.Create(t.Context(), upgrade))
 	w.addRun(upgrade, "store-2", fleetv1alpha1.ClusterUpgradeRunStatus{
 		State: fleetv1alpha1.StatePartialUpgrade, Accepted: true,
 		Conditions: []metav1.Condition{{
 			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.StepClusterUpgraded,
-			Message: waits, LastTransitionTime: metav1.Now(),
+			Message:            "Working towards 4.20.6: 799 of 959 done (83% complete), waiting on machine-config",
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-2 * time.Minute)),
 		}},
 	})
 	w.publish(upgrade)
@@ -207,8 +207,8 @@ func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	w.updateStatus(t, now)
 	w.server.create(t, stuckUpdate(now)...)
 	term.follow(t, "ManagedUpgradeFleetStalled", fleetNames("slow"), []expectation{
-		{"fleet status", `(?s)^slow: .*SLOW +1  ` + waits + ` +store-2\n`},
-		{"get clusterupgraderun", "message: '" + waits + "'"},
+		{"fleet status", `(?s)^slow: .*SLOW +1  no progress for 47m: machine-config +store-2\n`},
+		{"get clusterupgraderun", `message: 'Working towards 4\.20\.6: 799 of`},
 		{"oc update status", "^STUCK .*Pool worker makes no progress"},
 	})
 }
