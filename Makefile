@@ -7,6 +7,9 @@
 # from, and link it without gcc.
 export CGO_ENABLED := 0
 
+# Paths of the checkout are left out of what is compiled, so that programs, tests, tools, and other checkouts share one build cache.
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+
 include boilerplate/help.mk
 include boilerplate/tools.mk
 include boilerplate/build.mk

@@ -17,11 +17,28 @@ IMAGE_ARGS = $(foreach name,GO_IMAGE GOFIPS140 VERSION,$(if $($(name)),--build-a
 .PHONY: build
 build: ## Build our programs into bin/.
 	@mkdir -p bin
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@hack/go-build.sh -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+# The demo runs the operator's controllers in virtual time, or, with REAL=1, its program on a real control plane.
+DEMO_REAL = $(REAL)$(ALERTS)$(KEEP)
 
 .PHONY: demo
-demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.
+demo: $(if $(DEMO_REAL),$(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build,bin/devcluster) ## Upgrade a simulated cluster in virtual time, and print each step. SCENARIO=name takes another scenario; REAL=1 takes a real API server, ALERTS=1 Prometheus and Alertmanager, too, and KEEP=1 keeps all that up.
+ifneq ($(strip $(DEMO_REAL)),)
 	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
+else
+	bin/devcluster simulate $(or $(SCENARIO),healthy-z) --speed=1 --describe
+endif
+
+.PHONY: bin/devcluster
+bin/devcluster:
+	@mkdir -p bin
+	@hack/go-build.sh -ldflags '$(LDFLAGS)' -o bin/ ./cmd/devcluster
+
+.PHONY: bin/kubectl-update
+bin/kubectl-update:
+	@mkdir -p bin
+	@hack/go-build.sh -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kubectl-update
 
 .PHONY: demo-fleet
 demo-fleet: $(CONTROL_PLANE) $(if $(REAL),$(OCM),bin/placement) build ## Upgrade twelve simulated clusters of a fleet, one of which fails, and retry. REAL=1 takes two real clusters.

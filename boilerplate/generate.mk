@@ -4,7 +4,7 @@
 # Generated files, and checks that need no compiler. A generated kind has a pair of scripts, hack/update-KIND.sh and
 # hack/verify-KIND.sh; a check has a hack/verify-KIND.sh alone.
 
-GENERATORS := bin/controller-gen bin/crd-ref-docs bin/mockgen bin/operator-sdk bin/opm bin/kubectl
+GENERATORS := bin/controller-gen bin/crd-ref-docs bin/mockgen bin/operator-sdk bin/opm bin/kubectl bin/scorecard
 CHECKERS := bin/golangci-lint
 
 .PHONY: generate
@@ -21,3 +21,8 @@ update: $(GENERATORS) ## Generate every generated file.
 .PHONY: verify
 verify: $(GENERATORS) $(CHECKERS) ## Check generated files, modules, links, and formatting; names what is stale.
 	@stale=0; for script in hack/verify-*.sh; do echo "$$script"; "$$script" || stale=1; done; exit $$stale
+
+.PHONY: docs
+docs: bin/hugo ## Build the documentation site of docs/ into dist/site: pages of this VERSION, with a search, and links to the versions that are there.
+	hack/site.sh '$(VERSION)' dist/site
+	@echo "to read it: python3 -m http.server --bind 127.0.0.1 --directory dist/site"

@@ -66,7 +66,7 @@ BUNDLE_IMG ?= managed-upgrade-operator-bundle:$(VERSION)
 BUNDLE_VERSION = $(if $(filter file,$(origin VERSION)),,$(VERSION))
 BUNDLE_OPERATOR_IMG = $(if $(filter file,$(origin IMG)),,$(IMG))
 
-CATALOG_BUNDLES ?= deploy/olm/bundle
+CATALOG_BUNDLES ?= bundle
 
 .PHONY: catalog
 catalog: bin/opm ## Write the file-based catalog dist/catalog/catalog.yaml of the bundles in the folders CATALOG_BUNDLES, oldest first.
@@ -77,7 +77,7 @@ catalog: bin/opm ## Write the file-based catalog dist/catalog/catalog.yaml of th
 .PHONY: bundle-build
 bundle-build: ## Build the image BUNDLE_IMG of the bundle.
 	@command -v "$(CONTAINER_ENGINE)" >/dev/null || { echo "make bundle-build: $(CONTAINER_ENGINE) is not installed: install podman or docker, or name an engine by CONTAINER_ENGINE=" >&2; exit 1; }
-	cd deploy/olm && $(CONTAINER_ENGINE) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
+	$(CONTAINER_ENGINE) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 
 .PHONY: release
 release: bin/operator-sdk bin/cyclonedx-gomod ## Write a release into dist/: archives of the plugin, manifests with image IMG, bundle, bill of materials, checksums. VERSION=v0.1.0 names it.

@@ -52,5 +52,20 @@ $(eval $(call tool,cyclonedx-gomod,sbom,github.com/CycloneDX/cyclonedx-gomod/cmd
 $(eval $(call tool,operator-sdk,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,3 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))
 $(eval $(call tool,opm,operator-sdk,github.com/operator-framework/operator-registry/cmd/opm,20 s,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))
 
+# Only the tests of the chart want this one.
+$(eval $(call tool,helm,helm,helm.sh/helm/v4/cmd/helm,3 min))
+
+# Only the documentation site wants this one.
+$(eval $(call tool,hugo,hugo,github.com/gohugoio/hugo,4 min))
+
+# The tests that "operator-sdk scorecard" would run in a pod.
+bin/scorecard: $(wildcard hack/tools/scorecard/*)
+	GOWORK=off go build -C hack/tools/scorecard -trimpath -buildvcs=false -tags containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper -o ../../../$@ .
+
+# Only the tests that install the bundle want these: the Operator Lifecycle Manager's operator and catalog operator.
+$(eval $(call tool,olm-operator,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/olm,2 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs))
+$(eval $(call tool,catalog-operator,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/catalog,90 s,containers_image_openpgp$(comma)exclude_graphdriver_btrfs))
+OLM := bin/olm-operator bin/catalog-operator bin/opm
+
 .PHONY: tools
 tools: $(CONTROL_PLANE) ## Build what the dev cluster runs: etcd and Kubernetes' programs, into bin/.

@@ -31,16 +31,26 @@ save() {
   [[ -s $file ]] || rm -f "$file"
 }
 
-# save_kinds FOLDER GROUP PREFIX writes the objects of the kinds of an API group whose names start so, one kind a file. A
-# file says of which kind there are no objects.
+# no_objects VERSION KIND prints an empty list, which says that there are no objects of the kind.
+no_objects() {
+  printf 'apiVersion: %s\nkind: %sList\nitems: []\n' "$1" "$2"
+}
+
+# save_list FILE VERSION KIND ARGUMENT... saves the objects of a kind.
+save_list() {
+  local file=$1 version=$2 kind=$3
+  shift 3
+  save "$file" "$@" -o yaml
+  ! grep -qx 'items: \[\]' "$file" 2>/dev/null || no_objects "$version" "$kind" >"$file"
+}
+
+# save_kinds FOLDER GROUP PREFIX saves the objects of the kinds of an API group whose names start so, one kind a file.
 save_kinds() {
   local name version kind
   "$client" api-resources --api-group="$2" --verbs=list --no-headers 2>>errors.txt | awk '{print $1, $(NF-2), $NF}' |
     while read -r name version kind; do
       [[ $name == "$3"* ]] || continue
-      save "$1/$name.$2.yaml" get "$name.$2" -A -o yaml
-      ! grep -qx 'items: \[\]' "$1/$name.$2.yaml" 2>/dev/null ||
-        printf 'apiVersion: %s\nkind: %sList\nitems: []\n' "$version" "$kind" >"$1/$name.$2.yaml"
+      save_list "$1/$name.$2.yaml" "$version" "$kind" get "$name.$2" -A
     done
 }
 
@@ -60,6 +70,24 @@ for group in machineconfiguration.openshift.io machine.openshift.io cluster.x-k8
   save_kinds cluster "$group" machine
 done
 save_kinds cluster hypershift.openshift.io nodepools
+
+# There are no objects of kinds that the API server does not serve.
+if served=$("$client" api-resources --verbs=list --no-headers -o name 2>>errors.txt); then
+  while read -r name version kind; do
+    grep -qx "$name.${version%/*}" <<<"$served" || no_objects "$version" "$kind" >"cluster/no-$name.${version%/*}.yaml"
+  done <<END
+upgradeconfigs upgrade.managed.openshift.io/v1alpha1 UpgradeConfig
+upgradeconfigs managedupgrade.appuio.io/v1beta1 UpgradeConfig
+upgradejobs managedupgrade.appuio.io/v1beta1 UpgradeJob
+updateinformers config.openshift.io/v1beta1 UpdateInformer
+machinesets machine.openshift.io/v1beta1 MachineSet
+machinesets cluster.x-k8s.io/v1beta1 MachineSet
+machinedeployments cluster.x-k8s.io/v1beta1 MachineDeployment
+nodepools hypershift.openshift.io/v1beta1 NodePool
+machineosbuilds machineconfiguration.openshift.io/v1 MachineOSBuild
+END
+fi
+
 save_kinds cluster policy poddisruptionbudgets
 save cluster/nodes.yaml get nodes -o yaml
 save cluster/customresourcedefinitions.yaml get customresourcedefinitions -o yaml
@@ -72,9 +100,9 @@ done
 
 for version in upgrade.managed.openshift.io/v1alpha1 managedupgrade.appuio.io/v1beta1 config.openshift.io/v1 config.openshift.io/v1beta1 \
   cluster.open-cluster-management.io/v1beta1; do
-  save "events/${version/\//-}.yaml" get events -A --field-selector "involvedObject.apiVersion=$version" -o yaml
+  save_list "events/${version/\//-}.yaml" v1 Event get events -A --field-selector "involvedObject.apiVersion=$version"
 done
-save events/nodes.yaml get events -A --field-selector involvedObject.kind=Node -o yaml
+save_list events/nodes.yaml v1 Event get events -A --field-selector involvedObject.kind=Node
 
 namespaces=$("$client" get deployments,serviceaccounts -A -l app.kubernetes.io/part-of=managed-upgrade-operator \
   -o 'jsonpath={range .items[*]}{.metadata.namespace}{"\n"}{end}' 2>>errors.txt | sort -u)

@@ -7,14 +7,28 @@
 # Builds the tool NAME from PACKAGE, at the version that hack/tools/MODULE pins, with the build tags
 # TAGS, and links bin/NAME to the result. COLD is printed: how long that takes on two cores without any
 # cache. The result is kept as bin/NAME-VERSION-KEY. The key is a hash of the module's go.mod and
-# go.sum, the toolchain, and the tags, so a kept bin/ serves any branch and any clone.
+# go.sum, the toolchain, and the tags, so a kept bin/ serves any branch and any clone. A program in the folder
+# KUBEBUILDER_ASSETS, where setup-envtest puts etcd, kube-apiserver, and kubectl, is linked instead of built.
 set -euo pipefail
 
 name=$1 module=$2 package=$3 cold=$4 tags=${5:-}
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+link() { # link PROGRAM: replaces bin/NAME atomically
+  mkdir -p "$root/bin"
+  ln -sf "$1" "$root/bin/.$name.$$"
+  mv -f "$root/bin/.$name.$$" "$root/bin/$name"
+}
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} && -x $KUBEBUILDER_ASSETS/$name ]]; then
+  echo "$name is that of KUBEBUILDER_ASSETS: $KUBEBUILDER_ASSETS/$name"
+  link "$KUBEBUILDER_ASSETS/$name"
+  exit
+fi
+
 cd "$root/hack/tools/$module"
-export GOWORK=off CGO_ENABLED=0
+export GOWORK=off CGO_ENABLED=0 GOGC=400 # fewer garbage collections of the compiler: less time, more memory
 
 version=$(go list -tags "$tags" -f '{{.Module.Version}}' "$package")
 key=$(
@@ -35,11 +49,9 @@ if [[ ! -x $built ]]; then
   mkdir -p "$root/bin"
   # Two builds may run at once: each writes its own file, and renames it when it is complete.
   trap 'rm -f "$built.$$"' EXIT
-  go build -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.$$" "$package"
+  "$root/hack/go-build.sh" -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.$$" "$package"
   mv "$built.$$" "$built"
 fi
 
-# The link is replaced atomically, too, and is newer than the files that make compares it with.
-touch "$built"
-ln -sf "$(basename "$built")" "$root/bin/.$name.$$"
-mv -f "$root/bin/.$name.$$" "$root/bin/$name"
+touch "$built" # newer than the files that make compares it with
+link "$(basename "$built")"

@@ -10,24 +10,14 @@
 # BUNDLE_IMAGE is the template of the images of the bundles, such as registry.example.com/bundle:v{{.Version}}.
 set -euo pipefail
 
-(($# > 0)) || { echo "hack/catalog.sh: name the folder of a bundle, for example deploy/olm/bundle" >&2; exit 2; }
-opm=$(dirname "${BASH_SOURCE[0]}")/../bin/opm
-csv=manifests/managed-upgrade-operator.clusterserviceversion.yaml
+(($# > 0)) || { echo "hack/catalog.sh: name the folder of a bundle, for example bundle" >&2; exit 2; }
+root=$(dirname "${BASH_SOURCE[0]}")/..
+opm=$root/bin/opm
 
-cat <<END
----
-schema: olm.package
-name: managed-upgrade-operator
-defaultChannel: stable
----
-schema: olm.channel
-package: managed-upgrade-operator
-name: stable
-entries:
-END
-for bundle; do
-  sed -n 's/^  name: \(managed-upgrade-operator\.v.*\)/  - name: \1/p; s/^  replaces: /    replaces: /p' "$bundle/$csv"
-done
+program=$(mktemp -d)/bundle
+trap 'rm -r "$(dirname "$program")"' EXIT
+go build -C "$root" -o "$program" ./hack/bundle
+"$program" channel "$@"
 for bundle; do
   "$opm" render "$bundle" --output yaml --alpha-image-ref-template "${BUNDLE_IMAGE:-managed-upgrade-operator-bundle:v{{.Version\}\}}"
 done

@@ -18,45 +18,18 @@ import (
 	"testing"
 )
 
-const repository = ".."
+const (
+	repository = ".."
+	version    = "v9.8.7-image" // of the programs of the image
+)
 
-// TestImage builds the root file system of the image without a container engine: it carries out the
-// instructions of the Dockerfile in a folder that has only what they copy and .dockerignore leaves.
+// TestImage builds the root file system of the image without a container engine.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("links four programs")
 	}
-	build, image := t.TempDir(), t.TempDir()
-	const version, certificates = "v9.8.7-image", "/etc/ssl/certs/ca-certificates.crt"
-	source := filepath.Join(build, "src")
-	hasCertificates, stage := false, ""
-	for line := range strings.SplitSeq(strings.ReplaceAll(string(readFile(t, "../Dockerfile")), "\\\n", ""), "\n") {
-		words := strings.Fields(line)
-		if len(words) < 2 {
-			continue
-		}
-		arguments := words[1:]
-		switch last := arguments[len(arguments)-1]; {
-		case words[0] == "FROM":
-			stage = last
-		case words[0] == "COPY" && stage == "build":
-			for _, from := range arguments[:len(arguments)-1] {
-				copyContext(t, from, filepath.Join(source, last), strings.HasSuffix(last, "/"))
-			}
-		case words[0] == "COPY" && arguments[1] == certificates:
-			hasCertificates = true // of the base image
-		case words[0] == "COPY":
-			copyFiles(t, filepath.Join(build, arguments[1]), filepath.Join(image, last))
-		case words[0] == "RUN" && strings.Join(arguments, " ") != "go mod download":
-			command := strings.NewReplacer(" /out", " "+build+"/out", " /licenses", " "+build+"/licenses").Replace(strings.Join(arguments, " "))
-			run(t, source, command, "GOFLAGS=-buildvcs=false", "GOFIPS140=off", "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH, "VERSION="+version)
-		}
-	}
-
-	if !hasCertificates {
-		t.Error("the image has no certificates")
-	}
+	build, image := buildImage(t, "../Dockerfile")
 	for _, program := range []string{"hub", "kubectl-update", "operator", "update-status-controller"} {
 		file := filepath.Join(image, program)
 		if content := readFile(t, file); !bytes.Contains(content, []byte(version)) || bytes.Contains(content, []byte(build)) {
@@ -91,6 +64,56 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// buildImage carries out the instructions of a Dockerfile in a folder that has only what they copy and .dockerignore leaves.
+// It returns the folder of the build and the root file system of the image.
+func buildImage(t *testing.T, dockerfile string) (build, image string) {
+	t.Helper()
+	build, image = t.TempDir(), t.TempDir()
+	const certificates = "/etc/ssl/certs/ca-certificates.crt"
+	source := filepath.Join(build, "src")
+	hasCertificates, stage := false, ""
+	for line := range strings.SplitSeq(strings.ReplaceAll(string(readFile(t, dockerfile)), "\\\n", ""), "\n") {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		arguments := words[1:]
+		switch last := arguments[len(arguments)-1]; {
+		case words[0] == "FROM":
+			stage = last
+		case words[0] == "COPY" && stage == "build":
+			for _, from := range arguments[:len(arguments)-1] {
+				copyContext(t, from, filepath.Join(source, last), strings.HasSuffix(last, "/"))
+			}
+		case words[0] == "COPY" && arguments[1] == certificates:
+			hasCertificates = true // of the base image
+		case words[0] == "COPY":
+			copyFiles(t, filepath.Join(build, arguments[1]), filepath.Join(image, last))
+		case words[0] == "RUN" && strings.Join(arguments, " ") != "go mod download":
+			command := strings.NewReplacer(" /out", " "+build+"/out", " /licenses", " "+build+"/licenses").Replace(strings.Join(arguments, " "))
+			run(t, source, command, "GOFLAGS=-buildvcs=false", "GOFIPS140=off", "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH, "VERSION="+version)
+		}
+	}
+
+	if !hasCertificates {
+		t.Error("the image has no certificates")
+	}
+	return build, image
+}
+
+// TestImage_of_the_example builds the image of the example of an upgrader, and prints its runbook.
+func TestImage_of_the_example(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	_, image := buildImage(t, "../docs/examples/custom-upgrader/Dockerfile")
+	printed, err := exec.CommandContext(t.Context(), filepath.Join(image, "custom-upgrader"), "docs", "SHOP").CombinedOutput()
+	if err != nil || !bytes.Contains(printed, []byte("| NoChangeFreeze | ")) {
+		t.Errorf("%v\n%s", err, printed)
+	}
+}
+
 // TestRelease_has_the_Go_version_of_the_image compares what builds the programs of the image with what builds
 // the plugin.
 func TestRelease_has_the_Go_version_of_the_image(t *testing.T) {
@@ -102,6 +125,9 @@ func TestRelease_has_the_Go_version_of_the_image(t *testing.T) {
 	workflow := regexp.MustCompile(`(?m)^ +go-version: (\S+)`).FindSubmatch(readFile(t, "../.github/workflows/release.yaml"))
 	if workflow == nil || !bytes.Equal(workflow[1], builder[1]) {
 		t.Errorf("the Dockerfile has Go %s, and the workflow %s", builder[1], workflow)
+	}
+	if !bytes.Contains(readFile(t, "../docs/examples/custom-upgrader/Dockerfile"), builder[0]) {
+		t.Errorf("the Dockerfile of the example does not have Go %s", builder[1])
 	}
 }
 
@@ -122,6 +148,9 @@ func TestKrew_builds_the_same_archive(t *testing.T) {
 		for _, script := range []string{"archive.sh", "krew.sh", "licenses.sh"} {
 			copyFiles(t, script, filepath.Join(source, "hack", script))
 		}
+		for _, file := range []string{"deploy/krew/kubectl_complete-update", "hack/commands/main.go"} {
+			copyFiles(t, filepath.Join(repository, file), filepath.Join(source, file))
+		}
 		manifest := filepath.Join(source, "deploy/krew/openshift-update.yaml")
 		if err := os.MkdirAll(filepath.Dir(manifest), 0o700); err != nil {
 			t.Fatal(err)
@@ -129,7 +158,7 @@ func TestKrew_builds_the_same_archive(t *testing.T) {
 		if err := os.WriteFile(manifest, []byte("version: VERSION\nsha256: SHA256_"+platform+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, source, "umask "+umask+" && hack/krew.sh v9.8.7", "GOFLAGS=-buildvcs=false")
+		run(t, source, "umask "+umask+" && hack/krew.sh v9.8.7", "GOFLAGS=-buildvcs=false", "SOURCE_DATE_EPOCH=1772485200")
 		archives = append(archives, readFile(t, filepath.Join(source, "dist", "kubectl-update_"+platform+".tar.gz")))
 	}
 	if !bytes.Equal(archives[0], archives[1]) {

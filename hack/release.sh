@@ -5,8 +5,8 @@
 # release.sh VERSION
 #
 # Writes what a release consists of into dist: the archives and the manifest of the plugin, the manifests
-# of each program with the image of the release, the bundle for the Operator Lifecycle Manager, the section
-# of the changelog, the list of Go modules, a software bill of materials, and the checksums of all of it. The
+# of each program with the image of the release, the Helm chart, the bundle for the Operator Lifecycle Manager,
+# the section of the changelog, the list of Go modules, a software bill of materials, and the checksums of all of it. The
 # same commit and Go version give the same files.
 #
 # KUBECTL is the client, oc or kubectl, and may have arguments.
@@ -22,10 +22,17 @@ changes=$(awk -v heading="## $version" '$0 == heading { found = 1; next } /^## /
 
 rm -rf dist
 hack/krew.sh "$version"
-for folder in deploy deploy/update-status deploy/hub; do
-  name=${folder#deploy} name=${name#/}
-  hack/render.sh "$folder" "$image" "$version" > "dist/install-${name:-operator}.yaml"
-done
+render() { # render FOLDER FILE
+  hack/render.sh "$1" "$image" "$version" > "dist/$2"
+}
+render deploy install.yaml
+render deploy/without-machine-api install-without-machine-api.yaml
+render deploy/update-status install-update-status.yaml
+render deploy/update-status/start-gate install-start-gate.yaml
+render deploy/hub install-hub.yaml
+hack/chart.sh "$version" "$image" dist/helm/managed-upgrade-operator
+hack/archive.sh dist/helm > dist/managed-upgrade-operator.tgz
+rm -r dist/helm
 mkdir dist/olm
 VERSION=$version IMG=$image OUT=$PWD/dist/olm hack/update-bundle.sh
 hack/archive.sh dist/olm > dist/bundle.tar.gz

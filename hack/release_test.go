@@ -32,13 +32,13 @@ func TestRelease_is_refused(t *testing.T) {
 	}
 }
 
-// TestRender_pins_the_pages_of_alerts checks that the alerts of a release refer to the pages of its tag, and
-// those of a checkout to the pages of the main branch.
+// TestRender_pins_the_pages_of_alerts checks that the alerts of a release refer to the pages of its tag, and the alerts
+// of a checkout to the pages of the main branch.
 func TestRender_pins_the_pages_of_alerts(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	kubectl := filepath.Join(state, "kubectl")
-	const page = "            runbook_url: https://github.com/example/operator/blob/main/docs/alerts/Failed.md\n"
+	const page = "runbook_url: https://github.com/example/operator/blob/main/docs/alerts/Failed.md\n"
 	for file, content := range map[string]string{kubectl: client, filepath.Join(state, "manifests"): page} {
 		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
 			t.Fatal(err)

@@ -17,4 +17,4 @@ tag=${3:-main}
 read -ra kubectl <<<"${KUBECTL:-kubectl}"
 
 manifests=$("${kubectl[@]}" kustomize "$folder")
-sed -E "s#(image|value): managed-upgrade-operator:latest\$#\1: $image#; s#^( *runbook_url: .*)/blob/main/#\1/blob/$tag/#" <<<"$manifests"
+go run -C "$(dirname "${BASH_SOURCE[0]}")/.." ./hack/manifests render "$image" "$tag" <<<"$manifests"

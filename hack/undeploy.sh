@@ -23,25 +23,46 @@ seconds=${BASH_REMATCH[1]}
 
 manifests=$("${kubectl[@]}" kustomize "$folder")
 
+# manifests ARGUMENT...: runs hack/manifests on the manifests.
+manifests() {
+  go run -C "$(dirname "${BASH_SOURCE[0]}")/.." ./hack/manifests "$@" <<<"$manifests"
+}
+
+objects=$(manifests names)
+
 # named KIND: prints "NAMESPACE NAME" of the objects of a kind in the manifests.
 named() {
-  awk -v kind="$1" '
-    function flush() { if (found) print (namespace == "" ? "-" : namespace), name; found = 0; name = namespace = "" }
-    /^---$/ { flush() }
-    $0 == "kind: " kind { found = 1 }
-    /^  name: / && name == "" { name = $2 }
-    /^  namespace: / && namespace == "" { namespace = $2 }
-    END { flush() }' <<<"$manifests"
+  local kind namespace name
+  while read -r kind namespace name; do
+    [[ $kind != "$1" ]] || echo "$namespace $name"
+  done <<<"$objects"
 }
 
 # The kinds that are served. The UpgradeConfigs that create UpgradeJobs come first.
 kinds=()
 hooks=
+olm=
 while read -r _ crd; do
   [[ $crd != upgradejobs.managedupgrade.appuio.io ]] || hooks=yes
-  served=$("${kubectl[@]}" get customresourcedefinition "$crd" --ignore-not-found -o name)
+  served=$("${kubectl[@]}" get customresourcedefinition "$crd" --ignore-not-found -o go-template='served{{with .metadata.labels}} {{index . "olm.managed"}}{{end}}')
   [[ -z $served ]] || kinds+=("$crd")
+  [[ $served != 'served true' ]] || olm=yes
 done < <(named CustomResourceDefinition | sort)
+
+# The Operator Lifecycle Manager would create again what is deleted here, as long as there is a ClusterServiceVersion.
+if [[ -n $olm ]]; then
+  installed=$("${kubectl[@]}" get clusterserviceversions.operators.coreos.com --all-namespaces --selector='!olm.copiedFrom' \
+    -o go-template='{{range .items}}{{.metadata.name}} in namespace {{.metadata.namespace}}{{"\n"}}{{end}}')
+  installed=$(sed -n '/^managed-upgrade-operator\.v/p' <<<"$installed")
+  if [[ -n $installed ]]; then
+    {
+      echo "undeploy.sh: the Operator Lifecycle Manager has installed this: ClusterServiceVersion $installed"
+      echo "Nothing was deleted. Uninstall it in this order, as docs/olm.md explains:"
+      sed -n '/^## Uninstall/,$ { /^```sh/,/^```$/ { /^```/!p } }' "$(dirname "${BASH_SOURCE[0]}")/../docs/olm.md"
+    } >&2
+    exit 1
+  fi
+fi
 
 # left: prints "KIND NAMESPACE NAME FINALIZER..." of each object of our kinds, and of each Job of a hook
 # that has not been recorded. It fails if a request fails.
@@ -60,6 +81,14 @@ available=$("${kubectl[@]}" get deployments --all-namespaces \
   --selector='app.kubernetes.io/name in (managed-upgrade-operator, managed-upgrade-hub)' \
   -o go-template='{{range .items}}{{if .status.availableReplicas}}{{.metadata.name}} {{end}}{{end}}')
 
+# An admission policy denies deleting an upgrade that has commenced without a reason.
+for kind in ${kinds[@]+"${kinds[@]}"}; do
+  case $kind in
+    upgradeconfigs.upgrade.managed.openshift.io | upgradejobs.managedupgrade.appuio.io)
+      "${kubectl[@]}" annotate "$kind" --all --all-namespaces --overwrite upgrade.managed.openshift.io/allow-deletion=uninstall
+      ;;
+  esac
+done
 for kind in ${kinds[@]+"${kinds[@]}"}; do
   "${kubectl[@]}" delete "$kind" --all --all-namespaces --wait=false
 done
@@ -123,13 +152,7 @@ while read -r _ namespace; do
     --selector=app.kubernetes.io/part-of=managed-upgrade-operator -o name)
   [[ -n $others ]] || continue
   echo "namespace $namespace stays, because it has $(paste -sd, - <<<"$others")"
-  manifests=$(awk -v name="$namespace" '
-    function flush() { if (!(kind == "Namespace" && named)) printf "%s", document; document = kind = ""; named = 0 }
-    /^---$/ { flush() }
-    { document = document $0 "\n" }
-    /^kind: / { kind = $2 }
-    $0 == "  name: " name { named = 1 }
-    END { flush() }' <<<"$manifests")
+  manifests=$(manifests without Namespace "$namespace")
 done < <(named Namespace)
 
 "${kubectl[@]}" delete --ignore-not-found -f - <<<"$manifests"

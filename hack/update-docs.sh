@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Writes the reference pages: one for each API group, from its types, and those that hack/docs
-# generates.
+# and hack/commands generate.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,13 +22,14 @@ reference fleet-runs.md fleet
 # version, and have two more phases.
 page=docs/reference/scheduled-maintenance.md
 completed=$(sed \
-  -e '/^| `phase` _\[Phase\]/s/Enum: \[New Pending Upgrading Upgraded Failed Unknown\]/Enum: [New Pending Upgrading Upgraded Failed Unknown Paused Skipped]/' \
+  -e '/^| `phase` _\[Phase\]/s/Enum: \[New Pending Upgrading Upgraded Failed Unknown Paused\]/Enum: [New Pending Upgrading Upgraded Failed Unknown Paused Skipped]/' \
   -e '/^| `version` _string_ | version is the version to which the upgrade leads/s/Required: /Optional: /' \
   -e '/^| `attempt` _integer_ | attempt is the number of the attempt at this version, from 1/s/Optional: /Required: /' "$page")
 for text in "Unknown Paused Skipped]" "MinLength: 1 <br />Optional: \{\}" "Minimum: 1 <br />Required: \{\}"; do
   [[ $completed == *"$text"* ]] || { echo "$0: $page has another text than is replaced: $text" >&2; exit 1; }
 done
 printf '%s\n' "$completed" >"$page"
-if [[ -d hack/docs ]]; then
-  go run ./hack/docs
-fi
+go run ./hack/docs
+rm -rf docs/reference/kubectl-update
+mkdir docs/reference/kubectl-update
+go run ./hack/commands markdown docs/reference/kubectl-update

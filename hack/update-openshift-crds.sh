@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go mod download github.com/openshift/api
 module=$(go list -m -f '{{.Dir}}' github.com/openshift/api)
-target=pkg/devcluster/crds
+target=pkg/openshiftsim/crds
 
 mkdir -p "$target"
 rm -f "$target"/*.yaml
@@ -45,6 +45,6 @@ done
 olm=$(folder github.com/operator-framework/api@v0.45.0)
 mkdir -p "$target/olm"
 rm -f "$target/olm"/*.yaml
-for name in subscriptions installplans clusterserviceversions; do
+for name in subscriptions installplans clusterserviceversions catalogsources; do
   cat "$olm/crds/operators.coreos.com_$name.yaml" >"$target/olm/$name.yaml"
 done

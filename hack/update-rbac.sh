@@ -11,9 +11,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 optional='pkg/steps/postupgrade'
 status='pkg/(statuscontroller|controllers/update(informer|status|plan))'
-sets='pkg/steps/fleet'
-hub='pkg/(hub|fleet(/.*)?|controllers/(managedclustersupgrade|clusterupgraderun))'
+sets='pkg/fleet/run'
+hub='pkg/(hub|fleet/(selection|admission(/.*)?|run/.*)|controllers/(managedclustersupgrade|clusterupgraderun))'
 shared='pkg/manager'
+proxy='pkg/clusterproxy'
 
 # paths PATTERN [-v] prints the packages that match, or that do not.
 paths() { go list ./pkg/... | grep -E ${2:-} "/($1)\$" | paste -s -d ';'; }
@@ -21,5 +22,5 @@ paths() { go list ./pkg/... | grep -E ${2:-} "/($1)\$" | paste -s -d ';'; }
 bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional|$status|$hub|$sets" -v)" output:rbac:dir=deploy/operator
 bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional")" output:rbac:dir=deploy/file-integrity
 bin/controller-gen rbac:roleName=update-status-controller "paths=$(paths "$status|$shared")" output:rbac:dir=deploy/update-status
-bin/controller-gen rbac:roleName=managed-upgrade-hub "paths=$(paths "$hub|$shared")" output:rbac:dir=deploy/hub
+bin/controller-gen rbac:roleName=managed-upgrade-hub "paths=$(paths "$hub|$shared|$proxy")" output:rbac:dir=deploy/hub
 bin/controller-gen rbac:roleName=managed-upgrade-hub-replica-sets "paths=$(paths "$sets")" output:rbac:dir=deploy/action-replica-sets

@@ -7,13 +7,15 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-hack/compare-generated.sh bundle deploy/olm
+hack/compare-generated.sh bundle bundle bundle.Dockerfile deploy/olm
+
+bin/scorecard bundle
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/next" "$folder/catalog"
 VERSION=v0.2.0 REPLACES=v0.1.0 OUT=$folder/next hack/update-bundle.sh >/dev/null
-hack/catalog.sh deploy/olm/bundle "$folder/next/bundle" >"$folder/catalog/catalog.yaml"
+hack/catalog.sh bundle "$folder/next/bundle" >"$folder/catalog/catalog.yaml"
 bin/opm validate "$folder/catalog"
 # A gap in the channel must be found: opm validates the upgrade path, not only the format.
 sed -i 's/replaces: managed-upgrade-operator.v0.1.0/replaces: managed-upgrade-operator.v0.2.0/' "$folder/catalog/catalog.yaml"

@@ -6,6 +6,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for module in . hack/tools/links test/e2e/process-template; do
+for module in . hack/tools/links test/e2e/process-template test/ui; do
   go mod -C "$module" tidy -diff
 done

@@ -5,4 +5,4 @@
 # Fails if the output of hack/update-openshift-crds.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" openshift-crds pkg/devcluster/crds
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" openshift-crds pkg/openshiftsim/crds

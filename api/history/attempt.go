@@ -26,7 +26,7 @@ type PreviousAttempt struct {
 	// phase is the phase in which the attempt ended.
 	//
 	// +optional
-	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The same phase as that of the record.
+	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The same phase as in the record.
 
 	// reason is the CamelCase reason for which the attempt ended.
 	//

@@ -13,10 +13,17 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionSucceeded reports how the upgrade ended. It is absent before.
 	ConditionSucceeded = "Succeeded"
-	// ConditionStalled reports whether the current step takes longer than it should.
+	// ConditionSlow reports whether the current step takes longer than it should.
+	ConditionSlow = "Slow"
+	// ConditionReady reports whether the object is as its spec requests. It is absent before the time of an
+	// upgrade.
+	ConditionReady = "Ready"
+	// ConditionReconciling reports that the object becomes ready without a person. It is absent otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled reports that the object does not continue without a person. It is absent otherwise.
 	ConditionStalled = "Stalled"
-	// ConditionPaused reports whether the upgrade waits for a time or for a user, with nothing else
-	// left to do meanwhile. It is absent from kinds whose upgrades cannot pause by themselves.
+	// ConditionPaused reports whether the upgrade waits for a time or for a user and has nothing else left to do. It is
+	// absent from kinds whose upgrades cannot pause by themselves.
 	ConditionPaused = "Paused"
 	// ConditionPreCheckPassed reports, some time before the upgrade starts, whether anything would
 	// block it. It is absent at other times.

@@ -9,11 +9,11 @@ import (
 
 // Phase is the progress of an upgrade.
 //
-// +kubebuilder:validation:Enum=New;Pending;Upgrading;Upgraded;Failed;Unknown
+// +kubebuilder:validation:Enum=New;Pending;Upgrading;Upgraded;Failed;Unknown;Paused
 type Phase string
 
 const (
-	// PhaseNew is an upgrade that was created and not yet reconciled.
+	// PhaseNew is an upgrade whose gates have not been evaluated yet, because its time is far away.
 	PhaseNew Phase = "New"
 	// PhasePending is an upgrade that cannot start yet.
 	PhasePending Phase = "Pending"
@@ -25,8 +25,7 @@ const (
 	PhaseFailed Phase = "Failed"
 	// PhaseUnknown is an upgrade whose state cannot be determined.
 	PhaseUnknown Phase = "Unknown"
-	// PhasePaused is an upgrade that waits for a time or for a user, with nothing else left to do
-	// meanwhile. Only UpgradeJobs have it.
+	// PhasePaused is the phase of an upgrade that waits for a time or for a user and has nothing else left to do.
 	PhasePaused Phase = "Paused"
 	// PhaseSkipped is an upgrade that has not commenced for a reason that is no failure. Only
 	// UpgradeJobs have it.
@@ -91,6 +90,14 @@ type Record struct {
 	// +optional
 	RequestTime *metav1.Time `json:"requestTime,omitempty"`
 
+	// requestedImage is the image of the release that was requested from the cluster. Empty means that the
+	// request named the version only.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=512
+	RequestedImage *string `json:"requestedImage,omitempty"`
+
 	// reason is the CamelCase reason why the attempt has not started yet, or why it ended.
 	//
 	// +optional
@@ -136,6 +143,17 @@ type Record struct {
 	//
 	// +optional
 	NotifiedTime *metav1.Time `json:"notifiedTime,omitempty"`
+
+	// notifiedMilestones are the milestones that were notified for an earlier object of the same name, which
+	// was deleted after the upgrade had commenced. They are not notified again.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	NotifiedMilestones []Milestone `json:"notifiedMilestones,omitempty"`
 
 	// conditions are the steps that have started, in the order of the runbook.
 	//
@@ -189,7 +207,7 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// milestone is what the step means for the upgrade as a whole, for example Commenced.
+	// milestone says what the step means for the upgrade as a whole, for example Commenced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -211,10 +229,25 @@ type StepCondition struct {
 	Items []StepItem `json:"items,omitempty"`
 
 	// reasonTime is when the reason last changed while the step waited. It is absent while the first
-	// reason applies.
+	// reason applies. It stays the same while the state of the step is unknown.
 	//
 	// +optional
 	ReasonTime *metav1.Time `json:"reasonTime,omitempty"`
+
+	// progressTime is when what the step waits for last changed, for example because another node was
+	// updated. It is absent while nothing has changed since the step started. A step is slow that has
+	// not progressed for a time.
+	//
+	// +optional
+	ProgressTime *metav1.Time `json:"progressTime,omitempty"`
+
+	// fingerprint identifies what the objects report that the step waits for: if it differs from the last
+	// one, the step has progressed. It is absent if the step progresses whenever its message changes.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Fingerprint string `json:"fingerprint,omitempty"`
 
 	// startTime is when the step started.
 	//
@@ -238,7 +271,7 @@ type StepCondition struct {
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
-// Milestone is what a step means for the upgrade as a whole.
+// Milestone says what a step means for the upgrade as a whole.
 type Milestone string
 
 // StepAnswer is a reason and a message of a step.

@@ -61,6 +61,11 @@ func (in *Record) DeepCopyInto(out *Record) {
 		in, out := &in.RequestTime, &out.RequestTime
 		*out = (*in).DeepCopy()
 	}
+	if in.RequestedImage != nil {
+		in, out := &in.RequestedImage, &out.RequestedImage
+		*out = new(string)
+		**out = **in
+	}
 	if in.StartTime != nil {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
@@ -84,6 +89,11 @@ func (in *Record) DeepCopyInto(out *Record) {
 	if in.NotifiedTime != nil {
 		in, out := &in.NotifiedTime, &out.NotifiedTime
 		*out = (*in).DeepCopy()
+	}
+	if in.NotifiedMilestones != nil {
+		in, out := &in.NotifiedMilestones, &out.NotifiedMilestones
+		*out = make([]Milestone, len(*in))
+		copy(*out, *in)
 	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
@@ -141,6 +151,10 @@ func (in *StepCondition) DeepCopyInto(out *StepCondition) {
 	}
 	if in.ReasonTime != nil {
 		in, out := &in.ReasonTime, &out.ReasonTime
+		*out = (*in).DeepCopy()
+	}
+	if in.ProgressTime != nil {
+		in, out := &in.ProgressTime, &out.ProgressTime
 		*out = (*in).DeepCopy()
 	}
 	if in.StartTime != nil {

@@ -35,10 +35,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -46,7 +46,7 @@ const mco = "machineconfiguration.openshift.io/"
 
 // TestCommands runs the commands that the program prints, for each reason that has one, with kubectl
 // against a real API server. A diagnostic must show the objects that its cause names. After a remedy, the
-// cause must be gone. What a remedy sets off is simulated in pkg/cli.
+// cause must be gone. What a remedy sets off is simulated in pkg/cli/status.
 func TestCommands(t *testing.T) {
 	c := startCluster(t, 2*time.Hour)
 	s := newShell(t, c)
@@ -72,11 +72,17 @@ func TestCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { s.checkWait(t, management) })
 	}
-	t.Run("pool that cannot be judged", func(t *testing.T) {
+	t.Run("pool whose nodes are not all there", func(t *testing.T) {
+		version, pool := &configv1.ClusterVersion{}, &mcfgv1.MachineConfigPool{}
+		c.change(t, version, "version", func() { version.Status.History[0].CompletionTime = new(metav1.Now()) })
+		c.change(t, pool, "worker", func() { pool.Status.MachineCount++ })
+		s.followUnknown(t, "viewer", "node/worker-0", "machineconfigpool.machineconfiguration.openshift.io/worker")
+	})
+	t.Run("node that cannot be judged", func(t *testing.T) {
 		version, node := &configv1.ClusterVersion{}, &corev1.Node{}
 		c.change(t, version, "version", func() { version.Status.History[0].CompletionTime = new(metav1.Now()) })
 		c.change(t, node, "worker-0", func() { node.Status.Conditions = nil })
-		s.followUnknown(t, "viewer", "node/worker-0", "machineconfigpool.machineconfiguration.openshift.io/worker")
+		s.followUnknown(t, "viewer", "Name:               worker-0")
 	})
 	t.Run("acknowledgment before an update", s.checkAcknowledgment)
 	t.Run("what a user may not read", func(t *testing.T) { s.followUnknown(t, "partial", "yes") })
@@ -106,7 +112,7 @@ type problem struct {
 	reason string
 	// create changes the cluster, until the end of the test.
 	create func(*testing.T, *cluster)
-	// shows is what the commands print, apart from the names of the objects of the cause.
+	// shows lists what the commands print, apart from the names of the objects of the cause.
 	shows []string
 	// instead replaces the names of the objects: a command shows what an object consists of.
 	instead bool
@@ -123,7 +129,8 @@ type shell struct {
 	ran     []string // the commands that were run
 }
 
-// newShell installs oc, which runs kubectl and its plugin as an administrator.
+// newShell installs oc, which runs kubectl and its plugin as an administrator. What only oc has does the
+// same by a patch.
 func newShell(t *testing.T, c *cluster) *shell {
 	t.Helper()
 	script := fmt.Sprintf(`#!/usr/bin/env bash
@@ -131,6 +138,11 @@ bin=%s
 common=(--kubeconfig "${USER_KUBECONFIG:-%s}" --cache-dir %s)
 case "$1" in
 update) shift; exec "$bin/kubectl-update" "${common[@]}" "$@" ;;
+adm) shift
+	case "$*" in
+	"upgrade --clear") exec "$bin/kubectl" "${common[@]}" patch clusterversion version --type=merge -p '{"spec":{"desiredUpdate":null}}' ;;
+	*) exec "$bin/kubectl" "${common[@]}" "$@" ;;
+	esac ;;
 *) exec "$bin/kubectl" "${common[@]}" "$@" ;;
 esac
 `, c.plane.BinDir(), c.kubeconfigs["administrator"], c.cache)
@@ -152,10 +164,10 @@ func (s *shell) sh(t *testing.T, user, line string) (string, error) {
 }
 
 // assessment returns the assessment that the program reports to a user.
-func (s *shell) assessment(t *testing.T, user string) *v1beta1.Assessment {
+func (s *shell) assessment(t *testing.T, user string) *updatev1beta1.Assessment {
 	t.Helper()
 	got := s.run(t, user, "status", "-o", "json")
-	var status v1beta1.UpdateStatus
+	var status updatev1beta1.UpdateStatus
 	if err := json.Unmarshal([]byte(got.out), &status); err != nil {
 		t.Fatalf("%v:\n%s\n%s", err, got.out, got.errOut)
 	}
@@ -163,7 +175,7 @@ func (s *shell) assessment(t *testing.T, user string) *v1beta1.Assessment {
 }
 
 // causes returns the causes that the program reports.
-func (s *shell) causes(t *testing.T) []v1beta1.Cause {
+func (s *shell) causes(t *testing.T) []updatev1beta1.Cause {
 	t.Helper()
 	return s.assessment(t, "viewer").Causes
 }
@@ -172,14 +184,14 @@ func (s *shell) causes(t *testing.T) []v1beta1.Cause {
 func (s *shell) followUnknown(t *testing.T, user string, shows ...string) {
 	t.Helper()
 	a := s.assessment(t, user)
-	if a.State != v1beta1.StateUnknown || a.Remedy == nil || len(a.Remedy.Commands) == 0 {
+	if a.State != updatev1beta1.StateUnknown || a.Remedy == nil || len(a.Remedy.Commands) == 0 {
 		t.Fatalf("no command for what is unknown:\n%s", s.run(t, user, "status", "--details").out)
 	}
 	s.runAll(t, a.Remedy.Commands, shows)
 }
 
-// checkWait has the content of spec.versionManagement pause the workers until a time. Nothing is to be
-// done until then.
+// checkWait has the content of spec.versionManagement pause the workers until a time. Nothing has to be done until
+// then.
 func (s *shell) checkWait(t *testing.T, management string) {
 	t.Helper()
 	version := &unstructured.Unstructured{}
@@ -193,7 +205,7 @@ func (s *shell) checkWait(t *testing.T, management string) {
 	}
 	set(t.Context(), management)
 	t.Cleanup(func() { set(context.WithoutCancel(t.Context()), "null") })
-	if a := s.assessment(t, "viewer"); a.State != v1beta1.StateWaiting || a.ActionRequired || a.Resumes == nil || !a.Resumes.Time.After(time.Now()) {
+	if a := s.assessment(t, "viewer"); a.State != updatev1beta1.StateWaiting || a.ActionRequired || a.Resumes == nil || !a.Resumes.Time.After(time.Now()) {
 		t.Errorf("the assessment is %+v", a)
 	}
 	s.run(t, "viewer", "status").check(t, 20, "WAITING", "Resumes", "Nothing before then.")
@@ -274,8 +286,8 @@ func writtenCommands(t *testing.T) map[string]*regexp.Regexp {
 	return commands
 }
 
-func find(causes []v1beta1.Cause, reason string) *v1beta1.Cause {
-	at := slices.IndexFunc(causes, func(c v1beta1.Cause) bool { return c.Reason == reason })
+func find(causes []updatev1beta1.Cause, reason string) *updatev1beta1.Cause {
+	at := slices.IndexFunc(causes, func(c updatev1beta1.Cause) bool { return c.Reason == reason })
 	if at < 0 {
 		return nil
 	}
@@ -300,9 +312,9 @@ func (s *shell) check(t *testing.T, tc problem) {
 }
 
 // follow runs the commands of a cause.
-func (s *shell) follow(t *testing.T, cause *v1beta1.Cause, tc problem) {
+func (s *shell) follow(t *testing.T, cause *updatev1beta1.Cause, tc problem) {
 	t.Helper()
-	if fixes := cause.Remedy.Type == v1beta1.RemedyFixes; fixes != tc.fixes {
+	if fixes := cause.Remedy.Type == updatev1beta1.RemedyFixes; fixes != tc.fixes {
 		t.Errorf("the commands are of type %s", cause.Remedy.Type)
 	}
 	shows := slices.Clone(tc.shows)
@@ -432,7 +444,7 @@ func operatorCondition(operator string, name configv1.ClusterStatusConditionType
 	}
 }
 
-// controlPlaneProblems are those of the cluster as it is filled: its update does not continue.
+// controlPlaneProblems are the problems of the cluster as it is filled: its update does not continue.
 func controlPlaneProblems() []problem {
 	nothing := func(*testing.T, *cluster) {}
 	return []problem{
@@ -441,12 +453,21 @@ func controlPlaneProblems() []problem {
 		{reason: "ClusterVersionFailing", create: versionCondition("Failing", configv1.ConditionTrue), shows: []string{"Failing"}},
 		{reason: "ClusterVersionFailingUnknown", create: versionCondition("Failing", "")},
 		{reason: "ReleaseRefused", create: versionCondition("ReleaseAccepted", configv1.ConditionFalse), shows: []string{"ReleaseAccepted"}},
+		{reason: "RequestRefused", create: func(t *testing.T, c *cluster) {
+			t.Helper()
+			version := &configv1.ClusterVersion{}
+			c.change(t, version, "version", func() {
+				version.Spec.DesiredUpdate = &configv1.Update{Version: "4.20.5"}
+				version.Status.Conditions = setCondition(version.Status.Conditions, "ReleaseAccepted", configv1.ConditionFalse,
+					`Preconditions failed for payload loaded version="4.20.5" image="image-4.20.5": a rollback is not supported`)
+			})
+		}, fixes: true, shows: []string{"patched"}, instead: true},
 		{reason: "PreviousUpdateIncomplete", create: func(t *testing.T, c *cluster) {
 			t.Helper()
 			version := &configv1.ClusterVersion{}
 			c.change(t, version, "version", func() { version.Status.History[1].State = configv1.PartialUpdate })
 		}, shows: []string{"Partial"}},
-		{reason: v1beta1.ReasonPaused + " by ClusterVersion", create: pauseCluster, fixes: true, shows: []string{"patched"}, instead: true},
+		{reason: updatev1beta1.ReasonPaused + " by ClusterVersion", create: pauseCluster, fixes: true, shows: []string{"patched"}, instead: true},
 		{reason: "OperatorUnavailable", create: operatorCondition("machine-config", configv1.OperatorAvailable, configv1.ConditionFalse)},
 		{reason: "OperatorDegraded", create: operatorCondition("network", configv1.OperatorDegraded, configv1.ConditionTrue), shows: []string{"ovnkube-node-1"}, instead: true},
 		{reason: "OperatorDegraded without pods", create: func(t *testing.T, c *cluster) {
@@ -511,6 +532,8 @@ func (c *cluster) finishControlPlane(t *testing.T) {
 	version := &configv1.ClusterVersion{}
 	c.change(t, version, "version", func() {
 		version.Status.History[0].State, version.Status.History[0].CompletionTime = configv1.CompletedUpdate, new(hourAgo())
+		// A condition that still says otherwise makes it unknown whether the update is complete.
+		version.Status.Conditions = setCondition(version.Status.Conditions, configv1.OperatorProgressing, configv1.ConditionFalse, "Cluster version is 4.20.6")
 	})
 	for _, name := range []string{"network", "dns", "machine-config"} {
 		operator := &configv1.ClusterOperator{}
@@ -590,7 +613,7 @@ func newBudget(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.Pod
 	}
 }
 
-// poolProblems are those of the pool worker after finishControlPlane.
+// poolProblems are the problems of the pool worker after finishControlPlane.
 func poolProblems() []problem {
 	nothing := func(*testing.T, *cluster) {}
 	all := func(changes ...func(*testing.T, *cluster)) func(*testing.T, *cluster) {
@@ -613,10 +636,15 @@ func poolProblems() []problem {
 		{reason: assessment.ReasonPoolStalled, create: nothing},
 		{reason: assessment.ReasonDrainStalled, create: drain(ofDaemonSet(newPod("shop", "api-1", "worker-0"))), shows: []string{"api-1"}},
 		{reason: assessment.ReasonNodeStalled, create: all(
-			annotate("worker-0", "desiredConfig", "rendered-worker-2", "state", "Rebooting"), nodeCondition(corev1.NodeReady, corev1.ConditionFalse),
+			annotate("worker-0", "desiredConfig", "rendered-worker-2", "state", "Rebooting"), nodeCondition(corev1.NodeReady, corev1.ConditionTrue),
 		)},
 		{reason: "NodeDegraded", create: annotate("worker-0", "state", "Degraded", "reason", "disk full"), shows: []string{"disk full"}},
 		{reason: "NodeUnreconcilable", create: annotate("worker-0", "state", "Unreconcilable", "reason", "odd"), shows: []string{"odd"}},
+		{reason: "DrainNotCordoned", create: all(nodeCondition(corev1.NodeReady, corev1.ConditionTrue), drain(newPod("shop", "api-1", "worker-0")), func(t *testing.T, c *cluster) {
+			t.Helper()
+			node := &corev1.Node{}
+			c.change(t, node, "worker-0", func() { node.Spec.Unschedulable, node.Spec.Taints = false, nil })
+		}), fixes: true, shows: []string{"worker-0 cordoned"}, instead: true},
 		{reason: "NodeNotReady", create: nodeCondition(corev1.NodeReady, corev1.ConditionFalse)},
 		{reason: "NodeDiskPressure", create: nodeCondition(corev1.NodeDiskPressure, corev1.ConditionTrue), shows: []string{"DiskPressure"}},
 		{reason: "NodeNetworkUnavailable", create: nodeCondition(corev1.NodeNetworkUnavailable, corev1.ConditionTrue), shows: []string{"NetworkUnavailable"}},
@@ -630,8 +658,8 @@ func poolProblems() []problem {
 				pool.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue, LastTransitionTime: hourAgo()}}
 			})
 		}},
-		{reason: "PoolPaused", create: all(paused, annotate("worker-0", "state", "Degraded")), fixes: true, shows: []string{"patched"}, instead: true},
-		{reason: v1beta1.ReasonPaused, create: paused, fixes: true, shows: []string{"patched"}, instead: true},
+		{reason: "PoolPaused", create: all(paused, drain(newPod("shop", "api-1", "worker-0"))), fixes: true, shows: []string{"patched"}, instead: true},
+		{reason: updatev1beta1.ReasonPaused, create: paused, fixes: true, shows: []string{"patched"}, instead: true},
 		{reason: "PodKeptByFinalizers", create: all(drain(kept), deletePod)},
 	}
 }
@@ -719,15 +747,17 @@ func (s *shell) apply(t *testing.T, manifest string) {
 // published is an insight that the controller publishes.
 type published struct {
 	reason    string
-	resources []v1beta1.ResourceReference
+	resources []updatev1beta1.ResourceReference
 	shows     []string
 }
 
 func publishedProblems() []published {
-	job := []v1beta1.ResourceReference{{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeJob", Namespace: namespace, Name: "weekly"}}
-	config := []v1beta1.ResourceReference{{APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: namespace, Name: "weekly"}}
-	informer := []v1beta1.ResourceReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpdateInformer", Name: "queue"}}
-	pod := []v1beta1.ResourceReference{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "api-1"}}
+	job := []updatev1beta1.ResourceReference{{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeJob", Namespace: namespace, Name: "weekly"}}
+	config := []updatev1beta1.ResourceReference{{APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: namespace, Name: "weekly"}}
+	informer := []updatev1beta1.ResourceReference{{APIVersion: updatev1beta1.GroupVersion.String(), Kind: "UpdateInformer", Name: "queue"}}
+	pod := []updatev1beta1.ResourceReference{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "api-1"}}
+	operator := []updatev1beta1.ResourceReference{{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator", Name: "dns"}}
+	node := []updatev1beta1.ResourceReference{{APIVersion: "v1", Kind: "Node", Name: "worker-0"}}
 	all := []published{
 		{"UpgradeFailed", job, []string{"kind: UpgradeJob"}},
 		{"UpgradeStepSlow", config, []string{"kind: UpgradeConfig", "desired:"}},
@@ -735,12 +765,14 @@ func publishedProblems() []published {
 		{"UpgradePreCheckFailed", config, nil},
 		{"UpgradeNotAccepted", job, nil},
 		{"PodTerminating", pod, nil},
+		{"OperatorStateUnknown", operator, nil},                                   // one that was created now is no problem yet
+		{"NodeInSeveralPools", node, []string{"node-role.kubernetes.io/worker="}}, // it is a warning beside the stuck pool
 		{"AlertFiring", nil, []string{"the summary"}},
 		{"CriticalAlertFiring", nil, []string{"the summary"}},
 	}
 	for _, reason := range []string{
-		v1beta1.ReasonInformerDegraded, v1beta1.ReasonInformerUnreachable, v1beta1.ReasonInformerWaiting, v1beta1.ReasonInformerFailed,
-		v1beta1.ReasonInformerInvalid, v1beta1.ReasonScopeMutated, v1beta1.ReasonUnstableIdentifiers,
+		updatev1beta1.ReasonInformerDegraded, updatev1beta1.ReasonInformerUnreachable, updatev1beta1.ReasonInformerWaiting, updatev1beta1.ReasonInformerFailed,
+		updatev1beta1.ReasonInformerInvalid, updatev1beta1.ReasonScopeMutated, updatev1beta1.ReasonUnstableIdentifiers,
 	} {
 		all = append(all, published{reason, informer, []string{"Update"}})
 	}
@@ -752,17 +784,17 @@ func publishedProblems() []published {
 func (s *shell) checkPublished(t *testing.T, tc published) {
 	t.Helper()
 	s.checked[tc.reason] = true
-	facts := informers.Gather(t.Context(), informers.Readers{Reader: s.Client, Live: s.Client, Clock: clock.RealClock{}})
-	status := &v1beta1.UpdateStatus{}
-	s.change(t, status, v1beta1.UpdateStatusName, func() {
+	facts := checks.Gather(t.Context(), checks.Update, checks.Readers{Reader: s.Client, Live: s.Client, Clock: clock.RealClock{}})
+	status := &updatev1beta1.UpdateStatus{}
+	s.change(t, status, updatev1beta1.UpdateStatusName, func() {
 		status.Status = updatestatus.Compute(updatestatus.Input{Facts: facts})
 		now := metav1.NewTime(facts.Now)
 		plane := &status.Status.ControlPlane.Section
 		plane.Conditions[0].Status, plane.Conditions[1].Status = metav1.ConditionTrue, metav1.ConditionTrue
-		plane.UpdateInformers = []v1beta1.InformerInsights{{Name: informers.NameUpgrades, Insights: []v1beta1.Insight{{
+		plane.UpdateInformers = []updatev1beta1.InformerInsights{{Name: checks.InformerUpgrades, Insights: []updatev1beta1.Insight{{
 			UID: tc.reason, UUID: tc.reason, AcquisitionTime: now, FirstObservedTime: now,
-			Scope:  v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane, Resources: tc.resources},
-			Impact: v1beta1.InsightImpact{Level: v1beta1.LevelError, Type: "Unknown", Reason: tc.reason, Summary: "the summary", Description: "d"},
+			Scope:  updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane, Resources: tc.resources},
+			Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelError, Type: "Unknown", Reason: tc.reason, Summary: "the summary", Description: "d"},
 		}}}}
 		status.Status.Assessment = new(assessment.Assess(status.Status, assessment.Input{Facts: facts, Now: facts.Now}))
 	})
@@ -774,15 +806,15 @@ func (s *shell) checkPublished(t *testing.T, tc published) {
 	s.follow(t, cause, problem{shows: tc.shows})
 }
 
-// documentedCommands returns the reasons that have a command, as the page about them lists them. The
-// remedy of Other is that of any cause that has no object.
+// documentedCommands returns the reasons that have a command, as the page about them lists them. The remedy of Other
+// applies to any cause without an object.
 func documentedCommands(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "concepts", "update-troubleshooting.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, _, _ := strings.Cut(string(page), "<!-- end reasons -->") // those of plans are in another one
+	table, _, _ := strings.Cut(string(page), "<!-- end reasons -->") // the reasons of plans are on another page
 	reasons := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|.*`oc .*` \\|$").FindAllStringSubmatch(table, -1) {
 		reasons[row[1]] = row[1] != assessment.ReasonOther

@@ -14,13 +14,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	os.Exit(int(cli.Run(ctx, cli.Environment{
+	os.Exit(int(cli.Run(ctx, session.Environment{
 		Program: os.Args[0],
 		Invoker: os.Getenv("_"),
 		Args:    os.Args[1:],

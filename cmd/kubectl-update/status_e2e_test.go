@@ -33,11 +33,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -54,7 +54,7 @@ type cluster struct {
 	cache       string
 }
 
-// result is what a run of the program printed.
+// result holds what a run of the program printed.
 type result struct {
 	code        int
 	out, errOut string
@@ -68,7 +68,7 @@ func startCluster(t *testing.T, updating time.Duration) *cluster {
 		return controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), WithoutControllerManager: true})
 	})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, updatev1beta1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	config := rest.CopyConfig(plane.RESTConfig())
@@ -284,7 +284,7 @@ func TestProgram(t *testing.T) {
 		c.run(t, "viewer", "informers").check(t, 1, "UpdateInformer", "the API server does not have this kind")
 	})
 	t.Run("UpgradeJob is missing", func(t *testing.T) {
-		c.run(t, "administrator", "acknowledge", "upgradejob/x", "-n", namespace).check(t, 1, "acknowledging UpgradeJob "+namespace+"/x")
+		c.run(t, "administrator", "acknowledge", "upgradejob/x", "-n", namespace, "-y").check(t, 1, "acknowledging UpgradeJob "+namespace+"/x")
 	})
 	c.installController(t)
 	t.Run("Update Status Controller is installed", func(t *testing.T) {
@@ -296,11 +296,16 @@ func TestProgram(t *testing.T) {
 		t.Logf("%d requests: %q", len(got.requests), got.requests)
 	})
 	t.Run("insight is acknowledged", func(t *testing.T) {
-		c.run(t, "viewer", "acknowledge", "insight/abc").check(t, 1, "cannot patch resource", "ask an administrator for this right")
-		c.run(t, "administrator", "acknowledge", "insight/other").check(t, 1, "does not need attention", "status --details")
-		c.run(t, "administrator", "acknowledge", "insight/abc").check(t, 0, "insight/abc acknowledged")
-		status := &v1beta1.UpdateStatus{}
-		if err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, status); err != nil || status.Annotations[v1beta1.AcknowledgedAnnotation] != "abc" {
+		unasked := c.run(t, "viewer", "acknowledge", "insight/abc")
+		unasked.check(t, 2, "nothing was changed", "add -y to make the change")
+		if len(unasked.requests) > 0 {
+			t.Errorf("requests %q of a change without an agreement", unasked.requests)
+		}
+		c.run(t, "viewer", "acknowledge", "insight/abc", "-y").check(t, 1, "cannot patch resource", "ask an administrator for the ClusterRole update-planner")
+		c.run(t, "administrator", "acknowledge", "insight/other", "-y").check(t, 1, "does not need attention", "status --details")
+		c.run(t, "administrator", "acknowledge", "insight/abc", "-y").check(t, 0, "insight/abc acknowledged")
+		status := &updatev1beta1.UpdateStatus{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, status); err != nil || status.Annotations[updatev1beta1.AcknowledgedAnnotation] != "abc" {
 			t.Errorf("annotations %v, error %v", status.Annotations, err)
 		}
 	})
@@ -407,17 +412,17 @@ func (c *cluster) installController(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	status := &v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}}
+	status := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
 	c.create(t, status, func() {
-		status.Status = v1beta1.UpdateStatusStatus{
+		status.Status = updatev1beta1.UpdateStatusStatus{
 			ObservedTime: &now,
-			Assessment: &v1beta1.Assessment{
-				State: v1beta1.StateWaiting, FromRelease: "4.20.5", Release: "4.20.6", Summary: "Pool worker waits for its window", Since: now,
-				Sources: []v1beta1.Source{{Name: "ClusterVersion", Current: true}, {Name: "Update Status Controller", Current: true}},
+			Assessment: &updatev1beta1.Assessment{
+				State: updatev1beta1.StateWaiting, FromRelease: "4.20.5", Release: "4.20.6", Summary: "Pool worker waits for its window", Since: now,
+				Sources: []updatev1beta1.Source{{Name: "ClusterVersion", Current: true}, {Name: "Update Status Controller", Current: true}},
 			},
-			AfterUpdate: []v1beta1.RetainedInsight{{
+			AfterUpdate: []updatev1beta1.RetainedInsight{{
 				UpdateInformer: "cpu", RetainedSince: now,
-				Insight: v1beta1.Insight{UID: "cpu", UUID: "abc", Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: "high CPU"}},
+				Insight: updatev1beta1.Insight{UID: "cpu", UUID: "abc", Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: "high CPU"}},
 			}},
 		}
 	})

@@ -13,14 +13,13 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 func main() {
-	cmd := operator.Command(manager.Version(), upgraders)
+	cmd := operator.Command(manager.Version(), register)
 	cmd.AddCommand(operator.ApproveCommand(os.Getenv, clock.RealClock{}))
 	if err := cmd.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -28,10 +27,10 @@ func main() {
 	}
 }
 
-// upgraders returns the cluster upgraders by spec.type. They have no settings of their own.
-func upgraders(t runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
-	return map[string]upgradeconfig.ClusterUpgrader{
-		"OSD": runbooks.OSD{Deps: t},
-		"ARO": runbooks.ARO{Deps: t},
+// register returns the cluster upgraders by spec.type. They have no settings of their own.
+func register(t upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+	return map[string]upgraders.ClusterUpgrader{
+		"OSD": upgraders.OSD{Deps: t},
+		"ARO": upgraders.ARO{Deps: t},
 	}, t.Config.Custom.Decode(&struct{}{})
 }

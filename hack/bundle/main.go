@@ -2,13 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The bundle program separates rendered manifests into those that a bundle of the Operator Lifecycle
-// Manager can have, and those that an administrator applies beside it: the Operator Lifecycle Manager
-// creates objects in the namespace of the operator only, and not every kind.
+// Manager has, and those that limit what it installs: the Operator Lifecycle Manager does not create every kind.
 //
-// Usage: bundle FILE
+// It creates Roles and RoleBindings in the namespace of the operator only. Those of other namespaces are ClusterRoles and
+// ClusterRoleBindings in a bundle, so that the operator works without further objects.
 //
-// It reads the manifests from the standard input, writes those for the bundle to the standard
-// output, and the other ones to the file. A Namespace is in neither.
+// Usage:
+//
+//	bundle separate FILE              reads manifests from the standard input, writes those for the bundle to the standard
+//	                                  output, and the other ones to the file. A Namespace is in neither.
+//	bundle base IMAGE VERSION         writes the ClusterServiceVersion of deploy/olm with the icon, the image, and the version.
+//	bundle complete IMAGE [VERSION]   completes what the operator-sdk has written into the folder bundle, which replaces a version.
+//	bundle channel FOLDER...          writes the package and the channel of a catalog with these bundles, oldest first.
 package main
 
 import (
@@ -21,9 +26,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// supported are the kinds of our manifests that a bundle can have.
+// supported are the kinds of our manifests that a bundle can have, and that stay as they are installed. OpenShift injects
+// CAs into the ConfigMaps, and the Operator Lifecycle Manager would remove them with each upgrade.
 var supported = []string{
-	"ClusterRole", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "Deployment", "PodDisruptionBudget",
+	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Deployment", "PodDisruptionBudget",
 	"PrometheusRule", "Role", "RoleBinding", "Service", "ServiceAccount", "ServiceMonitor",
 }
 
@@ -35,68 +41,125 @@ func main() {
 }
 
 func run() error {
-	if len(os.Args) != 2 {
-		return fmt.Errorf("got %d arguments, want the file for the manifests beside the bundle", len(os.Args)-1)
-	}
-	input, err := io.ReadAll(os.Stdin)
-	if err != nil {
+	args := os.Args[1:]
+	switch {
+	case len(args) == 2 && args[0] == "separate":
+		input, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return err
+		}
+		bundle, beside, err := separate(input)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(args[1], beside, 0o644); err != nil { //nolint:gosec // manifests are public
+			return err
+		}
+		_, err = os.Stdout.Write(bundle)
 		return err
+	case len(args) == 3 && args[0] == "base":
+		return writeBase(args[1], args[2])
+	case len(args) >= 2 && len(args) <= 3 && args[0] == "complete":
+		return complete(args[1], args[2:])
+	case len(args) >= 2 && args[0] == "channel":
+		return writeChannel(args[1:])
 	}
-	bundle, beside, err := separate(input)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(os.Args[1], beside, 0o644); err != nil { //nolint:gosec // manifests are public
-		return err
-	}
-	_, err = os.Stdout.Write(bundle)
-	return err
+	return fmt.Errorf("got the arguments %q, want separate, base, complete, or channel", args)
 }
 
 type manifest struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-	} `json:"metadata"`
-	RoleRef struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"roleRef"`
+	Kind     string   `json:"kind"`
+	Metadata metadata `json:"metadata"`
+	RoleRef  roleRef  `json:"roleRef"`
+}
+
+type metadata struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+type roleRef struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// rulesOfOthers are the rules of Roles of OpenShift, by namespace and name. The bundle has them in a ClusterRole, since it
+// cannot bind Roles of other namespaces.
+var rulesOfOthers = map[string][]map[string]any{
+	"openshift-monitoring/monitoring-alertmanager-edit": {{
+		"apiGroups": []string{"monitoring.coreos.com"}, "resources": []string{"alertmanagers/api"}, "resourceNames": []string{"main"},
+		"verbs": []string{"create", "delete", "get", "list", "patch", "update"},
+	}},
 }
 
 // separate returns the documents for the bundle, and those that are applied beside it.
 func separate(input []byte) (bundle, beside []byte, err error) {
 	documents := bytes.Split(input, []byte("\n---\n"))
 	manifests := make([]manifest, len(documents))
-	home, roles := "", map[string]bool{}
+	home := ""
 	for i, document := range documents {
 		m := &manifests[i]
 		if err := yaml.Unmarshal(document, m); err != nil {
 			return nil, nil, fmt.Errorf("decoding document %d: %w", i+1, err)
 		}
-		switch m.Kind {
-		case "Deployment":
+		if m.Kind == "Deployment" {
 			home = m.Metadata.Namespace
-		case "Role", "ClusterRole":
-			roles[m.Kind+"/"+m.Metadata.Namespace+"/"+m.Metadata.Name] = true
 		}
 	}
 	for i, m := range manifests {
-		if m.Kind == "Namespace" {
-			continue
-		}
 		out := &bundle
-		namespaced := m.Metadata.Namespace != ""
-		elsewhere := namespaced && m.Metadata.Namespace != home
-		// The operator-sdk writes the permissions of a binding into the ClusterServiceVersion, and needs the role for that.
-		roleOfOthers := m.RoleRef.Name != "" && !roles[m.RoleRef.Kind+"//"+m.RoleRef.Name] && !roles[m.RoleRef.Kind+"/"+m.Metadata.Namespace+"/"+m.RoleRef.Name]
-		if elsewhere || roleOfOthers || !slices.Contains(supported, m.Kind) {
+		added := [][]byte{bytes.TrimSpace(documents[i])}
+		elsewhere := m.Metadata.Namespace != "" && m.Metadata.Namespace != home
+		switch {
+		case m.Kind == "Namespace":
+			continue
+		case elsewhere && (m.Kind == "Role" || m.Kind == "RoleBinding"):
+			if added, err = forCluster(documents[i], m); err != nil {
+				return nil, nil, fmt.Errorf("%s %s in namespace %s: %w", m.Kind, m.Metadata.Name, m.Metadata.Namespace, err)
+			}
+		case elsewhere || !slices.Contains(supported, m.Kind):
 			out = &beside
 		}
-		*out = append(*out, "---\n"...)
-		*out = append(*out, bytes.TrimSpace(documents[i])...)
-		*out = append(*out, '\n')
+		for _, document := range added {
+			*out = append(*out, "---\n"...)
+			*out = append(*out, bytes.TrimSpace(document)...)
+			*out = append(*out, '\n')
+		}
 	}
 	return bundle, beside, nil
+}
+
+// forCluster returns a Role or a RoleBinding of a namespace as an object of the whole cluster, and the ClusterRole that
+// replaces a Role of OpenShift.
+func forCluster(document []byte, m manifest) ([][]byte, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		return nil, err
+	}
+	labels := any(nil)
+	if from, is := object["metadata"].(map[string]any); is {
+		labels = from["labels"]
+	}
+	rename := func(name string) string { return name + "-" + m.Metadata.Namespace }
+	object["kind"] = "Cluster" + m.Kind
+	object["metadata"] = map[string]any{"name": rename(m.Metadata.Name), "labels": labels}
+	objects := []map[string]any{object}
+	if m.Kind == "RoleBinding" {
+		object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rename(m.RoleRef.Name)}
+		if rules := rulesOfOthers[m.Metadata.Namespace+"/"+m.RoleRef.Name]; rules != nil {
+			objects = append(objects, map[string]any{
+				"apiVersion": object["apiVersion"], "kind": "ClusterRole", "rules": rules,
+				"metadata": map[string]any{"name": rename(m.RoleRef.Name), "labels": labels},
+			})
+		}
+	}
+	var documents [][]byte
+	for _, each := range objects {
+		text, err := yaml.Marshal(each)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, text)
+	}
+	return documents, nil
 }

@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The crds program completes the CustomResourceDefinitions that controller-gen has written to
-// files, where the schema of a field differs from that of its Go type: controller-gen has no marker
-// for that.
+// The crds program completes the CustomResourceDefinitions that controller-gen has written to files, where the schema
+// of a field differs from the schema of its Go type: controller-gen has no marker for that.
 //
 // Usage: crds FILE...
 package main
@@ -43,8 +42,11 @@ func completeFile(path string) error {
 	return os.WriteFile(path, completed, 0o644) //nolint:gosec // Definitions are public.
 }
 
-// complete returns the definition with a pattern for all times and, if it is that of UpgradeJob or of
-// ClusterUpgradeRun, with the history of that kind.
+// maxPoolLabels is the number of labels that a selector of machine config pools may have.
+const maxPoolLabels = 16
+
+// complete returns the definition with a pattern for all times, with the limits of the labels of machine
+// config pools, and, for UpgradeJob and ClusterUpgradeRun, with the history of that kind.
 func complete(data []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(data, &crd); err != nil {
@@ -60,6 +62,7 @@ func complete(data []byte) ([]byte, error) {
 	}
 	for i, version := range versions {
 		replaceTimeFormat(version)
+		limitPoolLabels(version)
 		completeRecord := historyOf[kind]
 		if completeRecord == nil {
 			continue
@@ -89,6 +92,23 @@ func replaceTimeFormat(node any) {
 	case []any:
 		for _, value := range node {
 			replaceTimeFormat(value)
+		}
+	}
+}
+
+// limitPoolLabels limits the number of labels where a label selector is accepted in their place.
+func limitPoolLabels(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		if labels, ok := node["matchLabels"].(map[string]any); ok && labels["x-kubernetes-preserve-unknown-fields"] == true {
+			labels["minProperties"], labels["maxProperties"] = 1, maxPoolLabels
+		}
+		for _, value := range node {
+			limitPoolLabels(value)
+		}
+	case []any:
+		for _, value := range node {
+			limitPoolLabels(value)
 		}
 	}
 }
@@ -123,7 +143,7 @@ func completeJobHistory(record map[string]any) error {
 		if err != nil {
 			return err
 		}
-		phase["enum"] = append(known, "Paused", "Skipped")
+		phase["enum"] = append(known, "Skipped")
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ spec:
           status:
             properties:
               nextTime: {type: string, format: date-time}
+              labels: {properties: {matchLabels: {type: object}}}
+              pools: {properties: {matchLabels: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
               generation: {type: integer, format: int64}
               history:
                 items:
@@ -38,7 +40,7 @@ spec:
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for kind, changes := range map[string][]string{
-		"UpgradeJob":        {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]", "[New]", "[New, Paused, Skipped]"},
+		"UpgradeJob":        {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]", "[New]", "[New, Skipped]"},
 		"ClusterUpgradeRun": {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]"},
 		"UpgradeConfig":     {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}"},
 	} {
@@ -50,6 +52,7 @@ func TestComplete(t *testing.T) {
 				t.Fatal(err)
 			}
 			var want, got any
+			changes := append(changes, "fields: true}", "fields: true, minProperties: 1, maxProperties: 16}")
 			if err := yaml.Unmarshal([]byte(strings.NewReplacer(changes...).Replace(before)), &want); err != nil {
 				t.Fatal(err)
 			}

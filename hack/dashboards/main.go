@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The dashboards program writes the dashboard of the operator for the console of OpenShift and for
-// Grafana, both from one table of panels. The console reads the format that Grafana had until
-// version 5: rows without positions.
+// The dashboards program writes the dashboards for the console of OpenShift and for Grafana, both from one table of
+// panels. The console reads the format that Grafana had until version 5: rows without positions.
 package main
 
 import (
@@ -11,15 +10,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 const folder = "deploy/dashboards/"
 
 func main() {
-	for file, dashboard := range map[string]object{"console.json": forConsole(), "grafana.json": forGrafana()} {
-		if err := write(folder+file, dashboard); err != nil {
-			fmt.Fprintln(os.Stderr, "dashboards:", err)
-			os.Exit(1)
+	for _, d := range dashboards {
+		for file, content := range map[string]object{"console-": d.forConsole(), "grafana-": d.forGrafana()} {
+			if err := write(folder+file+d.name+".json", content); err != nil {
+				fmt.Fprintln(os.Stderr, "dashboards:", err)
+				os.Exit(1)
+			}
 		}
 	}
 }
@@ -38,11 +40,11 @@ func write(path string, dashboard object) error {
 }
 
 // forConsole returns the dashboard as the console of OpenShift reads it. A row is 12 units wide.
-func forConsole() object {
+func (d dashboard) forConsole() object {
 	const width = 12
 	var out []object
 	id := 0
-	for _, r := range rows {
+	for _, r := range d.rows {
 		var panels []object
 		for _, p := range r.panels {
 			id++
@@ -59,19 +61,19 @@ func forConsole() object {
 		out = append(out, object{"title": r.title, "showTitle": true, "panels": panels})
 	}
 	return object{
-		"title": title, "uid": "managed-upgrades", "schemaVersion": 14, "version": 1, "tags": []string{"managed-upgrade-operator"},
+		"title": d.title, "uid": d.uid, "schemaVersion": 14, "version": 1, "tags": []string{"managed-upgrade-operator"},
 		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "timezone": "UTC",
-		"templating": object{"list": []object{}}, "rows": out,
+		"templating": object{"list": d.templating("prometheus")}, "rows": out,
 	}
 }
 
 // forGrafana returns the dashboard as Grafana reads it. A row is 24 units wide.
-func forGrafana() object {
+func (d dashboard) forGrafana() object {
 	const width, rowHeight, statHeight, graphHeight = 24, 1, 4, 8
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
 	var panels []object
 	id, y := 0, 0
-	for _, r := range rows {
+	for _, r := range d.rows {
 		id++
 		panels = append(panels, object{"id": id, "type": "row", "title": r.title, "collapsed": false, "panels": []object{}, "gridPos": object{"x": 0, "y": y, "w": width, "h": rowHeight}})
 		y += rowHeight
@@ -92,15 +94,28 @@ func forGrafana() object {
 		y += height
 	}
 	return object{
-		"title": title, "uid": "managed-upgrades", "schemaVersion": 39, "version": 1, "tags": []string{"managed-upgrade-operator"},
+		"title": d.title, "uid": d.uid, "schemaVersion": 39, "version": 1, "tags": []string{"managed-upgrade-operator"},
 		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "timezone": "utc", "editable": true,
-		"templating": object{"list": []object{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}}},
+		"templating": object{"list": append([]object{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}}, d.templating(datasource)...)},
 		"panels":     panels,
 	}
 }
 
+// templating returns the variables of the dashboard. All includes series without the label.
+func (d dashboard) templating(datasource any) []object {
+	var list []object
+	for _, label := range d.variables {
+		list = append(list, object{
+			"name": label, "label": strings.ToUpper(label[:1]) + label[1:], "type": "query", "datasource": datasource,
+			"query": fmt.Sprintf("label_values(%s, %s)", d.source, label), "refresh": 2, "sort": 1,
+			"includeAll": true, "allValue": ".*", "multi": false, "current": object{"text": "All", "value": "$__all"},
+		})
+	}
+	return list
+}
+
 // target returns the query of the panel, with further fields.
 func (p panel) target(fields object) object {
-	fields["refId"], fields["expr"], fields["legendFormat"] = "A", p.expr, p.legend
+	fields["refId"], fields["expr"], fields["legendFormat"] = "A", selectors.Replace(p.expr), p.legend
 	return fields
 }

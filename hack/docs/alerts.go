@@ -40,7 +40,7 @@ func alerts() (string, error) {
 		if err := yaml.Unmarshal(data, &deployed); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&page, "\nThose of `%s`:\n\n| alert | severity | summary |\n| --- | --- | --- |\n", file)
+		fmt.Fprintf(&page, "\nAlerts in `%s`:\n\n| alert | severity | summary |\n| --- | --- | --- |\n", file)
 		for _, group := range deployed.Spec.Groups {
 			for _, r := range group.Rules {
 				fmt.Fprintf(&page, "| [%s](%s.md) | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], r.Annotations["summary"])

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// Each type that a field of the API has is documented on the page of its group, or on that of
-// Kubernetes.
+// Each type that a field of the API has is documented on the page of its group, or on the page of Kubernetes.
 func TestAPIReferenceHasEachType(t *testing.T) {
 	t.Parallel()
 	for file, kinds := range map[string][]string{

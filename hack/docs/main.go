@@ -11,16 +11,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md":               runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
-		"docs/runbooks/ARO.md":               runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
+		"docs/runbooks/OSD.md":               runbook("OSD", func(t upgraders.Deps) upgraders.ClusterUpgrader { return upgraders.OSD{Deps: t} }),
+		"docs/runbooks/ARO.md":               runbook("ARO", func(t upgraders.Deps) upgraders.ClusterUpgrader { return upgraders.ARO{Deps: t} }),
 		"docs/runbooks/UpgradeJob.md":        jobRunbook,
 		"docs/runbooks/ClusterUpgradeRun.md": fleetRunbook,
 		"docs/reference/configuration.md":    withoutError(configuration),
@@ -32,7 +31,7 @@ func main() {
 		"docs/reference/permissions.md":      permissions,
 
 		"docs/reference/update-status-controller.md": withoutError(statusFlags),
-		"docs/reference/kubectl-update.md":           withoutError(cli.Reference),
+		"docs/reference/kubectl-update.md":           withoutError(pluginReference),
 	}
 	for path, page := range pages {
 		if err := write(path, page); err != nil {

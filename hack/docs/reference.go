@@ -18,7 +18,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/hub"
@@ -37,6 +38,18 @@ func configuration() string {
 	page.WriteString("| key | description | default | valid values |\n| --- | --- | --- | --- |\n")
 	for _, s := range cfg.Settings() {
 		fmt.Fprintf(&page, "| `%s` | %s | `%s` | %s |\n", s.Path, s.Doc, s.Value.DefaultText(), s.Value.Range())
+	}
+	return page.String()
+}
+
+// pluginReference returns the page of kubectl-update beside the pages of its commands, which hack/commands writes.
+func pluginReference() string {
+	var page strings.Builder
+	page.WriteString("# kubectl-update\n\nWith `kubectl-update` on the `PATH`, `oc update` and `kubectl update` run it.\n" +
+		"[All commands](kubectl-update/oc_update.md) have a page, and a man page in the archive of a release.\n\n" +
+		"## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
+	for _, exit := range session.ExitCodes() {
+		fmt.Fprintf(&page, "| %d | %s |\n", exit.Code, exit.Meaning)
 	}
 	return page.String()
 }
@@ -102,7 +115,7 @@ func metricsPage() (string, error) {
 	}
 	versionMetrics.AddDrift([]string{""})
 	versionMetrics.SetUpgrading(true)
-	drainMetrics, err := metrics.NewDrains(registry, checks.HoldReasons()...)
+	drainMetrics, err := metrics.NewDrains(registry, clusterstate.HoldReasons()...)
 	if err != nil {
 		return "", err
 	}
@@ -122,20 +135,23 @@ func metricsPage() (string, error) {
 	}
 	poolMetrics.SetPool("", metrics.Pool{PausedReason: metrics.PausedByDelay, PausedUntil: at.Time})
 	scheduleMetrics.SetSchedule(metrics.Schedule{Next: at.Time, LastSlot: at.Time})
-	if err := addFleetMetrics(registry); err != nil {
-		return "", err
-	}
 	families, err := registry.Gather()
 	if err != nil {
 		return "", err
 	}
+	ofHub, err := fleetMetrics()
+	if err != nil {
+		return "", err
+	}
+	families = slices.Concat(families, ofHub)
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 	var page strings.Builder
 	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to clients that may `get` that path. `kind` is the kind and the\n" +
 		"group of the object that requests the upgrade. The series of an object end when it is deleted. A\n" +
 		"timestamp is in seconds since 1970. The [alerts](../alerts) use the metrics. Those that start with\n" +
 		"`managed_upgrade_status_`, `managed_upgrade_plan_`, and `managed_upgrade_informer_` are of the Update\n" +
 		"Status Controller, those that start with `managed_upgrade_fleet_` of the hub, and the other ones of the\n" +
-		"operator.\n\n" +
+		"operator. The hub also has those about notifications, and `managed_upgrade_build_info`.\n\n" +
 		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
@@ -153,19 +169,21 @@ func metricsPage() (string, error) {
 
 func kind(t dto.MetricType) string { return strings.ToLower(t.String()) }
 
-// addFleetMetrics registers the metrics of the hub.
-func addFleetMetrics(registry *prometheus.Registry) error {
-	fleetMetrics, err := metrics.NewFleets(registry)
+// fleetMetrics returns the metrics that only the hub has.
+func fleetMetrics() ([]*dto.MetricFamily, error) {
+	registry := prometheus.NewRegistry()
+	fleets, err := metrics.NewFleets(registry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at := metav1.NewTime(time.Unix(0, 0))
-	fleetMetrics.ObserveStep(history.StepCondition{StartTime: &at, CompleteTime: &at})
-	fleetMetrics.SetFleet(metrics.Fleet{
+	fleets.ObserveStep(history.StepCondition{StartTime: &at, CompleteTime: &at})
+	fleets.SetFleet(metrics.Fleet{
 		Clusters: map[string]int32{"": 1}, Failures: map[string]int32{"": 1}, BudgetLeft: new(int), Blocked: fleetv1beta1.ReasonPaused,
 		OldestInFlight: at.Time, LastPass: at.Time,
 	})
-	return nil
+	families, err := registry.Gather()
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == metrics.NotificationFailures }), err
 }
 
 // addStatusMetrics registers the metrics of the Update Status Controller.

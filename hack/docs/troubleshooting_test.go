@@ -22,15 +22,15 @@ import (
 
 // reasonFolders hold the code that sets the reasons of upgrades of a cluster.
 var reasonFolders = []string{
-	"pkg/engine", "pkg/lifecycle", "pkg/maintenance", "pkg/operator", "pkg/runbooks", "pkg/controllers/upgradeconfig", "pkg/controllers/upgradejob",
+	"pkg/engine", "pkg/lifecycle", "pkg/maintenance", "pkg/operator", "pkg/upgraders", "pkg/steps/admission", "pkg/controllers/upgradeconfig", "pkg/controllers/upgradejob",
 	"pkg/steps/approval", "pkg/steps/capacity", "pkg/steps/controlplane", "pkg/steps/externaldeps", "pkg/steps/health", "pkg/steps/hooks", "pkg/steps/notify",
-	"pkg/steps/pools", "pkg/steps/postupgrade", "pkg/steps/prechecks", "pkg/steps/silence", "pkg/steps/window",
+	"pkg/steps/pools", "pkg/steps/postupgrade", "pkg/steps/prechecks", "pkg/steps/silence", "pkg/steps/window", "pkg/manager",
 }
 
 // fleetReasonFolders hold the code that sets the reasons of fleets and of their clusters.
 var fleetReasonFolders = []string{
-	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/preflight", "pkg/fleet/selection",
-	"pkg/fleet/status", "pkg/steps/fleet", "pkg/runbooks/fleet", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
+	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/admission/preflight", "pkg/fleet/selection",
+	"pkg/fleet/admission/status", "pkg/fleet/run", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
 }
 
 // resultCalls are the functions of package engine whose answer has a reason, with the position of it.

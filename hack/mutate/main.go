@@ -1,12 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The mutate program measures how many defects the tests of packages find. It changes one operator,
-// condition, literal, or statement at a time, runs the tests of the package and then those of the
-// packages that import it, and prints whether one of them fails. The files of the checkout stay as
-// they are. The same seed selects the same mutants of the same sources. The tests must pass without a
-// mutant. A mutant that makes them hang is detected, too, and counted apart: a machine that is slow has
-// the same effect.
+// The mutate program measures how many defects the tests of packages find. It changes one operator, condition, literal,
+// or statement at a time, runs the tests of the package and then the tests of the packages that import it, and prints
+// whether one of them fails. The files of the checkout stay as they are. The same seed selects the same mutants of the
+// same sources. The tests must pass without a mutant. A mutant that makes the tests hang is detected and counted apart:
+// a slow machine has the same effect.
 //
 // Usage: mutate [-seed N] [-n N] [-skip N] [-timeout D] [-dependents=false] PACKAGE...
 package main

@@ -62,7 +62,7 @@ func mutantsOf(packages []pkg) ([]mutant, error) {
 	return all, nil
 }
 
-// operators are what an operator becomes.
+// operators maps an operator to its mutations.
 var operators = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,

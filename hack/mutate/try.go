@@ -26,7 +26,7 @@ type pkg struct {
 	Module                             struct{ Path string }
 
 	relative string
-	// dependents are the packages whose tests are run after those of the package itself.
+	// dependents are the packages whose tests run after the tests of the package itself.
 	dependents []string
 }
 
@@ -77,7 +77,7 @@ func load(ctx context.Context, patterns []string) ([]pkg, error) {
 	return packages, nil
 }
 
-// result is what became of a mutant.
+// result says what became of a mutant.
 type result string
 
 const (
@@ -129,7 +129,7 @@ func (o options) tested(p pkg) []string {
 
 // test runs the tests of a package, and returns what they print.
 func test(ctx context.Context, o options, path string, flags ...string) (output []byte, err error) {
-	arguments := append([]string{"test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String()}, flags...)
+	arguments := append([]string{"test", "-short", "-count", "1", "-failfast", "-vet=off", "-ldflags=-s -w", "-timeout", o.timeout.String()}, flags...)
 	return golang(ctx, append(arguments, path)...).CombinedOutput()
 }
 

@@ -8,38 +8,40 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// Input is what a verdict is based on apart from the status.
+// Input holds everything a verdict is based on apart from the status.
 type Input struct {
 	// Facts are those from which the status was computed.
-	Facts informers.Facts
+	Facts checks.Facts
 	// Previous is the last assessment; nil means none. It is the only memory: when parts were first
 	// seen, how long nodes took, and the latest end that was shown.
-	Previous *v1beta1.Assessment
+	Previous *updatev1beta1.Assessment
 	// PreviousTime is when Previous was confirmed last; zero means that this is unknown.
 	PreviousTime time.Time
 	// Sources are the Update Status Controller and the enabled informers, in the order in which they
 	// are printed. One with the name of a required source replaces what the facts report about it.
-	Sources []v1beta1.Source
+	Sources []updatev1beta1.Source
 	// Resumes are when the sections resume that wait, by pool; the zero reference is the control plane.
-	Resumes map[v1beta1.ResourceReference]time.Time
+	Resumes map[updatev1beta1.ResourceReference]time.Time
 	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
 	// default.
 	ControllerNamespace string
+	// ControllerForbidden reports that the user may not read what the Update Status Controller publishes.
+	ControllerForbidden bool
 	// Now is the time of the verdict.
 	Now time.Time
 }
 
 // Assess judges an update. The status needs its sections; its own assessment is not read.
-func Assess(status v1beta1.UpdateStatusStatus, in Input) v1beta1.Assessment {
+func Assess(status updatev1beta1.UpdateStatusStatus, in Input) updatev1beta1.Assessment {
 	c := newCluster(status, in)
 	for _, s := range c.sections {
 		c.judge(s)
 	}
-	out := v1beta1.Assessment{
+	out := updatev1beta1.Assessment{
 		FromRelease: c.from, Release: c.release, StartedTime: timePtr(c.started), InstalledTime: timePtr(c.installed),
 		Sources: c.sources,
 	}
@@ -47,6 +49,7 @@ func Assess(status v1beta1.UpdateStatusStatus, in Input) v1beta1.Assessment {
 	out.Since = c.since(out.State)
 	out.LastChangeTime = timePtr(c.lastChange())
 	out.Causes = c.causes()
+	out.Watch = c.watch(out.State == updatev1beta1.StateStuck || out.State == updatev1beta1.StateWaiting)
 	c.summarize(&out)
 	out.Next = c.next(out.State)
 	c.advise(&out)
@@ -56,7 +59,7 @@ func Assess(status v1beta1.UpdateStatusStatus, in Input) v1beta1.Assessment {
 			out.Sections = append(out.Sections, s.result(c.now))
 		}
 	}
-	if out.State == v1beta1.StateUnknown {
+	if out.State == updatev1beta1.StateUnknown {
 		out.LastKnown = c.lastKnown()
 	}
 	return out
@@ -64,26 +67,28 @@ func Assess(status v1beta1.UpdateStatusStatus, in Input) v1beta1.Assessment {
 
 // state returns the verdict on the cluster. A section that is stuck is not hidden by missing data;
 // anything else is.
-func (c *cluster) state() v1beta1.AssessmentState {
-	seen := map[v1beta1.AssessmentState]bool{}
+func (c *cluster) state() updatev1beta1.AssessmentState {
+	seen := map[updatev1beta1.AssessmentState]bool{}
 	for _, s := range c.sections {
 		seen[s.state] = true
 	}
 	switch {
-	case seen[v1beta1.StateStuck]:
-		return v1beta1.StateStuck
-	case c.incomplete || seen[v1beta1.StateUnknown]:
-		return v1beta1.StateUnknown
-	case seen[v1beta1.StateProgressing]:
-		return v1beta1.StateProgressing
-	case seen[v1beta1.StateWaiting]:
-		return v1beta1.StateWaiting
+	case seen[updatev1beta1.StateStuck]:
+		return updatev1beta1.StateStuck
+	case c.incomplete || seen[updatev1beta1.StateUnknown]:
+		return updatev1beta1.StateUnknown
+	case seen[updatev1beta1.StateProgressing]:
+		return updatev1beta1.StateProgressing
+	case seen[updatev1beta1.StateWaiting]:
+		return updatev1beta1.StateWaiting
+	case c.waitingUpgrade() != nil:
+		return updatev1beta1.StateWaiting
 	}
-	return v1beta1.StateIdle
+	return updatev1beta1.StateIdle
 }
 
 // since returns when the state was entered: as the last assessment has it, or now.
-func (c *cluster) since(state v1beta1.AssessmentState) metav1.Time {
+func (c *cluster) since(state updatev1beta1.AssessmentState) metav1.Time {
 	if p := c.in.Previous; p != nil && p.State == state && plausible(p.Since.Time, c.now) {
 		return p.Since
 	}
@@ -94,8 +99,8 @@ func (c *cluster) since(state v1beta1.AssessmentState) metav1.Time {
 func (c *cluster) lastChange() time.Time {
 	var last time.Time
 	for _, s := range c.sections {
-		if s.pending && s.lastChange.After(last) {
-			last = s.lastChange
+		if s.pending {
+			last = later(last, s.lastChange)
 		}
 	}
 	return last
@@ -115,11 +120,4 @@ func timePtr(t time.Time) *metav1.Time {
 		return nil
 	}
 	return new(published(t))
-}
-
-func timeOf(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // largeCluster is a cluster with so many nodes in 20 pools, one of 20 nodes not ready, whose update is
@@ -27,10 +27,10 @@ func largeCluster(nodes int) *fixture {
 		pool := fmt.Sprintf("pool-%02d", p)
 		f.pools = append(f.pools, pool)
 		f.addNodes(pool, nodes/20, nodes/40)
-		status := v1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: pool}
+		status := updatev1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: pool}
 		pending(&status.Section)
 		for n := 0; n < nodes/20; n += 20 {
-			f.insight(&status.Section, informers.NameNodes, newInsight(v1beta1.LevelError, "NodeNotReady", "nodes", before(time.Hour), ref("Node", "", fmt.Sprintf("%s-%d", pool, n))))
+			f.insight(&status.Section, checks.InformerNodes, newInsight(updatev1beta1.LevelError, "NodeNotReady", "nodes", before(time.Hour), ref("Node", "", fmt.Sprintf("%s-%d", pool, n))))
 		}
 		f.status.WorkerPools = append(f.status.WorkerPools, status)
 	}
@@ -53,11 +53,11 @@ func BenchmarkAssess(b *testing.B) {
 func hostileStatus(insights int) *fixture {
 	f := stuckPool()
 	for n := range insights {
-		refs := make([]v1beta1.ResourceReference, 16)
+		refs := make([]updatev1beta1.ResourceReference, 16)
 		for k := range refs {
 			refs[k] = ref([]string{"PodDisruptionBudget", "Pod", "Node", "Disk"}[k%4], fmt.Sprintf("namespace-%d", n), fmt.Sprintf("object-%d-%d", n, k))
 		}
-		i := newInsight(v1beta1.LevelError, fmt.Sprintf("Reason%d", n), "odd", time.Time{}, refs...)
+		i := newInsight(updatev1beta1.LevelError, fmt.Sprintf("Reason%d", n), "odd", time.Time{}, refs...)
 		i.UUID = strconv.Itoa(n)
 		for k := range 16 {
 			i.CausedBy = append(i.CausedBy, strconv.Itoa((n*7+k*13)%insights))
@@ -103,7 +103,7 @@ func FuzzAssess(f *testing.F) {
 		f.Add(encoded, int64(60))
 	}
 	f.Fuzz(func(t *testing.T, encoded []byte, seconds int64) {
-		var status v1beta1.UpdateStatusStatus
+		var status updatev1beta1.UpdateStatusStatus
 		if json.Unmarshal(encoded, &status) != nil {
 			return
 		}

@@ -7,13 +7,14 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -44,7 +45,6 @@ func (o object) compare(other object) int {
 		cmp.Compare(o.namespace, other.namespace), cmp.Compare(o.name, other.name))
 }
 
-// fullName returns the namespace and the name.
 func (o object) fullName() string {
 	if o.namespace == "" {
 		return o.name
@@ -73,9 +73,9 @@ func order(kind string) int {
 // found.
 type fact struct {
 	reason, informer, summary string
-	// detail is what the object reports, in one bounded line; it may be empty.
+	// detail is the object's own report, in one bounded line; it may be empty.
 	detail string
-	level  v1beta1.Level
+	level  updatev1beta1.Level
 	since  time.Time
 }
 
@@ -88,7 +88,7 @@ type vertex struct {
 	caused     bool
 }
 
-// graph is what is wrong in one section, and what causes what.
+// graph holds what is wrong in one section, and what causes what.
 type graph struct {
 	section  *section
 	vertices map[object]*vertex
@@ -99,22 +99,23 @@ type graph struct {
 }
 
 // causes returns the chains of causes of all sections whose state has causes.
-func (c *cluster) causes() []v1beta1.Cause {
+func (c *cluster) causes() []updatev1beta1.Cause {
 	var all []chain
 	visits := 0
 	for _, s := range c.sections {
-		if s.explained() {
+		if s.explained() && (!s.required || !c.explainsNodes(c.controlPlane())) {
 			g := c.graphOf(s)
 			g.visits = &visits
 			all = append(all, g.chains()...)
 		}
 	}
 	slices.SortStableFunc(all, compareChains)
+	c.cover(all)
 	if len(all) > maxCauses {
 		all = append(all[:maxCauses-1], mergeRest(all[maxCauses-1:]))
 	}
 	budget := maxObjectBytes
-	causes := make([]v1beta1.Cause, 0, len(all))
+	causes := make([]updatev1beta1.Cause, 0, len(all))
 	for i := range all {
 		causes = append(causes, c.causeOf(&all[i], &budget))
 	}
@@ -124,11 +125,25 @@ func (c *cluster) causes() []v1beta1.Cause {
 	return causes
 }
 
+// explainsNodes reports whether the causes of a section include the causes of the nodes that the operator
+// machine-config updates: the control plane waits for that.
+func (c *cluster) explainsNodes(s *section) bool {
+	if !s.controlPlane || s.state != updatev1beta1.StateStuck {
+		return false
+	}
+	return s.stalled && c.onlyNodesLeft(s) || slices.ContainsFunc(s.stuck, func(p part) bool { return p.name == clusterstate.MachineConfigOperator })
+}
+
+// onlyNodesLeft reports whether machine-config is the only operator that is not updated.
+func (c *cluster) onlyNodesLeft(s *section) bool {
+	return s.total-s.updated == 1 && !c.isUpdated(clusterstate.MachineConfigOperator)
+}
+
 // explained reports whether the state of a section has causes: it is stuck, or only a person ends its
 // pause.
 func (s *section) explained() bool {
-	return s.state == v1beta1.StateStuck ||
-		s.state == v1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse && s.active.Reason != v1beta1.ReasonAwaitingWindow
+	return s.state == updatev1beta1.StateStuck ||
+		s.state == updatev1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse && s.active.Reason != updatev1beta1.ReasonAwaitingWindow
 }
 
 // graphOf returns the graph of a section: the insights that are warnings at least, what the assessment
@@ -136,13 +151,38 @@ func (s *section) explained() bool {
 // pause.
 func (c *cluster) graphOf(s *section) *graph {
 	g := &graph{section: s, vertices: map[object]*vertex{}, covered: map[object]bool{}}
-	if s.state == v1beta1.StateWaiting {
+	if s.state == updatev1beta1.StateWaiting {
 		c.addFindings(g)
 		return g
 	}
+	g.addInsights(s)
+	c.addFindings(g)
+	c.addEffects(g)
+	if c.explainsNodes(s) {
+		for _, nodes := range c.sections {
+			if nodes.required && nodes.pending {
+				c.addNodes(g, nodes)
+			}
+		}
+	}
+	return g
+}
+
+// addNodes adds what is wrong with nodes that the operator machine-config updates.
+func (c *cluster) addNodes(g *graph, nodes *section) {
+	s := g.section
+	g.section = nodes
+	g.addInsights(nodes)
+	c.addFindings(g)
+	c.addEffects(g)
+	g.section = s
+}
+
+// addInsights adds the insights about a section that are warnings at least.
+func (g *graph) addInsights(s *section) {
 	uuids := map[string][]*vertex{} // by informer and UUID
 	for _, i := range s.insights {
-		if rank(i.Impact.Level) >= rank(v1beta1.LevelWarning) {
+		if i.Impact.Level.Rank() >= updatev1beta1.LevelWarning.Rank() {
 			uuids[i.informer+"/"+i.UUID] = g.addInsight(i)
 		}
 	}
@@ -154,9 +194,6 @@ func (c *cluster) graphOf(s *section) *graph {
 			}
 		}
 	}
-	c.addFindings(g)
-	c.addEffects(g)
-	return g
 }
 
 // groupOf returns the group of an informer.
@@ -172,12 +209,12 @@ func groupOf(informer string) string {
 func (g *graph) addInsight(i insight) []*vertex {
 	f := fact{
 		reason: bounded(i.Impact.Reason, maxDetail), informer: bounded(i.informer, maxName), summary: clean(i.Impact.Summary),
-		detail: text.Excerpt(i.Impact.Description), level: levels[rank(i.Impact.Level)], since: i.FirstObservedTime.Time,
+		detail: text.Excerpt(i.Impact.Description), level: updatev1beta1.Levels[i.Impact.Level.Rank()], since: i.FirstObservedTime.Time,
 	}
 	group := groupOf(i.informer)
 	var added []*vertex
 	for _, r := range i.Scope.Resources {
-		v := g.add(object{group: group, kind: bounded(r.Kind, 63), namespace: bounded(r.Namespace, 63), name: bounded(r.Name, maxName)}, bounded(r.APIVersion, 317))
+		v := g.add(objectOf(group, r), bounded(r.APIVersion, 317))
 		v.add(f)
 		added = append(added, v)
 	}
@@ -224,12 +261,10 @@ func (v *vertex) add(f fact) {
 		if known.reason != f.reason {
 			continue
 		}
-		if rank(f.level) > rank(known.level) {
+		if f.level.Rank() > known.level.Rank() {
 			known.level = f.level
 		}
-		if known.since.IsZero() || !f.since.IsZero() && f.since.Before(known.since) {
-			known.since = f.since
-		}
+		known.since = earlier(known.since, f.since)
 		known.summary, known.detail = min(known.summary, f.summary), min(known.detail, f.detail)
 		return
 	}
@@ -255,7 +290,7 @@ func (c *cluster) addFindings(g *graph) {
 		case p.phase == phaseDraining:
 			reason = ReasonDrainStalled
 		}
-		g.add(object{kind: kind, name: p.name}, "").add(fact{reason: reason, level: v1beta1.LevelError, since: p.lastChange})
+		g.add(object{kind: kind, name: p.name}, "").add(fact{reason: reason, level: updatev1beta1.LevelError, since: p.lastChange})
 	}
 	own, apiVersion := s.object()
 	switch {
@@ -264,10 +299,10 @@ func (c *cluster) addFindings(g *graph) {
 		if s.controlPlane {
 			reason = ReasonControlPlaneStalled
 		}
-		g.add(own, apiVersion).add(fact{reason: reason, level: v1beta1.LevelError, since: s.lastChange})
-	case s.state == v1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse:
+		g.add(own, apiVersion).add(fact{reason: reason, level: updatev1beta1.LevelError, since: s.lastChange})
+	case s.state == updatev1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse:
 		g.add(own, apiVersion).add(fact{
-			reason: bounded(s.active.Reason, maxDetail), level: v1beta1.LevelInfo, summary: clean(s.active.Message),
+			reason: bounded(s.active.Reason, maxDetail), level: updatev1beta1.LevelInfo, summary: clean(s.active.Message),
 			since: s.active.LastTransitionTime.Time,
 		})
 	}
@@ -293,9 +328,11 @@ func (c *cluster) addEffects(g *graph) {
 		case o.kind == kindNode && g.section.pool != nil:
 			pool := g.add(own, apiVersion)
 			g.connect(v, pool)
-			if g.section.master {
+			if g.section.required {
 				g.connect(pool, g.add(object{kind: kindOperator, name: clusterstate.MachineConfigOperator}, "config.openshift.io/v1"))
 			}
+		case o.kind == kindPool && g.section.required && o.name == g.section.name:
+			g.connect(v, g.add(object{kind: kindOperator, name: clusterstate.MachineConfigOperator}, "config.openshift.io/v1"))
 		case o.kind == kindOperator && version != nil && len(version.facts) > 0:
 			g.connect(v, version)
 		}
@@ -317,7 +354,8 @@ type link struct {
 	objects         []*vertex
 }
 
-// chains returns one chain for each kind and reason of the objects that nothing explains.
+// chains returns one chain for each kind and reason of the objects that nothing explains. Several reasons
+// of one object are one chain.
 func (g *graph) chains() []chain {
 	type key struct{ group, kind, reason string }
 	roots := map[key][]*vertex{}
@@ -328,7 +366,7 @@ func (g *graph) chains() []chain {
 	for _, o := range slices.SortedFunc(maps.Keys(g.vertices), object.compare) {
 		v := g.vertices[o]
 		for _, f := range v.facts {
-			if isRoot[v] || f.isDecision() {
+			if isRoot[v] && f.reason == v.first().reason || f.isDecision() {
 				k := key{v.group, v.kind, f.reason}
 				roots[k] = append(roots[k], v)
 			}
@@ -341,6 +379,40 @@ func (g *graph) chains() []chain {
 		chains = append(chains, g.chainOf(k.group, k.reason, roots[k]))
 	}
 	return chains
+}
+
+// first returns the fact about an object that explains the others: that it does not change explains
+// nothing; of the rest, it is the most severe one, and the oldest.
+func (v *vertex) first() fact {
+	stalled := func(f fact) int {
+		if stalledReason(f.reason) {
+			return 1
+		}
+		return 0
+	}
+	if len(v.facts) == 0 {
+		return fact{}
+	}
+	return slices.MinFunc(v.facts, func(a, b fact) int {
+		return cmp.Or(cmp.Compare(stalled(a), stalled(b)), cmp.Compare(b.level.Rank(), a.level.Rank()), a.since.Compare(b.since), cmp.Compare(a.reason, b.reason))
+	})
+}
+
+// beside returns what else is wrong with an object whose chain begins with a reason. Of an object that others
+// explain as well, a decision explains only that it is stuck.
+func (v *vertex) beside(reason string) []fact {
+	decided := slices.ContainsFunc(v.facts, func(f fact) bool { return f.reason == reason && f.isDecision() })
+	var found []fact
+	for _, f := range v.facts {
+		explained := reason == v.first().reason
+		if v.caused && decided {
+			explained = stalledReason(f.reason)
+		}
+		if explained && f.reason != reason && !f.isDecision() {
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // roots returns the objects that nothing explains, sorted. Of objects that explain each other in a
@@ -369,12 +441,9 @@ func (g *graph) roots() []*vertex {
 // reach adds the objects that can be reached.
 func (g *graph) reach(from *vertex, reached map[object]bool) {
 	reached[from.object] = true
-	for queue := []*vertex{from}; len(queue) > 0; queue = queue[1:] {
-		for o := range queue[0].effects {
-			if !reached[o] {
-				reached[o] = true
-				queue = append(queue, g.vertices[o])
-			}
+	for o := range from.effects {
+		if !reached[o] {
+			g.reach(g.vertices[o], reached)
 		}
 	}
 }
@@ -415,12 +484,12 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 			l = &link{kind: v.kind, reason: f.reason, summary: f.summary, detail: f.detail}
 			links[k] = l
 		}
-		l.depth, l.summary, l.detail = max(l.depth, depth), min(l.summary, f.summary), min(l.detail, f.detail)
+		l.depth, l.summary, l.detail = max(l.depth, depth), min(l.summary, f.summary), commonDetail(l.detail, f.detail)
 		l.objects = append(l.objects, v)
 	}
 	made := chain{section: g.section, group: group}
 	for _, o := range slices.SortedFunc(maps.Keys(depths), object.compare) {
-		v, depth := g.vertices[o], depths[o]
+		v, depth := g.vertices[o], 2*depths[o]
 		if depth > 0 {
 			for _, f := range v.asEffect() {
 				put(v, f, depth)
@@ -433,6 +502,9 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 				made.note(f)
 			}
 		}
+		for _, f := range v.beside(reason) {
+			put(v, f, 1)
+		}
 	}
 	for _, l := range links {
 		made.links = append(made.links, *l)
@@ -441,6 +513,24 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(order(a.kind), order(b.kind)), cmp.Compare(a.kind, b.kind), cmp.Compare(a.reason, b.reason))
 	})
 	return made
+}
+
+// commonDetail returns the beginning that the details of several objects share, in whole words.
+func commonDetail(a, b string) string {
+	if a == b {
+		return a
+	}
+	shared := 0
+	for shared < len(a) && shared < len(b) && a[shared] == b[shared] {
+		shared++
+	}
+	const separators = " :,;("
+	ends := func(s string) bool { return shared == len(s) || strings.IndexByte(separators, s[shared]) >= 0 }
+	end := shared
+	if !ends(a) || !ends(b) {
+		end = max(strings.LastIndexByte(a[:shared], ' '), 0)
+	}
+	return strings.TrimRight(a[:end], separators)
 }
 
 // asEffect returns what an object is in the chain of another one. A drain that cannot finish is that and
@@ -457,10 +547,10 @@ func (v *vertex) asEffect() []fact {
 	return effects
 }
 
-// isDecision reports whether a person has decided what the fact is about. It is a cause by itself: no
-// other object explains it.
+// isDecision reports whether someone has decided what the fact is about: paused a pool, or uncordoned a
+// node in its drain. It is a cause by itself: no other object explains it.
 func (f fact) isDecision() bool {
-	return f.reason == reasonPoolPaused && f.informer == informers.NameNodes
+	return f.informer == checks.InformerNodes && (f.reason == reasonPoolPaused || f.reason == reasonDrainNotCordoned)
 }
 
 // note adds a fact of the first link: the chain is as severe as the worst and as old as the first.
@@ -469,19 +559,17 @@ func (c *chain) note(f fact) {
 	case c.reason == "" && c.level == "":
 		c.fact = f
 		return
-	case rank(f.level) > rank(c.level):
+	case f.level.Rank() > c.level.Rank():
 		c.level = f.level
 	}
-	if c.since.IsZero() || !f.since.IsZero() && f.since.Before(c.since) {
-		c.since = f.since
-	}
+	c.since = earlier(c.since, f.since)
 }
 
-// compareChains orders chains: those that hold what is stuck first, then the most severe, our own
-// before those of others, and the oldest.
+// compareChains orders chains: first the chains that hold what is stuck, then the most severe, then our own before
+// others, and the oldest.
 func compareChains(a, b chain) int {
 	return cmp.Or(
-		cmp.Compare(b.weight(), a.weight()), cmp.Compare(rank(b.level), rank(a.level)), cmp.Compare(a.group, b.group),
+		cmp.Compare(b.weight(), a.weight()), cmp.Compare(b.level.Rank(), a.level.Rank()), cmp.Compare(a.group, b.group),
 		a.since.Compare(b.since), cmp.Compare(a.section.name, b.section.name), cmp.Compare(a.reason, b.reason),
 	)
 }
@@ -493,7 +581,7 @@ func (c *chain) weight() int {
 	switch {
 	case stuck && !stalledReason(c.reason):
 		return 2
-	case stuck || rank(c.level) >= rank(v1beta1.LevelError):
+	case stuck || c.level.Rank() >= updatev1beta1.LevelError.Rank():
 		return 1
 	}
 	return 0
@@ -513,8 +601,8 @@ func mergeRest(chains []chain) chain {
 }
 
 // causeOf publishes a chain.
-func (c *cluster) causeOf(from *chain, budget *int) v1beta1.Cause {
-	cause := v1beta1.Cause{
+func (c *cluster) causeOf(from *chain, budget *int) updatev1beta1.Cause {
+	cause := updatev1beta1.Cause{
 		Reason: from.reason, Level: from.level, Section: from.section.name, UpdateInformer: from.informer, Since: published(from.since),
 	}
 	if len(from.links) > maxLinks {
@@ -528,7 +616,7 @@ func (c *cluster) causeOf(from *chain, budget *int) v1beta1.Cause {
 		l := &from.links[i]
 		l.dedupe()
 		groups := groupObjects(l.objects, budget)
-		cause.Chain = append(cause.Chain, v1beta1.CauseLink{
+		cause.Chain = append(cause.Chain, updatev1beta1.CauseLink{
 			Reason: l.reason, Message: bounded(c.clause(from, i), 2048), Count: int32(min(l.count(), maxSeconds)), Objects: groups,
 		})
 	}
@@ -553,8 +641,8 @@ func (l *link) count() int {
 }
 
 // groupObjects lists objects by kind and namespace for as long as the budget lasts.
-func groupObjects(objects []*vertex, budget *int) []v1beta1.ObjectGroup {
-	var groups []v1beta1.ObjectGroup
+func groupObjects(objects []*vertex, budget *int) []updatev1beta1.ObjectGroup {
+	var groups []updatev1beta1.ObjectGroup
 	for _, v := range objects {
 		if v.none {
 			continue
@@ -570,7 +658,7 @@ func groupObjects(objects []*vertex, budget *int) []v1beta1.ObjectGroup {
 			return groups
 		}
 		if !same {
-			groups = append(groups, v1beta1.ObjectGroup{APIVersion: v.apiVersion, Kind: v.kind, Namespace: v.namespace})
+			groups = append(groups, updatev1beta1.ObjectGroup{APIVersion: v.apiVersion, Kind: v.kind, Namespace: v.namespace})
 			at++
 		}
 		groups[at].Names = append(groups[at].Names, v.name)

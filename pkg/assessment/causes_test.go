@@ -5,18 +5,17 @@ package assessment_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // chains returns the messages of the causes.
-func chains(a v1beta1.Assessment) [][]string {
+func chains(a updatev1beta1.Assessment) [][]string {
 	var all [][]string
 	for _, c := range a.Causes {
 		var chain []string
@@ -35,7 +34,7 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	nodes := func(f *fixture, reason string, names ...string) {
 		for _, name := range names {
-			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, reason, "nodes", before(time.Hour), ref("Node", "", name)))
+			f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelWarning, reason, "nodes", before(time.Hour), ref("Node", "", name)))
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -53,13 +52,12 @@ func TestCauses(t *testing.T) {
 			nodes(f, "NodeDiskPressure", "worker-5", "worker-4")
 			return f
 		}, [][]string{
-			{"nodes worker-4, worker-5 have too little disk space", "no node of pool worker is being updated"},
-			{"node worker-5 is not ready", "no node of pool worker is being updated"},
+			{"nodes worker-4, worker-5 have too little disk space", "node worker-5 is not ready", "no node of pool worker is being updated"},
 		}},
 		"two budgets hold pods on two nodes": {func() *fixture {
 			f := nodeUnchanged("NodeDraining", 70*time.Minute)
 			for _, of := range []string{"api", "db"} {
-				f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "PodHeldByBudget", "pods", before(time.Hour),
+				f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelWarning, "PodHeldByBudget", "pods", before(time.Hour),
 					ref("PodDisruptionBudget", "shop", of), ref("Pod", "shop", of+"-1"), ref("Node", "", "worker-2")))
 			}
 			return f
@@ -69,7 +67,7 @@ func TestCauses(t *testing.T) {
 		}}},
 		"node of the control plane": {func() *fixture {
 			f := operatorUnchanged("machine-config", 31*time.Minute).masterChanged(31 * time.Minute)
-			f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelError, "NodeDegraded", "nodes", before(time.Hour), ref("Node", "", "master-2")))
+			f.insight(f.plane(), checks.InformerNodes, newInsight(updatev1beta1.LevelError, "NodeDegraded", "nodes", before(time.Hour), ref("Node", "", "master-2")))
 			return f
 		}, [][]string{
 			{"node master-2 cannot be updated", "pool master waits: 1 node at a time", "ClusterOperator machine-config waits for its nodes"},
@@ -78,7 +76,7 @@ func TestCauses(t *testing.T) {
 		"third party about the same node": {func() *fixture {
 			f := stuckPool()
 			nodes(f, "NodeNotReady", "worker-5")
-			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelCritical, "Odd", "a cable is loose", before(time.Hour), ref("Node", "", "worker-5")))
+			f.insight(f.pool(), "stranger", newInsight(updatev1beta1.LevelCritical, "Odd", "a cable is loose", before(time.Hour), ref("Node", "", "worker-5")))
 			return f
 		}, [][]string{
 			{"node worker-5 is not ready", "no node of pool worker is being updated"},
@@ -87,7 +85,7 @@ func TestCauses(t *testing.T) {
 		"third party that explains an insight of ours": {func() *fixture {
 			f := stuckPool()
 			nodes(f, "NodeNotReady", "worker-5")
-			odd := newInsight(v1beta1.LevelError, "Odd", "all is well", before(time.Hour), ref("PodDisruptionBudget", "shop", "api"), ref("Node", "", "worker-5"))
+			odd := newInsight(updatev1beta1.LevelError, "Odd", "all is well", before(time.Hour), ref("PodDisruptionBudget", "shop", "api"), ref("Node", "", "worker-5"))
 			f.insight(f.pool(), "stranger", odd)
 			f.pool().UpdateInformers[0].Insights[0].CausedBy = []string{odd.UUID}
 			return f
@@ -106,22 +104,31 @@ func TestCauses(t *testing.T) {
 		"pool that is degraded by a node": {func() *fixture {
 			f := stuckPool()
 			nodes(f, "NodeDegraded", "worker-5")
-			degraded := newInsight(v1beta1.LevelError, "PoolDegraded", "pools", before(time.Hour))
-			degraded.Scope.WorkerPool = []v1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
-			f.insight(f.pool(), informers.NameNodes, degraded)
+			degraded := newInsight(updatev1beta1.LevelError, "PoolDegraded", "pools", before(time.Hour))
+			degraded.Scope.WorkerPool = []updatev1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
+			f.insight(f.pool(), checks.InformerNodes, degraded)
 			return f
 		}, [][]string{{"node worker-5 cannot be updated", "pool worker is degraded"}}},
 		"node that is degraded in a pool that a person has paused": {func() *fixture {
 			f := stuckPool()
 			nodes(f, "NodeDegraded", "worker-5")
-			paused := newInsight(v1beta1.LevelWarning, "PoolPaused", "pools", before(time.Hour))
-			paused.Scope.WorkerPool = []v1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
-			f.insight(f.pool(), informers.NameNodes, paused)
+			paused := newInsight(updatev1beta1.LevelWarning, "PoolPaused", "pools", before(time.Hour))
+			paused.Scope.WorkerPool = []updatev1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
+			f.insight(f.pool(), checks.InformerNodes, paused)
 			return f
-		}, [][]string{{"node worker-5 cannot be updated", "no node of pool worker is being updated"}, {"pool worker is paused and has outdated nodes"}}},
+		}, [][]string{{"node worker-5 cannot be updated", "no node of pool worker is being updated"}, {"pool worker is paused and has outdated nodes", "no node of pool worker is being updated"}}},
+		"node that was uncordoned in its drain, with a pod": {func() *fixture {
+			f := nodeUnchanged("NodeDraining", 2*time.Hour)
+			nodes(f, "DrainNotCordoned", "worker-2")
+			f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelWarning, "PodNotEvicted", "pods", before(time.Hour), ref("Pod", "shop", "api-1"), ref("Node", "", "worker-2")))
+			return f
+		}, [][]string{
+			{"node worker-2 can be scheduled although its drain is requested", "drain of node worker-2 cannot finish, and nothing forces it", "pool worker waits: 1 node at a time"},
+			{"pod shop/api-1 is not evicted yet", "drain of node worker-2 cannot finish, and nothing forces it", "pool worker waits: 1 node at a time"},
+		}},
 		"insight about no object": {func() *fixture {
 			f := stuckPool()
-			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "a cable is loose", before(time.Hour)))
+			f.insight(f.pool(), "stranger", newInsight(updatev1beta1.LevelError, "Odd", "a cable is loose", before(time.Hour)))
 			return f
 		}, [][]string{{"no node of pool worker is being updated"}, {"a cable is loose"}}},
 	} {
@@ -164,7 +171,7 @@ func TestBudget_remedies(t *testing.T) {
 			f.pool().UpdateInformers[0].Insights[1].Impact.Reason = "PodHeldByBudget"
 			tc.change(f)
 			got := f.assess().Remedy
-			if diff := cmp.Diff(tc.want, got.Commands); diff != "" || (got.Type == v1beta1.RemedyFixes) != (name == "number of pods, all healthy") {
+			if diff := cmp.Diff(tc.want, got.Commands); diff != "" || (got.Type == updatev1beta1.RemedyFixes) != (name == "number of pods, all healthy") {
 				t.Errorf("%s %s (-want +got):\n%s", got.Type, got.Text, diff)
 			}
 		})
@@ -176,20 +183,20 @@ func TestBudget_remedies(t *testing.T) {
 func TestPod_with_two_budgets(t *testing.T) {
 	t.Parallel()
 	f := stuckDrainCluster()
-	f.pool().UpdateInformers[0].Insights = append(f.pool().UpdateInformers[0].Insights[:1:1], newInsight(v1beta1.LevelWarning, "PodSelectedByBudgets", "pods", before(time.Hour),
+	f.pool().UpdateInformers[0].Insights = append(f.pool().UpdateInformers[0].Insights[:1:1], newInsight(updatev1beta1.LevelWarning, "PodSelectedByBudgets", "pods", before(time.Hour),
 		ref("PodDisruptionBudget", "shop", "api"), ref("PodDisruptionBudget", "shop", "all"), ref("Pod", "shop", "api-7c9f4-x2k1p"), ref("Node", "", "worker-4")))
 	other := f.facts.PDBs[0]
 	other.Name = "all"
 	f.facts.PDBs = append(f.facts.PDBs, other)
 	got := f.assess()
-	want := &v1beta1.Remedy{
-		Type: v1beta1.RemedyDiagnoses, Text: "Delete one of the budgets, or change its selector:",
+	want := &updatev1beta1.Remedy{
+		Type: updatev1beta1.RemedyDiagnoses, Text: "Delete one of the budgets, or change its selector:",
 		Commands: []string{"oc -n shop get poddisruptionbudget all -o yaml", "oc -n shop get poddisruptionbudget api -o yaml"},
 	}
 	if diff := cmp.Diff(want, got.Remedy); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if first := got.Causes[0].Chain[0].Message; first != "PodDisruptionBudgets shop/all, shop/api select the same pods, which are thus never evicted" {
+	if first := got.Causes[0].Chain[0].Message; first != "PodDisruptionBudgets shop/all, shop/api select the same pods, so the pods can never be evicted" {
 		t.Error(first)
 	}
 }
@@ -199,7 +206,7 @@ func TestPod_with_two_budgets(t *testing.T) {
 func TestPool_remedies(t *testing.T) {
 	t.Parallel()
 	paused := func(managed map[string]any) *fixture {
-		f := pausedCluster(v1beta1.ReasonPaused)
+		f := pausedCluster(updatev1beta1.ReasonPaused)
 		pool := &f.status.WorkerPools[0]
 		pool.APIVersion, pool.Kind, pool.Namespace, pool.Name = "machine.openshift.io/v1beta1", "MachineSet", "openshift-machine-api", "blue"
 		f.facts.VersionManagement = managed
@@ -232,7 +239,7 @@ func TestPool_remedies(t *testing.T) {
 func TestCommands_have_valid_names(t *testing.T) {
 	t.Parallel()
 	f := stuckPool()
-	f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelCritical, "Odd", "odd", before(2*time.Hour), ref("Node", "", "x; rm -rf /"), ref("$(reboot)", "", "node")))
+	f.insight(f.pool(), "stranger", newInsight(updatev1beta1.LevelCritical, "Odd", "odd", before(2*time.Hour), ref("Node", "", "x; rm -rf /"), ref("$(reboot)", "", "node")))
 	for _, c := range f.assess().Causes {
 		if c.UpdateInformer == "stranger" && cmp.Diff([]string{"oc update status --details"}, c.Remedy.Commands) != "" {
 			t.Errorf("%q", c.Remedy.Commands)
@@ -244,7 +251,7 @@ func TestCommands_have_valid_names(t *testing.T) {
 func TestDiagnostics_of_strangers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		object v1beta1.ResourceReference
+		object updatev1beta1.ResourceReference
 		want   []string
 	}{
 		"namespaced":          {ref("Pod", "shop", "api-0"), []string{"oc -n shop describe pod api-0"}},
@@ -254,20 +261,22 @@ func TestDiagnostics_of_strangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := nodeUnchanged("NodeRebooting", time.Minute)
-			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "odd", before(time.Minute), tc.object))
-			if got := f.assess().Remedy; got == nil || !slices.Equal(got.Commands, tc.want) {
-				t.Errorf("got %+v, want %q", got, tc.want)
+			f := poolUnchanged(time.Hour)
+			f.insight(f.pool(), "stranger", newInsight(updatev1beta1.LevelError, "Odd", "odd", before(time.Minute), tc.object))
+			causes := f.assess().Causes
+			at := slices.IndexFunc(causes, func(c updatev1beta1.Cause) bool { return c.UpdateInformer == "stranger" })
+			if at < 0 || !slices.Equal(causes[at].Remedy.Commands, tc.want) {
+				t.Errorf("got %+v, want %q", causes, tc.want)
 			}
 		})
 	}
 }
 
-// TestPaused_pool_with_an_error is not unpaused to repair the error.
+// TestPaused_pool_with_an_error shows the error, although the pool waits for the end of the pause.
 func TestPaused_pool_with_an_error(t *testing.T) {
 	t.Parallel()
-	got := pausedCluster(v1beta1.ReasonPaused).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded").assess()
-	if got.Remedy == nil || strings.Contains(strings.Join(got.Remedy.Commands, "\n"), "paused") {
-		t.Errorf("got %+v", got.Remedy)
+	got := pausedCluster(updatev1beta1.ReasonPaused).reporting(checks.InformerNodes, updatev1beta1.LevelError, "NodeDegraded").assess()
+	if !got.ActionRequired || len(got.Watch) != 1 || got.Watch[0].Message != "node worker-5 cannot be updated" {
+		t.Errorf("got %+v", got.Watch)
 	}
 }

@@ -5,10 +5,9 @@ package assessment
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -21,12 +20,8 @@ func (c *cluster) clause(from *chain, i int) string {
 			return clause
 		}
 		if r, found := byReason[l.reason]; found && (l.count() > 0 || !strings.Contains(r.one, "{names}")) {
-			pattern := r.one
-			if len(l.objects) > 1 && r.many != "" {
-				pattern = r.many
-			}
-			clause := strings.NewReplacer("{names}", l.names(), "{count}", strconv.Itoa(l.count())).Replace(pattern)
-			if i == 0 && len(l.objects) == 1 && l.detail != "" {
+			clause := r.clause(len(l.objects), l.names(), l.count())
+			if i == 0 && l.detail != "" {
 				clause += ": " + strings.TrimSuffix(l.detail, ".")
 			}
 			return clause
@@ -49,8 +44,10 @@ func (c *cluster) clause(from *chain, i int) string {
 func (c *cluster) ownClause(from *chain, i int) string {
 	l := &from.links[i]
 	switch {
-	case l.reason == v1beta1.ReasonPaused && l.summary != "":
+	case l.reason == updatev1beta1.ReasonPaused && l.summary != "":
 		return strings.TrimSuffix(l.summary, ".")
+	case l.kind == kindNode && strings.HasPrefix(l.reason, kindPod):
+		return drainWaits.clause(len(l.objects), l.names(), l.count())
 	case l.kind == kindBudget && l.reason != reasonSelectedByBudgets:
 		return c.budgetClause(l)
 	case l.kind == kindPod && i > 0:
@@ -59,23 +56,14 @@ func (c *cluster) ownClause(from *chain, i int) string {
 		return plural(l, "ClusterOperator %s waits for its nodes", "ClusterOperators %s wait for their nodes")
 	case l.kind == kindOperator && i == 0 && len(l.objects) == 1 && !stalledReason(l.reason):
 		return c.operatorClause(l.objects[0].name)
-	case from.section.pool != nil && l.kind == from.section.pool.Kind && l.reason == "":
+	case l.reason == "" && (l.kind == kindPool || from.section.pool != nil && l.kind == from.section.pool.Kind):
 		clause := plural(l, "pool %s waits", "pools %s wait")
-		if slots := from.section.slots; slots > 0 {
-			return clause + fmt.Sprintf(": %d %s at a time", slots, nodes(slots))
+		if slots := from.section.slots; slots > 0 && from.section.pool != nil {
+			return clause + ": " + text.Plural(int(slots), "node", "nodes") + " at a time"
 		}
 		return clause
-	case l.kind == kindVersion && i > 0:
-		return "ClusterVersion is failing"
 	}
 	return ""
-}
-
-func nodes(n int32) string {
-	if n == 1 {
-		return "node"
-	}
-	return "nodes"
 }
 
 func plural(l *link, one, many string) string {
@@ -120,7 +108,7 @@ func (c *cluster) budgetClause(l *link) string {
 			continue
 		}
 		switch {
-		case b.SyncError != "":
+		case b.EvictionBlock() == clusterstate.BlockedBySyncError:
 			return fmt.Sprintf("PodDisruptionBudget %s cannot be computed (%s)", l.names(), clean(b.SyncError))
 		case b.Expected > 0 && b.Healthy < b.Desired:
 			return clause + fmt.Sprintf(" (%d of %d required pods are healthy)", b.Healthy, b.Desired)
@@ -138,9 +126,9 @@ func (c *cluster) operatorClause(name string) string {
 		o := &c.in.Facts.Operators[i]
 		switch {
 		case o.Name != name:
-		case o.Degraded.IsTrue():
+		case o.IsDegraded():
 			return operatorState(name, "degraded", o.Degraded)
-		case o.Available.IsFalse():
+		case o.IsUnavailable():
 			return operatorState(name, "not available", o.Available)
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// cluster is what is known about the update and its sections.
+// cluster holds what is known about the update and its sections.
 type cluster struct {
 	in  Input
 	now time.Time
 	// past are the updates that were observed to their end, the latest first.
-	past []v1beta1.PastUpdate
+	past []updatev1beta1.PastUpdate
 
 	from, release      string
 	started, installed time.Time
@@ -28,17 +29,19 @@ type cluster struct {
 
 	sections []*section
 	// rollouts are the rollouts to the MachineConfigPools, by name.
-	rollouts map[string]*informers.PoolRollout
-	sources  []v1beta1.Source
+	rollouts map[string]*clusterstate.PoolProgress
+	sources  []updatev1beta1.Source
+	// covered are the facts that the first causes show.
+	covered map[coveredFact]bool
 	// incomplete reports that a required source is missing.
 	incomplete bool
 }
 
 // newCluster derives the sections from the status, the facts, and the last assessment.
-func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
+func newCluster(status updatev1beta1.UpdateStatusStatus, in Input) *cluster {
 	c := &cluster{in: in, now: in.Now.UTC().Truncate(time.Second), past: status.PastUpdates}
 	c.readSources()
-	c.readRollouts()
+	c.rollouts = in.Facts.RolloutsByPool()
 	c.addControlPlane(status.ControlPlane)
 	for i := range status.WorkerPools {
 		c.addPool(&status.WorkerPools[i])
@@ -59,23 +62,22 @@ func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
 	return c
 }
 
-// readSources lists the required sources, and then the others. A cluster is incomplete if one of the
-// required ones is not current.
+// readSources lists the required sources, then the others, and then the optional ones that are missing. A
+// cluster is incomplete if one of the required ones is not current.
 func (c *cluster) readSources() {
-	required := informers.Required()
+	required := checks.Required()
 	for _, name := range required {
-		source := v1beta1.Source{Name: string(name), Current: true} // observedTime of the status is its time
+		source := updatev1beta1.Source{Name: string(name), Current: true} // observedTime of the status is its time
 		if missing, is := c.in.Facts.Missing[name]; is {
-			source.Current = false
-			source.Message = cmp.Or(clean(missing.Message), clean(missing.Reason), "not read")
-		} else if name == informers.SourceClusterVersion && c.in.Facts.Version.Progressing.IsTrue() {
+			source.Current, source.Message = false, notRead(missing)
+		} else if name == checks.SourceClusterVersion && c.in.Facts.Version.Progressing.IsTrue() {
 			source.Detail = "progressing"
 		}
 		c.sources = append(c.sources, source)
 	}
 	for _, source := range c.in.Sources {
 		source.Name, source.Message, source.Detail = bounded(source.Name, maxName), clean(source.Message), bounded(source.Detail, maxDetail)
-		at := slices.IndexFunc(c.sources, func(s v1beta1.Source) bool { return s.Name == source.Name })
+		at := slices.IndexFunc(c.sources, func(s updatev1beta1.Source) bool { return s.Name == source.Name })
 		switch {
 		case source.Name == "":
 		case at < 0 && len(c.sources) < maxSources:
@@ -90,16 +92,26 @@ func (c *cluster) readSources() {
 	for i := range required {
 		c.incomplete = c.incomplete || !c.sources[i].Current
 	}
+	for _, name := range c.in.Facts.MissingOptional() {
+		if len(c.sources) < maxSources {
+			c.sources = append(c.sources, updatev1beta1.Source{Name: string(name), Message: notRead(c.in.Facts.Missing[name])})
+		}
+	}
+}
+
+// notRead returns why a source is not current.
+func notRead(missing checks.Missing) string {
+	return cmp.Or(clean(missing.Message), clean(missing.Reason), "not read")
 }
 
 // isReadable reports whether the sources are current that show whether a section changes.
 func (c *cluster) isReadable(s *section) bool {
-	needs := []informers.Source{informers.SourceNodes, informers.SourcePools}
+	needs := []checks.Source{checks.SourceNodes, checks.SourcePools}
 	if s.controlPlane {
-		needs = []informers.Source{informers.SourceClusterVersion, informers.SourceOperators}
+		needs = []checks.Source{checks.SourceClusterVersion, checks.SourceOperators}
 	}
 	for _, source := range c.sources {
-		if slices.Contains(needs, informers.Source(source.Name)) && !source.Current {
+		if slices.Contains(needs, checks.Source(source.Name)) && !source.Current {
 			return false
 		}
 	}
@@ -113,7 +125,7 @@ func (c *cluster) readUpdate() {
 	if len(version.Updates) == 0 {
 		if previous != nil {
 			c.from, c.release, c.sameUpdate = previous.FromRelease, previous.Release, true
-			c.started, c.installed = timeOf(previous.StartedTime), timeOf(previous.InstalledTime)
+			c.started, c.installed = text.TimeOf(previous.StartedTime), text.TimeOf(previous.InstalledTime)
 		}
 		return
 	}
@@ -123,7 +135,7 @@ func (c *cluster) readUpdate() {
 		c.started, c.from, c.sameUpdate = newest.Start, previous.FromRelease, true
 		return
 	}
-	if !c.anyPending() {
+	if !c.anyPending() && (newest.Completed || c.controlPlane().observed) {
 		c.installed = newest.End
 		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
 		return
@@ -135,7 +147,7 @@ func (c *cluster) readUpdate() {
 		return
 	}
 	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
-	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
+	c.sameUpdate = previous != nil && previous.Release == c.release && text.TimeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
 }
 
 // mayContinue reports whether the update of the last assessment may still be in progress: it is the newest one, no
@@ -170,15 +182,15 @@ func (c *cluster) anyPending() bool {
 func (c *cluster) controlPlane() *section { return c.sections[0] }
 
 // addControlPlane adds the control plane, and its nodes as a section of their own.
-func (c *cluster) addControlPlane(status *v1beta1.ControlPlaneStatus) {
+func (c *cluster) addControlPlane(status *updatev1beta1.ControlPlaneStatus) {
 	plane := &section{name: controlPlane, unit: unitOperators, controlPlane: true}
 	c.sections = append(c.sections, plane)
 	if status == nil {
 		return
 	}
 	plane.read(&status.Section)
-	nodes := &section{name: clusterstate.PoolMaster, unit: unitNodes, master: true, pending: plane.pending, observed: plane.observed, active: plane.active}
-	pool := v1beta1.ResourceReference{APIVersion: mcpAPIVersion, Kind: kindPool, Name: clusterstate.PoolMaster}
+	nodes := &section{name: clusterstate.PoolMaster, unit: unitNodes, master: true, required: true, pending: plane.pending, observed: plane.observed, active: plane.active}
+	pool := updatev1beta1.ResourceReference{APIVersion: mcpAPIVersion, Kind: kindPool, Name: clusterstate.PoolMaster}
 	nodes.pool = &pool
 	plane.insights = slices.DeleteFunc(plane.insights, func(i insight) bool {
 		if isNodeInsight(i) {
@@ -198,27 +210,16 @@ func (c *cluster) countMasters(s *section) {
 	}
 }
 
-// readRollouts reads how far the nodes of the MachineConfigPools are.
-func (c *cluster) readRollouts() {
-	c.rollouts = map[string]*informers.PoolRollout{}
-	if !c.in.Facts.Has(informers.SourceNodes) || !c.in.Facts.Has(informers.SourcePools) {
-		return
-	}
-	all := c.in.Facts.Rollouts()
-	for i := range all {
-		c.rollouts[all[i].Pool.Name] = &all[i]
-	}
-}
-
-func (c *cluster) addPool(status *v1beta1.WorkerPoolStatus) {
+func (c *cluster) addPool(status *updatev1beta1.WorkerPoolStatus) {
 	name := bounded(status.Name, maxName)
 	if name == "" || len(c.sections) >= maxSections {
 		return
 	}
-	ref := v1beta1.ResourceReference{APIVersion: status.APIVersion, Kind: status.Kind, Namespace: status.Namespace, Name: status.Name}
+	ref := updatev1beta1.ResourceReference{APIVersion: status.APIVersion, Kind: status.Kind, Namespace: status.Namespace, Name: status.Name}
 	s := &section{name: name, pool: &ref, unit: unitNodes}
 	s.read(&status.Section)
-	if status.Kind == kindPool && name == clusterstate.PoolMaster {
+	s.required = status.Kind == kindPool && slices.ContainsFunc(c.in.Facts.Pools, func(p clusterstate.Pool) bool { return p.Name == name && p.Required() })
+	if status.Kind == kindPool && (clusterstate.Pool{Name: name}).Role() == clusterstate.RoleControlPlane {
 		// The status has a section of its own for these nodes.
 		c.sections = slices.DeleteFunc(c.sections, func(other *section) bool {
 			if other.master {
@@ -233,7 +234,7 @@ func (c *cluster) addPool(status *v1beta1.WorkerPoolStatus) {
 
 // isNodeInsight reports whether a built-in informer reports the insight about a node.
 func isNodeInsight(i insight) bool {
-	return i.informer == informers.NameNodes && slices.ContainsFunc(i.Scope.Resources, func(r v1beta1.ResourceReference) bool {
+	return i.informer == checks.InformerNodes && slices.ContainsFunc(i.Scope.Resources, func(r updatev1beta1.ResourceReference) bool {
 		return r.Kind == kindNode || r.Kind == kindPool
 	})
 }
@@ -241,5 +242,5 @@ func isNodeInsight(i insight) bool {
 // builtIn reports whether an informer is a part of the product. Others neither report progress nor
 // explain what these report.
 func builtIn(informer string) bool {
-	return strings.HasPrefix(informer, v1beta1.BuiltInPrefix) || informer == v1beta1.StatusControllerInformer || informer == ""
+	return strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) || informer == updatev1beta1.StatusControllerInformer || informer == ""
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -19,12 +19,12 @@ func TestComputed_statuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cluster func() *fixture
-		want    v1beta1.AssessmentState
+		want    updatev1beta1.AssessmentState
 		summary string
 		remedy  string
 		chains  [][]string
 	}{
-		"idle":        {idleCluster, v1beta1.StateIdle, "", "oc update pre-checks --version 4.20.8", nil},
+		"idle":        {idleCluster, updatev1beta1.StateIdle, "", "oc update pre-checks --version 4.20.8", nil},
 		"progressing": {progressingCluster, progressing, "", "", nil},
 		"stuck drain": {stuckDrainCluster, stuck, "Pool worker has made no progress", "oc -n shop scale deployment/api --replicas=3", [][]string{{
 			"PodDisruptionBudget shop/api allows 0 disruptions (2 of 2 required)", "pod shop/api-7c9f4-x2k1p cannot be evicted",
@@ -34,7 +34,7 @@ func TestComputed_statuses(t *testing.T) {
 			"ClusterOperator authentication is degraded (OAuthServerDeployment): 1 of 3 pods is not ready", "ClusterVersion is failing",
 		}}},
 		"paused": {
-			func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, waiting, "Pool worker is paused",
+			func() *fixture { return pausedCluster(updatev1beta1.ReasonPaused) }, waiting, "Pool worker is paused",
 			`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`,
 			[][]string{{"MachineConfigPool worker is paused"}},
 		},
@@ -45,7 +45,7 @@ func TestComputed_statuses(t *testing.T) {
 			f := tc.cluster()
 			status, in := f.build()
 			got := *updatestatus.Compute(updatestatus.Input{
-				Facts: in.Facts, Previous: v1beta1.UpdateStatusStatus{PastUpdates: status.PastUpdates},
+				Facts: in.Facts, Previous: updatev1beta1.UpdateStatusStatus{PastUpdates: status.PastUpdates},
 			}).Assessment
 			command := ""
 			if len(got.Remedy.Commands) > 0 {
@@ -56,6 +56,9 @@ func TestComputed_statuses(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.chains, chains(got)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			if name == "paused" && len(got.Watch) > 0 {
+				t.Errorf("watched, although it is the cause: %q", watchedMessages(got))
 			}
 		})
 	}

@@ -11,8 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
@@ -35,6 +36,14 @@ func (s span) times(n int) span {
 	return span{time.Duration(int64(n) * int64(s.min)), time.Duration(int64(n) * int64(s.max))}
 }
 
+// spanOf returns the span of some durations; zero means that there are none.
+func spanOf(some []time.Duration) span {
+	if len(some) == 0 {
+		return span{}
+	}
+	return span{slices.Min(some), slices.Max(some)}
+}
+
 // sectionEstimate is how long a section still takes.
 type sectionEstimate struct {
 	name string
@@ -42,19 +51,19 @@ type sectionEstimate struct {
 	begun bool
 	base  time.Time
 	left  span
-	// taken is what of left the nodes that are being updated have already taken, if nothing stops them.
+	// taken is the part of left that the nodes being updated have already used, if nothing stops them.
 	taken span
 	// resumes is when a section that is paused resumes; zero means that it is not paused.
 	resumes time.Time
-	// basis is what left is derived from; unknown is why it cannot be derived.
+	// left is derived from basis; unknown says why it cannot be derived.
 	basis, unknown string
 }
 
 // estimate returns how long the update still takes; nil means that none is in progress. One without an
 // end has the latest end that was published last, so that the next one is compared with it.
-func (c *cluster) estimate(out v1beta1.Assessment) *v1beta1.Estimate {
+func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	previous := c.previousEstimate()
-	if out.State == v1beta1.StateIdle || !c.anyPending() && previous == nil {
+	if out.State == updatev1beta1.StateIdle || !c.anyPending() && previous == nil {
 		return nil
 	}
 	e := c.newEstimate(out)
@@ -65,20 +74,20 @@ func (c *cluster) estimate(out v1beta1.Assessment) *v1beta1.Estimate {
 }
 
 // newEstimate returns the estimate of an update by its state.
-func (c *cluster) newEstimate(out v1beta1.Assessment) *v1beta1.Estimate {
+func (c *cluster) newEstimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	sections := c.estimateSections(out)
-	e := &v1beta1.Estimate{From: v1beta1.EstimateFromNow}
+	e := &updatev1beta1.Estimate{From: updatev1beta1.EstimateFromNow}
 	switch {
-	case out.State == v1beta1.StateUnknown:
+	case out.State == updatev1beta1.StateUnknown:
 		e.Reason = "data is missing"
-	case out.State == v1beta1.StateStuck:
-		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is stuck"
+	case out.State == updatev1beta1.StateStuck:
+		e.From, e.Reason = updatev1beta1.EstimateFromRemedy, "the update is stuck"
 		c.countFrom(e, sections, c.now)
-	case out.State == v1beta1.StateWaiting && out.ActionRequired:
-		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is paused without an end"
+	case out.State == updatev1beta1.StateWaiting && out.ActionRequired:
+		e.From, e.Reason = updatev1beta1.EstimateFromRemedy, "the update is paused without an end"
 		c.countFrom(e, sections, c.now)
-	case out.State == v1beta1.StateWaiting:
-		e.From = v1beta1.EstimateFromResumption
+	case out.State == updatev1beta1.StateWaiting:
+		e.From = updatev1beta1.EstimateFromResumption
 		from := c.now
 		if out.Resumes != nil {
 			from = out.Resumes.Time.Time
@@ -95,7 +104,7 @@ func (c *cluster) newEstimate(out v1beta1.Assessment) *v1beta1.Estimate {
 
 // estimateSections estimates each section. When a section resumes that waits for its window may only
 // be unknown if the estimate counts from then.
-func (c *cluster) estimateSections(out v1beta1.Assessment) []sectionEstimate {
+func (c *cluster) estimateSections(out updatev1beta1.Assessment) []sectionEstimate {
 	var sections []sectionEstimate
 	for _, s := range c.sections {
 		var e sectionEstimate
@@ -113,7 +122,7 @@ func (c *cluster) estimateSections(out v1beta1.Assessment) []sectionEstimate {
 			at := c.resumeOf(s)
 			if !at.IsZero() {
 				e.resumes = at
-			} else if e.unknown == "" && (out.State != v1beta1.StateWaiting || out.Resumes != nil) {
+			} else if e.unknown == "" && (out.State != updatev1beta1.StateWaiting || out.Resumes != nil) {
 				e.unknown = "it is not known when " + s.lowerTitle() + " resumes"
 			}
 		}
@@ -140,26 +149,27 @@ func firstUnknown(sections []sectionEstimate) string {
 	return ""
 }
 
-// countFrom fills an estimate that counts from when the update continues: one section after the other
-// for the control plane, and all pools at a time, each once it resumes itself. It has no range if that
-// of one section is unknown. The time of a remedy is unknown, it is from at the earliest.
-func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate, from time.Time) {
+// countFrom fills an estimate that counts from when the update continues: one section after the other for the control
+// plane, and all pools at a time, each once it resumes itself. It has no range if the range of one section is unknown.
+// The time of a remedy is unknown; it is from at the earliest.
+func (c *cluster) countFrom(e *updatev1beta1.Estimate, sections []sectionEstimate, from time.Time) {
 	var plane, all span
 	known := len(sections) > 0
 	for i := range sections {
 		s := &sections[i]
 		if s.begun && s.name == controlPlane {
-			s.left, s.basis = c.leftAfterStop(s)
+			// From where it is now, it takes as long as in past updates.
+			s.left = spanOf(c.leftByOperators())
 			if s.left.max == 0 && s.unknown == "" {
 				s.unknown = "it is not known how far the update was"
 			}
 		}
 		known = known && s.unknown == ""
-		e.Sections = append(e.Sections, v1beta1.SectionEstimate{
+		e.Sections = append(e.Sections, updatev1beta1.SectionEstimate{
 			Name: s.name, MinSeconds: int64(s.left.min / time.Second), MaxSeconds: int64(s.left.max / time.Second), Basis: s.basis, Reason: s.unknown,
 		})
 		waits := span{s.waits(from), max(s.waits(from), plane.max)}
-		if e.From == v1beta1.EstimateFromRemedy {
+		if e.From == updatev1beta1.EstimateFromRemedy {
 			waits.min = 0
 		}
 		ends := span{waits.min + s.left.min, waits.max + s.left.max}
@@ -173,22 +183,9 @@ func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate, fro
 	}
 }
 
-// leftAfterStop returns how long the control plane took in past updates from where it is now. Without
-// the offsets of its operators, that is unknown.
-func (c *cluster) leftAfterStop(s *sectionEstimate) (span, string) {
-	var left span
-	for _, ended := range c.leftByOperators() {
-		if left.max == 0 {
-			left = span{ended, ended}
-		}
-		left.min, left.max = min(left.min, ended), max(left.max, ended)
-	}
-	return left, s.basis
-}
-
 // countNow fills an estimate that counts from now. A pool that has not begun starts between now and the
 // latest end of the control plane, and a section that is paused when it resumes at the earliest.
-func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
+func (c *cluster) countNow(e *updatev1beta1.Estimate, sections []sectionEstimate) {
 	if e.Reason = firstUnknown(sections); e.Reason != "" || len(sections) == 0 {
 		c.countFrom(e, sections, c.now)
 		e.MinSeconds, e.MaxSeconds = 0, 0
@@ -197,7 +194,7 @@ func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 	earliest, latest, planeLatest := c.now, time.Time{}, c.now
 	for i := range sections {
 		s := &sections[i]
-		part := v1beta1.SectionEstimate{Name: s.name, Basis: s.basis}
+		part := updatev1beta1.SectionEstimate{Name: s.name, Basis: s.basis}
 		waits := s.waits(c.now)
 		first, last := c.now.Add(waits+s.left.min), c.now.Add(max(planeLatest.Sub(c.now), waits)+s.left.max)
 		if s.begun {
@@ -210,12 +207,7 @@ func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 		if s.name == controlPlane {
 			planeLatest = last
 		}
-		if first.After(earliest) {
-			earliest = first
-		}
-		if last.After(latest) {
-			latest = last
-		}
+		earliest, latest = later(earliest, first), later(latest, last)
 		e.Sections = append(e.Sections, part)
 	}
 	c.settle(e, sections, earliest, latest)
@@ -241,7 +233,7 @@ func (c *cluster) steady(name string, first, last time.Time) (earliest, latest t
 }
 
 // previousEstimate returns the last estimate of this update; nil means none.
-func (c *cluster) previousEstimate() *v1beta1.Estimate {
+func (c *cluster) previousEstimate() *updatev1beta1.Estimate {
 	if !c.sameUpdate || c.in.Previous == nil {
 		return nil
 	}
@@ -250,7 +242,7 @@ func (c *cluster) previousEstimate() *v1beta1.Estimate {
 
 // settle publishes the range. Its end only moves to a later time for a reason that is published with
 // it; its beginning moves in steps, and never beyond the end.
-func (c *cluster) settle(e *v1beta1.Estimate, sections []sectionEstimate, earliest, latest time.Time) {
+func (c *cluster) settle(e *updatev1beta1.Estimate, sections []sectionEstimate, earliest, latest time.Time) {
 	previous := c.previousEstimate()
 	if previous != nil && previous.Latest != nil {
 		before := previous.Latest.Time
@@ -281,17 +273,17 @@ func (c *cluster) settle(e *v1beta1.Estimate, sections []sectionEstimate, earlie
 func (c *cluster) laterReason() string {
 	last := c.in.Previous
 	state := last.State
-	if state == v1beta1.StateUnknown && last.LastKnown != nil {
+	if state == updatev1beta1.StateUnknown && last.LastKnown != nil {
 		state = last.LastKnown.State
 	}
 	switch state {
-	case v1beta1.StateStuck:
+	case updatev1beta1.StateStuck:
 		return "the update was stuck"
-	case v1beta1.StateWaiting:
+	case updatev1beta1.StateWaiting:
 		return "the update waited"
 	default:
 	}
-	if e := last.Estimate; last.State == v1beta1.StateProgressing && e.Earliest == nil && e.Reason != "" {
+	if e := last.Estimate; last.State == updatev1beta1.StateProgressing && e.Earliest == nil && e.Reason != "" {
 		return clean("the end was unknown: " + e.Reason)
 	}
 	for _, s := range c.sections {
@@ -302,7 +294,7 @@ func (c *cluster) laterReason() string {
 		case s.total > s.previous.Total:
 			return fmt.Sprintf("%s has %d %s instead of %d", s.lowerTitle(), s.total, s.unit, s.previous.Total)
 		case s.slots < s.previous.Slots && s.slots > 0:
-			return fmt.Sprintf("%s updates %d %s at a time instead of %d", s.lowerTitle(), s.slots, nodes(s.slots), s.previous.Slots)
+			return fmt.Sprintf("%s updates %s at a time instead of %d", s.lowerTitle(), text.Plural(int(s.slots), "node", "nodes"), s.previous.Slots)
 		default:
 			if reason := c.slowNode(s); reason != "" {
 				return reason
@@ -343,7 +335,7 @@ func (c *cluster) estimateControlPlane(s *section) sectionEstimate {
 		e.unknown = "no earlier update of this cluster is known"
 		return e
 	}
-	e.left = span{slices.Min(past), slices.Max(past)}
+	e.left = spanOf(past)
 	e.basis = fmt.Sprintf("%d earlier updates took %s to %s", len(past), minutes(e.left.min), minutes(e.left.max))
 	if len(past) == 1 {
 		e.basis = "1 earlier update took " + minutes(e.left.min)
@@ -356,9 +348,9 @@ func (c *cluster) estimateControlPlane(s *section) sectionEstimate {
 	return e
 }
 
-// pastDurations returns how long completed updates of the control plane took: those of the same kind,
-// or else of any kind, the latest five at most, without the installation and without those that took
-// more than three times the median.
+// pastDurations returns how long completed updates of the control plane took: updates of the same kind, or else of any
+// kind, the latest five at most, without the installation and without updates that took more than three times the
+// median.
 func (c *cluster) pastDurations() []time.Duration {
 	version := &c.in.Facts.Version
 	var same, other []time.Duration
@@ -410,7 +402,7 @@ func (c *cluster) estimatePool(s *section) sectionEstimate {
 	// A node that is not available and not being updated takes a slot.
 	free := int(s.slots) - max(int(s.unavailable)-len(s.parts), 0)
 	switch {
-	case s.active.Reason == v1beta1.ReasonPaused && s.active.Status == metav1.ConditionFalse:
+	case s.active.Reason == updatev1beta1.ReasonPaused && s.active.Status == metav1.ConditionFalse:
 		e.unknown = "pool " + s.name + " is paused without an end"
 	case !known:
 		e.unknown = "no update of pool " + s.name + " was observed"
@@ -452,9 +444,9 @@ type nodeTime struct {
 // slowFactor is the factor beyond which a node took much longer than most of them.
 const slowFactor = 2
 
-// perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it
-// has three nodes at least; else those of the last update that was observed. One node may be as slow as
-// the slowest one of the last update, unless there was such a one in this update.
+// perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it has three nodes at
+// least; else the quartiles of the last update that was observed. One node may be as slow as the slowest one of the
+// last update, unless there was such a one in this update.
 func (c *cluster) perNode(s *section, without int) (nodeTime, bool) {
 	last, known := c.lastNodeTime(s.name)
 	n := len(s.nodeSeconds) - without

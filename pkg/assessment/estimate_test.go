@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // simulation is one update in virtual time: the control plane takes as long as earlier ones, and then
@@ -29,7 +29,7 @@ type simulation struct {
 	begins, ends []time.Time
 	end          time.Time
 	history      []time.Duration
-	past         []v1beta1.PastUpdate
+	past         []updatev1beta1.PastUpdate
 }
 
 const (
@@ -62,15 +62,15 @@ func newSimulation(seed uint64) *simulation {
 		nodes := nodeTimes(r)
 		slices.Sort(nodes)
 		quantile := func(q float64) int32 { return int32(nodes[int(q*float64(len(nodes)-1))] / time.Second) }
-		past := v1beta1.PastUpdate{
+		past := updatev1beta1.PastUpdate{
 			ToRelease: fmt.Sprintf("4.20.%d", 5-i), StartedTime: at(before(time.Duration(i+1) * 30 * 24 * time.Hour)),
-			Pools: []v1beta1.PoolDurations{{
+			Pools: []updatev1beta1.PoolDurations{{
 				Name: worker, Nodes: simulatedNodes, LowerSeconds: quantile(0.25), MedianSeconds: quantile(0.5), UpperSeconds: quantile(0.75), LongestSeconds: quantile(1),
 			}},
 		}
 		past.CompletionTime = at(past.StartedTime.Add(took))
 		for k := range 33 {
-			past.Operators = append(past.Operators, v1beta1.OperatorOffset{
+			past.Operators = append(past.Operators, updatev1beta1.OperatorOffset{
 				Name: fmt.Sprintf("operator-%02d", k), Seconds: int32(s.operatorOffset(k, took) / time.Second),
 			})
 		}
@@ -98,7 +98,7 @@ func (*simulation) operatorOffset(k int, took time.Duration) time.Duration {
 }
 
 // at returns the cluster at a time of the update.
-func (s *simulation) at(t time.Time, previous *v1beta1.Assessment) *fixture {
+func (s *simulation) at(t time.Time, previous *updatev1beta1.Assessment) *fixture {
 	f := newFixture("4.20.6")
 	f.now, f.slots[worker] = t, s.slots
 	f.history = f.history[:1]
@@ -139,11 +139,11 @@ func (s *simulation) addNodes(f *fixture, t time.Time) {
 		switch {
 		case t.Before(s.begins[i]):
 		case t.Before(rebootsAt):
-			f.drain(worker, name, s.begins[i])
-			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeDraining", "nodes being drained", s.begins[i], ref("Node", "", name)))
+			f.drain(name, s.begins[i])
+			f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, "NodeDraining", "nodes being drained", s.begins[i], ref("Node", "", name)))
 		case t.Before(s.ends[i]):
 			f.reboot(worker, name)
-			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeRebooting", "nodes rebooting", rebootsAt, ref("Node", "", name)))
+			f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, "NodeRebooting", "nodes rebooting", rebootsAt, ref("Node", "", name)))
 		default:
 			node := f.node(name)
 			for _, key := range []string{"currentConfig", "desiredConfig"} {
@@ -168,7 +168,7 @@ type outcome struct {
 func (s *simulation) run(tb testing.TB) outcome {
 	tb.Helper()
 	var o outcome
-	var previous *v1beta1.Assessment
+	var previous *updatev1beta1.Assessment
 	for at := s.start.Add(30 * time.Second); at.Before(s.end); at = at.Add(time.Minute) {
 		got := s.at(at, previous).assess()
 		e := got.Estimate
@@ -194,7 +194,7 @@ func (s *simulation) run(tb testing.TB) outcome {
 	return o
 }
 
-func (s *simulation) checkExtension(tb testing.TB, o *outcome, previous *v1beta1.Assessment, e *v1beta1.Estimate, at time.Time) {
+func (s *simulation) checkExtension(tb testing.TB, o *outcome, previous *updatev1beta1.Assessment, e *updatev1beta1.Estimate, at time.Time) {
 	tb.Helper()
 	if previous == nil || previous.Estimate == nil || previous.Estimate.Latest == nil || !e.Latest.After(previous.Estimate.Latest.Time) {
 		return
@@ -306,7 +306,7 @@ func TestUnchanged_cluster_changes_its_assessment_once_a_minute(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		from          v1beta1.EstimateBase
+		from          updatev1beta1.EstimateBase
 		reason        string
 		min, max      int64
 		known         bool
@@ -322,68 +322,68 @@ func TestEstimate(t *testing.T) {
 		cluster *fixture
 		want    want
 	}{
-		"three updates of the same kind": {progressingCluster(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		"three updates of the same kind": {progressingCluster(), want{from: updatev1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
 		"earlier updates of another kind": {func() *fixture {
 			f := progressingCluster()
 			for i, version := range []string{"4.20.5", "4.19.9", "4.18.9", "4.17.9", "4.16.9"} {
 				f.history[i+1].Version = version
 			}
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
-		"no earlier update": {noHistory(), want{from: v1beta1.EstimateFromNow, reason: "no earlier update of this cluster is known"}},
+		}(), want{from: updatev1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		"no earlier update": {noHistory(), want{from: updatev1beta1.EstimateFromNow, reason: "no earlier update of this cluster is known"}},
 		"pool that was never observed": {func() *fixture {
 			f := progressingCluster()
 			f.status.PastUpdates = nil
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, reason: "no update of pool worker was observed"}},
+		}(), want{from: updatev1beta1.EstimateFromNow, reason: "no update of pool worker was observed"}},
 		"no free place": {func() *fixture {
 			f := nodeUnchanged("NodeDraining", time.Minute)
 			f.status.PastUpdates = pastWorker()
 			f.node("worker-5").Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: at(f.now)}
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, reason: "too many nodes of pool worker are not available"}},
+		}(), want{from: updatev1beta1.EstimateFromNow, reason: "too many nodes of pool worker are not available"}},
 		"paused without an end": {func() *fixture {
-			f := pausedCluster(v1beta1.ReasonPaused)
+			f := pausedCluster(updatev1beta1.ReasonPaused)
 			f.status.PastUpdates = pastWorker()
 			return f
-		}(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is paused without an end"}},
+		}(), want{from: updatev1beta1.EstimateFromRemedy, reason: "the update is paused without an end"}},
 		"pool that resumes after the control plane": {windowed(3 * time.Hour), want{
-			from: v1beta1.EstimateFromNow, known: true, first: 3*time.Hour + 27*time.Minute, latest: 3*time.Hour + 39*time.Minute,
+			from: updatev1beta1.EstimateFromNow, known: true, first: 3*time.Hour + 27*time.Minute, latest: 3*time.Hour + 39*time.Minute,
 		}},
-		"pool that resumes at an unknown time": {windowed(0), want{from: v1beta1.EstimateFromNow, reason: "it is not known when pool worker resumes"}},
+		"pool that resumes at an unknown time": {windowed(0), want{from: updatev1beta1.EstimateFromNow, reason: "it is not known when pool worker resumes"}},
 		"two pools that resume at different times": {func() *fixture {
 			f := waitingCluster()
 			infra := f.status.WorkerPools[0]
 			infra.Name = "infra"
 			f.pools, f.status.WorkerPools = append(f.pools, "infra"), append(f.status.WorkerPools, infra)
 			f.addNodes("infra", 1, 0)
-			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, v1beta1.PoolDurations{Name: "infra", Nodes: 1, LowerSeconds: 600, UpperSeconds: 600, LongestSeconds: 600})
-			f.in.Resumes[v1beta1.ResourceReference{APIVersion: infra.APIVersion, Kind: infra.Kind, Name: "infra"}] = now.Add(151 * time.Hour)
+			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, updatev1beta1.PoolDurations{Name: "infra", Nodes: 1, LowerSeconds: 600, UpperSeconds: 600, LongestSeconds: 600})
+			f.in.Resumes[updatev1beta1.ResourceReference{APIVersion: infra.APIVersion, Kind: infra.Kind, Name: "infra"}] = now.Add(151 * time.Hour)
 			return f
-		}(), want{from: v1beta1.EstimateFromResumption, min: 610 * 60, max: 610 * 60}},
-		"stuck":   {stuckDrainCluster(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is stuck", min: 72 * 60, max: 104 * 60}},
-		"waiting": {waitingCluster(), want{from: v1beta1.EstimateFromResumption, min: 108 * 60, max: 156 * 60}},
+		}(), want{from: updatev1beta1.EstimateFromResumption, min: 610 * 60, max: 610 * 60}},
+		"stuck":   {stuckDrainCluster(), want{from: updatev1beta1.EstimateFromRemedy, reason: "the update is stuck", min: 72 * 60, max: 104 * 60}},
+		"waiting": {waitingCluster(), want{from: updatev1beta1.EstimateFromResumption, min: 108 * 60, max: 156 * 60}},
 		"insight that expects a later end": {func() *fixture {
 			f := progressingCluster()
-			i := newInsight(v1beta1.LevelStatus, "Odd", "a database is migrated", before(time.Minute))
+			i := newInsight(updatev1beta1.LevelStatus, "Odd", "a database is migrated", before(time.Minute))
 			i.Remediation.EstimatedFinish = "5h"
 			f.insight(f.pool(), "stranger", i)
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 5 * time.Hour}},
+		}(), want{from: updatev1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 5 * time.Hour}},
 		"insight that expects an earlier end": {func() *fixture {
 			f := progressingCluster()
-			i := newInsight(v1beta1.LevelStatus, "Odd", "all is well", before(time.Minute))
+			i := newInsight(updatev1beta1.LevelStatus, "Odd", "all is well", before(time.Minute))
 			i.Remediation.EstimatedFinish = "2026-11-22T12:01:00Z"
 			f.insight(f.pool(), "stranger", i)
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		}(), want{from: updatev1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
 		"insight that expects an absurd end": {func() *fixture {
 			f := progressingCluster()
-			i := newInsight(v1beta1.LevelStatus, "Odd", "never", before(time.Minute))
+			i := newInsight(updatev1beta1.LevelStatus, "Odd", "never", before(time.Minute))
 			i.Remediation.EstimatedFinish = "9999-12-31T00:00:00Z"
 			f.insight(f.pool(), "stranger", i)
 			return f
-		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		}(), want{from: updatev1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -407,9 +407,9 @@ func TestEstimate(t *testing.T) {
 func windowed(begins time.Duration) *fixture {
 	f := progressingCluster()
 	f.pool().Conditions = nil
-	pausedBy(f.pool(), v1beta1.ReasonAwaitingWindow)
+	pausedBy(f.pool(), updatev1beta1.ReasonAwaitingWindow)
 	if begins > 0 {
-		f.in.Resumes = map[v1beta1.ResourceReference]time.Time{
+		f.in.Resumes = map[updatev1beta1.ResourceReference]time.Time{
 			{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}: now.Add(begins),
 		}
 	}
@@ -439,7 +439,7 @@ func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 			infra := f.status.WorkerPools[0]
 			infra.Name = "infra"
 			f.status.WorkerPools = append(f.status.WorkerPools, infra)
-			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, v1beta1.PoolDurations{Name: "infra", Nodes: 2, LowerSeconds: 6000, UpperSeconds: 6000, LongestSeconds: 6000})
+			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, updatev1beta1.PoolDurations{Name: "infra", Nodes: 2, LowerSeconds: 6000, UpperSeconds: 6000, LongestSeconds: 6000})
 		}, "pool infra is new"},
 		"an update that was stuck": {func(f *fixture) { f.in.Previous.State = stuck; f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3 }, "the update was stuck"},
 	} {
@@ -464,12 +464,14 @@ func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		between func(*fixture)
-		state   v1beta1.AssessmentState
+		state   updatev1beta1.AssessmentState
 		reason  string
 	}{
-		"stuck": {func(f *fixture) { f.reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded") }, stuck, "the update was stuck"},
+		"stuck": {func(f *fixture) {
+			f.insight(f.plane(), checks.InformerUpgrades, newInsight(updatev1beta1.LevelError, "UpgradeFailed", "upgrades that failed", before(time.Minute), ref("UpgradeJob", "ops", "weekly")))
+		}, stuck, "the update was stuck"},
 		"data missing": {func(f *fixture) {
-			f.facts.Missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Message: "no answer"}}
+			f.facts.Missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
 		}, unknown, ""},
 		"times per node missing": {func(f *fixture) { f.status.PastUpdates = nil }, progressing, "the end was unknown: no update of pool worker was observed"},
 	} {

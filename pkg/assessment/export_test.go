@@ -3,12 +3,12 @@
 
 package assessment
 
-import "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+import updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 
 // Row is a line of the table of reasons.
 type Row struct {
 	Reason, One, Many string
-	Kind              v1beta1.RemedyType
+	Kind              updatev1beta1.RemedyType
 	Text, Command     string
 }
 

@@ -6,6 +6,7 @@ package assessment_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
 const (
@@ -42,16 +42,20 @@ func ago(d time.Duration) *metav1.Time { return new(at(before(d))) }
 type fixture struct {
 	now     time.Time
 	history []configv1.UpdateHistory // the newest first
-	// conditions are those of the ClusterVersion.
+	// conditions are the conditions of the ClusterVersion.
 	conditions []configv1.ClusterOperatorStatusCondition
 	// operators are all of them, and pools the nodes by pool.
 	operators []clusterstate.ClusterOperator
 	pools     []string
 	slots     map[string]int
 	paused    map[string]bool
+	// required are the pools that the control plane waits for.
+	required []string
+	// requested is the release in spec.desiredUpdate; nil means none.
+	requested *configv1.Update
 	nodes     []corev1.Node
-	status    v1beta1.UpdateStatusStatus
-	facts     informers.Facts
+	status    updatev1beta1.UpdateStatusStatus
+	facts     checks.Facts
 	in        assessment.Input
 }
 
@@ -68,8 +72,8 @@ func newFixture(to string) *fixture {
 			Available: clusterstate.Condition{Status: "True"}, Degraded: clusterstate.Condition{Status: "False"}, Progressing: clusterstate.Condition{Status: "False"},
 		})
 	}
-	f.status.ControlPlane = &v1beta1.ControlPlaneStatus{}
-	f.status.WorkerPools = []v1beta1.WorkerPoolStatus{{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}}
+	f.status.ControlPlane = &updatev1beta1.ControlPlaneStatus{}
+	f.status.WorkerPools = []updatev1beta1.WorkerPoolStatus{{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}}
 	return f
 }
 
@@ -128,11 +132,11 @@ func (f *fixture) node(name string) *corev1.Node {
 	return nil
 }
 
-// drain lets a node be drained since that time.
-func (f *fixture) drain(pool, name string, since time.Time) {
+// drain lets a worker be drained since that time.
+func (f *fixture) drain(name string, since time.Time) {
 	node := f.node(name)
-	f.begin(pool, node)
-	node.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "drain-rendered-" + pool + "-new"
+	f.begin(worker, node)
+	node.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "drain-rendered-" + worker + "-new"
 	node.Spec.Unschedulable = true
 	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(at(since))}}
 }
@@ -150,7 +154,7 @@ func (f *fixture) begin(pool string, node *corev1.Node) {
 }
 
 // condition sets a condition of a section.
-func condition(s *v1beta1.Section, name string, is bool, reason string) {
+func condition(s *updatev1beta1.Section, name string, is bool, reason string) {
 	status := metav1.ConditionFalse
 	if is {
 		status = metav1.ConditionTrue
@@ -158,59 +162,65 @@ func condition(s *v1beta1.Section, name string, is bool, reason string) {
 	s.Conditions = append(s.Conditions, metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: at(before(time.Hour))})
 }
 
-func pending(s *v1beta1.Section) {
-	condition(s, v1beta1.ConditionUpdatePending, true, "Any")
-	condition(s, v1beta1.ConditionUpdateActive, true, "Any")
+func pending(s *updatev1beta1.Section) {
+	condition(s, updatev1beta1.ConditionUpdatePending, true, "Any")
+	condition(s, updatev1beta1.ConditionUpdateActive, true, "Any")
 }
 
-func pausedBy(s *v1beta1.Section, reason string) {
-	condition(s, v1beta1.ConditionUpdatePending, true, "Any")
-	condition(s, v1beta1.ConditionUpdateActive, false, reason)
+func pausedBy(s *updatev1beta1.Section, reason string) {
+	condition(s, updatev1beta1.ConditionUpdatePending, true, "Any")
+	condition(s, updatev1beta1.ConditionUpdateActive, false, reason)
 }
 
-func reconciled(s *v1beta1.Section) {
-	condition(s, v1beta1.ConditionUpdatePending, false, "Any")
-	condition(s, v1beta1.ConditionUpdateActive, false, "Any")
+func reconciled(s *updatev1beta1.Section) {
+	condition(s, updatev1beta1.ConditionUpdatePending, false, "Any")
+	condition(s, updatev1beta1.ConditionUpdateActive, false, "Any")
 }
 
-func (f *fixture) plane() *v1beta1.Section { return &f.status.ControlPlane.Section }
+func (f *fixture) plane() *updatev1beta1.Section { return &f.status.ControlPlane.Section }
 
-func (f *fixture) pool() *v1beta1.Section { return &f.status.WorkerPools[0].Section }
+func (f *fixture) pool() *updatev1beta1.Section { return &f.status.WorkerPools[0].Section }
 
 // insight adds an insight to a section.
-func (f *fixture) insight(s *v1beta1.Section, informer string, i v1beta1.Insight) {
+func (f *fixture) insight(s *updatev1beta1.Section, informer string, i updatev1beta1.Insight) {
 	for k := range s.UpdateInformers {
 		if s.UpdateInformers[k].Name == informer {
 			s.UpdateInformers[k].Insights = append(s.UpdateInformers[k].Insights, i)
 			return
 		}
 	}
-	s.UpdateInformers = append(s.UpdateInformers, v1beta1.InformerInsights{Name: informer, Insights: []v1beta1.Insight{i}})
+	s.UpdateInformers = append(s.UpdateInformers, updatev1beta1.InformerInsights{Name: informer, Insights: []updatev1beta1.Insight{i}})
 }
 
-func newInsight(level v1beta1.Level, reason, summary string, since time.Time, refs ...v1beta1.ResourceReference) v1beta1.Insight {
+func newInsight(level updatev1beta1.Level, reason, summary string, since time.Time, refs ...updatev1beta1.ResourceReference) updatev1beta1.Insight {
 	parts := []string{reason}
 	for _, r := range refs {
 		parts = append(parts, r.Kind, r.Namespace, r.Name)
 	}
 	uid := strings.Join(parts, "/")
-	return v1beta1.Insight{
-		UID: uid, UUID: uid, AcquisitionTime: at(now), FirstObservedTime: at(since), Scope: v1beta1.InsightScope{Resources: refs},
-		Impact: v1beta1.InsightImpact{Level: level, Reason: reason, Summary: summary},
+	return updatev1beta1.Insight{
+		UID: uid, UUID: uid, AcquisitionTime: at(now), FirstObservedTime: at(since), Scope: updatev1beta1.InsightScope{Resources: refs},
+		Impact: updatev1beta1.InsightImpact{Level: level, Reason: reason, Summary: summary},
 	}
 }
 
-func ref(kind, namespace, name string) v1beta1.ResourceReference {
-	return v1beta1.ResourceReference{Kind: kind, Namespace: namespace, Name: name}
+func ref(kind, namespace, name string) updatev1beta1.ResourceReference {
+	return updatev1beta1.ResourceReference{Kind: kind, Namespace: namespace, Name: name}
 }
 
 // build returns the status and the input.
-func (f *fixture) build() (v1beta1.UpdateStatusStatus, assessment.Input) {
+func (f *fixture) build() (updatev1beta1.UpdateStatusStatus, assessment.Input) {
 	version := &configv1.ClusterVersion{}
-	version.Status.History, version.Status.Conditions = f.history, f.conditions
+	version.Status.History, version.Status.Conditions = f.history, slices.Clone(f.conditions)
+	for i := range version.Status.Conditions {
+		if c := &version.Status.Conditions[i]; c.Type == configv1.OperatorProgressing && c.LastTransitionTime.IsZero() && f.history[0].State == configv1.CompletedUpdate {
+			c.Status = configv1.ConditionFalse
+		}
+	}
+	version.Spec.DesiredUpdate = f.requested
 	facts := &f.facts
 	facts.Now, facts.Version, facts.Operators = f.now, clusterstate.VersionOf(version), f.operators
-	nodes, err := clusterstate.GetNodes(noContext, nodeReader{items: f.nodes})
+	nodes, err := clusterstate.ListNodes(noContext, nodeReader{items: f.nodes})
 	if err != nil {
 		panic(err)
 	}
@@ -219,6 +229,9 @@ func (f *fixture) build() (v1beta1.UpdateStatusStatus, assessment.Input) {
 	for _, name := range f.pools {
 		pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		pool.Spec.Paused = f.paused[name]
+		if slices.Contains(f.required, name) {
+			pool.Labels = map[string]string{"operator.machineconfiguration.openshift.io/required-for-upgrade": ""}
+		}
 		pool.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/" + name: ""}}
 		pool.Spec.Configuration.Name = "rendered-" + name + "-new"
 		if n := f.slots[name]; n > 0 {
@@ -236,7 +249,7 @@ func (f *fixture) build() (v1beta1.UpdateStatusStatus, assessment.Input) {
 
 // count fills the counts of the sections.
 func (f *fixture) count() {
-	p := &v1beta1.Progress{Total: int32(len(f.operators))}
+	p := &updatev1beta1.Progress{Total: int32(len(f.operators))}
 	for i := range f.operators {
 		if f.facts.IsOperatorUpdated(f.operators[i]) {
 			p.Updated++
@@ -246,7 +259,7 @@ func (f *fixture) count() {
 	for _, rollout := range f.facts.Rollouts() {
 		for i := range f.status.WorkerPools {
 			if s := &f.status.WorkerPools[i]; s.Name == rollout.Pool.Name {
-				s.Progress = &v1beta1.Progress{
+				s.Progress = &updatev1beta1.Progress{
 					Total: int32(rollout.Total()), Updated: int32(rollout.Updated), Updating: int32(rollout.Updating),
 					Pending: int32(rollout.Pending), Unavailable: int32(rollout.Unavailable),
 				}
@@ -255,7 +268,7 @@ func (f *fixture) count() {
 	}
 }
 
-func (f *fixture) assess() v1beta1.Assessment { return assessment.Assess(f.build()) }
+func (f *fixture) assess() updatev1beta1.Assessment { return assessment.Assess(f.build()) }
 
 // shop adds a Deployment of two pods, one of them on the node, and the budget that holds it.
 func (f *fixture) shop(node string, start time.Time) {
@@ -265,13 +278,13 @@ func (f *fixture) shop(node string, start time.Time) {
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2}
 	f.facts.PDBs = []clusterstate.PDB{clusterstate.PDBOf(budget)}
 	pod := clusterstate.Pod{Namespace: "shop", Name: "api-7c9f4-x2k1p", Labels: map[string]string{"app": "api", "pod-template-hash": "7c9f4"}}
-	f.facts.Drains = map[string]informers.Drain{node: {
-		Node: node, Start: start, Read: true, Pods: []checks.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
+	f.facts.Drains = map[string]checks.Drain{node: {
+		Node: node, Start: start, Read: true, Pods: []clusterstate.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
 	}}
 	other := pod
 	other.Name = "api-7c9f4-9zx8w"
 	f.facts.BudgetPods = map[string][]clusterstate.Pod{"shop": {pod, other}}
-	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "PodHeldByBudget", "pods that cannot be evicted", start,
+	f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelWarning, "PodHeldByBudget", "pods that cannot be evicted", start,
 		ref("Node", "", node), ref("Pod", "shop", pod.Name), ref("PodDisruptionBudget", "shop", "api")))
 }
 
@@ -291,6 +304,6 @@ func (r nodeReader) List(_ context.Context, list client.ObjectList, _ ...client.
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
-func assessOnce(status v1beta1.UpdateStatusStatus, in assessment.Input) v1beta1.Assessment {
+func assessOnce(status updatev1beta1.UpdateStatusStatus, in assessment.Input) updatev1beta1.Assessment {
 	return assessment.Assess(status, in)
 }

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // maxJSON bounds an assessment; the status has 900 KiB.
@@ -25,8 +25,8 @@ const maxJSON = 512 << 10
 
 var (
 	someKinds     = []string{"PodDisruptionBudget", "Pod", "Node", "MachineConfigPool", "ClusterOperator", "ClusterVersion", "Disk", ""}
-	someInformers = []string{informers.NameNodes, informers.NameControlPlane, informers.NameAlerts, v1beta1.StatusControllerInformer, "stranger", "other", ""}
-	someLevels    = []v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelInfo, v1beta1.LevelWarning, v1beta1.LevelError, v1beta1.LevelCritical, "odd", ""}
+	someInformers = []string{checks.InformerNodes, checks.InformerControlPlane, checks.InformerAlerts, updatev1beta1.StatusControllerInformer, "stranger", "other", ""}
+	someLevels    = []updatev1beta1.Level{updatev1beta1.LevelStatus, updatev1beta1.LevelInfo, updatev1beta1.LevelWarning, updatev1beta1.LevelError, updatev1beta1.LevelCritical, "odd", ""}
 	someReasons   = []string{"NodeNotReady", "PodHeldByBudget", "NodeDraining", "OperatorDegraded", "AlertFiring", "Odd", "Odder", ""}
 )
 
@@ -37,8 +37,8 @@ func drawTime(t *rapid.T, name string) metav1.Time {
 	return at(now.Add(time.Duration(rapid.IntRange(-20000, 300).Draw(t, name)) * time.Minute))
 }
 
-func drawRef(t *rapid.T) v1beta1.ResourceReference {
-	return v1beta1.ResourceReference{
+func drawRef(t *rapid.T) updatev1beta1.ResourceReference {
+	return updatev1beta1.ResourceReference{
 		APIVersion: rapid.SampledFrom([]string{"", "v1", "policy/v1", "\x1b[31m/v1"}).Draw(t, "apiVersion"),
 		Kind:       rapid.SampledFrom(someKinds).Draw(t, "kind"),
 		Namespace:  rapid.SampledFrom([]string{"", "shop", "bank"}).Draw(t, "namespace"),
@@ -46,16 +46,16 @@ func drawRef(t *rapid.T) v1beta1.ResourceReference {
 	}
 }
 
-func drawInsight(t *rapid.T) v1beta1.Insight {
-	return v1beta1.Insight{
+func drawInsight(t *rapid.T) updatev1beta1.Insight {
+	return updatev1beta1.Insight{
 		UID:  fmt.Sprint("uid-", rapid.IntRange(0, 30).Draw(t, "uid")),
 		UUID: fmt.Sprint("uuid-", rapid.IntRange(0, 30).Draw(t, "uuid")), AcquisitionTime: drawTime(t, "acquired"), FirstObservedTime: drawTime(t, "first"),
-		Scope: v1beta1.InsightScope{Resources: rapid.SliceOfN(rapid.Custom(drawRef), 0, 4).Draw(t, "resources")},
-		Impact: v1beta1.InsightImpact{
+		Scope: updatev1beta1.InsightScope{Resources: rapid.SliceOfN(rapid.Custom(drawRef), 0, 4).Draw(t, "resources")},
+		Impact: updatev1beta1.InsightImpact{
 			Level: rapid.SampledFrom(someLevels).Draw(t, "level"), Reason: rapid.SampledFrom(someReasons).Draw(t, "reason"),
 			Summary: rapid.SampledFrom([]string{"", "a cable\nis loose", "\xff\xfe"}).Draw(t, "summary"),
 		},
-		Remediation: v1beta1.InsightRemediation{EstimatedFinish: rapid.SampledFrom([]string{"", "15m", "-1h", "9999999h", "2026-11-22T14:00:00Z", "soon"}).Draw(t, "finish")},
+		Remediation: updatev1beta1.InsightRemediation{EstimatedFinish: rapid.SampledFrom([]string{"", "15m", "-1h", "9999999h", "2026-11-22T14:00:00Z", "soon"}).Draw(t, "finish")},
 		CausedBy:    rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("uuid-", rapid.IntRange(0, 30).Draw(t, "cause")) }), 0, 3).Draw(t, "causedBy"),
 	}
 }
@@ -64,46 +64,46 @@ func drawInsight(t *rapid.T) v1beta1.Insight {
 func drawCluster(t *rapid.T) *fixture {
 	bases := clusters()
 	f := bases[rapid.SampledFrom(slices.Sorted(maps.Keys(bases))).Draw(t, "cluster")]()
-	sections := []*v1beta1.Section{f.plane(), f.pool()}
+	sections := []*updatev1beta1.Section{f.plane(), f.pool()}
 	for range rapid.IntRange(0, 12).Draw(t, "insights") {
 		f.insight(rapid.SampledFrom(sections).Draw(t, "section"), rapid.SampledFrom(someInformers).Draw(t, "informer"), drawInsight(t))
 	}
 	if rapid.Bool().Draw(t, "odd conditions") {
 		s := rapid.SampledFrom(sections).Draw(t, "of")
 		s.Conditions = nil
-		for _, name := range []string{v1beta1.ConditionUpdatePending, v1beta1.ConditionUpdateActive} {
+		for _, name := range []string{updatev1beta1.ConditionUpdatePending, updatev1beta1.ConditionUpdateActive} {
 			s.Conditions = append(s.Conditions, metav1.Condition{
 				Type: name, Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown", ""}).Draw(t, "status"),
-				Reason: rapid.SampledFrom([]string{v1beta1.ReasonPaused, v1beta1.ReasonAwaitingWindow, ""}).Draw(t, "why"),
+				Reason: rapid.SampledFrom([]string{updatev1beta1.ReasonPaused, updatev1beta1.ReasonAwaitingWindow, ""}).Draw(t, "why"),
 			})
 		}
 	}
 	if rapid.Bool().Draw(t, "previous") {
 		f.in.Previous = drawPrevious(t)
 	}
-	f.in.Resumes = map[v1beta1.ResourceReference]time.Time{{}: drawTime(t, "resumes").Time}
-	f.status.PastUpdates = append(f.status.PastUpdates, v1beta1.PastUpdate{
+	f.in.Resumes = map[updatev1beta1.ResourceReference]time.Time{{}: drawTime(t, "resumes").Time}
+	f.status.PastUpdates = append(f.status.PastUpdates, updatev1beta1.PastUpdate{
 		StartedTime: drawTime(t, "past start"), CompletionTime: drawTime(t, "past end"),
-		Operators: []v1beta1.OperatorOffset{{Name: "dns", Seconds: rapid.Int32().Draw(t, "offset")}},
-		Pools:     []v1beta1.PoolDurations{{Name: worker, Nodes: rapid.Int32().Draw(t, "nodes"), LowerSeconds: rapid.Int32().Draw(t, "lower"), UpperSeconds: rapid.Int32().Draw(t, "upper"), LongestSeconds: rapid.Int32().Draw(t, "longest")}},
+		Operators: []updatev1beta1.OperatorOffset{{Name: "dns", Seconds: rapid.Int32().Draw(t, "offset")}},
+		Pools:     []updatev1beta1.PoolDurations{{Name: worker, Nodes: rapid.Int32().Draw(t, "nodes"), LowerSeconds: rapid.Int32().Draw(t, "lower"), UpperSeconds: rapid.Int32().Draw(t, "upper"), LongestSeconds: rapid.Int32().Draw(t, "longest")}},
 	})
 	return f
 }
 
-func drawPrevious(t *rapid.T) *v1beta1.Assessment {
+func drawPrevious(t *rapid.T) *updatev1beta1.Assessment {
 	odd := func(name string) *metav1.Time { return new(drawTime(t, name)) }
-	return &v1beta1.Assessment{
-		State:       rapid.SampledFrom([]v1beta1.AssessmentState{progressing, stuck, unknown, waiting, "Odd", ""}).Draw(t, "state"),
+	return &updatev1beta1.Assessment{
+		State:       rapid.SampledFrom([]updatev1beta1.AssessmentState{progressing, stuck, unknown, waiting, "Odd", ""}).Draw(t, "state"),
 		FromRelease: "4.20.5", Release: rapid.SampledFrom([]string{"4.20.6", "4.21.2", ""}).Draw(t, "release"), StartedTime: odd("started"), Since: drawTime(t, "since"),
-		Estimate: &v1beta1.Estimate{From: v1beta1.EstimateFromNow, Earliest: odd("earliest"), Latest: odd("latest")},
-		Sections: []v1beta1.SectionAssessment{
+		Estimate: &updatev1beta1.Estimate{From: updatev1beta1.EstimateFromNow, Earliest: odd("earliest"), Latest: odd("latest")},
+		Sections: []updatev1beta1.SectionAssessment{
 			{Name: "control plane", Total: rapid.Int32().Draw(t, "total"), LastChangeTime: odd("change")},
-			{Name: worker, LastChangeTime: odd("change"), Parts: []v1beta1.SectionPart{{Name: "worker-2", Phase: "draining", StartedTime: drawTime(t, "part")}}, NodeSeconds: []int32{-1, 5, 1 << 30}},
+			{Name: worker, LastChangeTime: odd("change"), Parts: []updatev1beta1.SectionPart{{Name: "worker-2", Phase: "draining", StartedTime: drawTime(t, "part")}}, NodeSeconds: []int32{-1, 5, 1 << 30}},
 		},
 	}
 }
 
-// clusters are those of the other tests.
+// clusters are the clusters of the other tests.
 func clusters() map[string]func() *fixture {
 	all := map[string]func() *fixture{
 		"operator": func() *fixture { return operatorUnchanged("dns", 10*time.Minute) }, "operator stuck": func() *fixture { return operatorUnchanged("dns", time.Hour) },
@@ -111,7 +111,7 @@ func clusters() map[string]func() *fixture {
 		"forced": func() *fixture {
 			return nodeUnchanged("NodeDraining", 70*time.Minute).forced(90*time.Minute, held(unchanged))
 		},
-		"paused": func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, "window": func() *fixture { return pausedCluster(v1beta1.ReasonAwaitingWindow) },
+		"paused": func() *fixture { return pausedCluster(updatev1beta1.ReasonPaused) }, "window": func() *fixture { return pausedCluster(updatev1beta1.ReasonAwaitingWindow) },
 	}
 	for name, screen := range screens() {
 		all[name] = screen.cluster
@@ -119,7 +119,7 @@ func clusters() map[string]func() *fixture {
 	return all
 }
 
-func encode(t interface{ Fatal(...any) }, a v1beta1.Assessment) []byte {
+func encode(t interface{ Fatal(...any) }, a updatev1beta1.Assessment) []byte {
 	encoded, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +135,8 @@ func TestHundred_runs_are_equal(t *testing.T) {
 			t.Parallel()
 			f := cluster()
 			for _, object := range []string{"a", "b", "c", "d"} {
-				f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", object, before(time.Minute), ref("Pod", "shop", object), ref("Node", "", "worker-1")))
-				f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelError, "NodeDegraded", object, before(time.Minute), ref("Node", "", object)))
+				f.insight(f.pool(), "stranger", newInsight(updatev1beta1.LevelError, "Odd", object, before(time.Minute), ref("Pod", "shop", object), ref("Node", "", "worker-1")))
+				f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelError, "NodeDegraded", object, before(time.Minute), ref("Node", "", object)))
 			}
 			status, in := f.build()
 			want := encode(t, assessment.Assess(status, in))
@@ -168,7 +168,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-func checkBounded(t *rapid.T, a v1beta1.Assessment) {
+func checkBounded(t *rapid.T, a updatev1beta1.Assessment) {
 	if n := len(encode(t, a)); n > maxJSON {
 		t.Fatalf("%d bytes", n)
 	}
@@ -184,9 +184,9 @@ func checkBounded(t *rapid.T, a v1beta1.Assessment) {
 
 type objectName struct{ kind, namespace, name string }
 
-// checkNoObjectLost compares the objects of the insights that are warnings at least, in the sections
-// whose state has causes, with those of the causes.
-func checkNoObjectLost(t *rapid.T, f *fixture, a v1beta1.Assessment) {
+// checkNoObjectLost compares the objects of the insights that are warnings at least, in the sections whose state has
+// causes, with the objects of the causes.
+func checkNoObjectLost(t *rapid.T, f *fixture, a updatev1beta1.Assessment) {
 	listed := map[objectName]bool{}
 	for _, c := range a.Causes {
 		for _, l := range c.Chain {
@@ -197,17 +197,17 @@ func checkNoObjectLost(t *rapid.T, f *fixture, a v1beta1.Assessment) {
 			}
 		}
 	}
-	for section, s := range map[string]*v1beta1.Section{"control plane": f.plane(), worker: f.pool()} {
-		if !slices.ContainsFunc(a.Sections, func(s v1beta1.SectionAssessment) bool { return s.Name == section && s.State == stuck }) {
+	for section, s := range map[string]*updatev1beta1.Section{"control plane": f.plane(), worker: f.pool()} {
+		if !slices.ContainsFunc(a.Sections, func(s updatev1beta1.SectionAssessment) bool { return s.Name == section && s.State == stuck }) {
 			continue
 		}
 		for _, informer := range s.UpdateInformers {
 			for _, i := range informer.Insights {
-				if slices.Index([]v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelInfo}, i.Impact.Level) >= 0 {
+				if slices.Index([]updatev1beta1.Level{updatev1beta1.LevelStatus, updatev1beta1.LevelInfo}, i.Impact.Level) >= 0 {
 					continue
 				}
 				for _, r := range i.Scope.Resources {
-					isNode := informer.Name == informers.NameNodes && section == "control plane" && slices.ContainsFunc(i.Scope.Resources, func(r v1beta1.ResourceReference) bool {
+					isNode := informer.Name == checks.InformerNodes && section == "control plane" && slices.ContainsFunc(i.Scope.Resources, func(r updatev1beta1.ResourceReference) bool {
 						return r.Kind == "Node" || r.Kind == "MachineConfigPool"
 					})
 					o := objectName{r.Kind, r.Namespace, clean(r.Name)}
@@ -228,17 +228,17 @@ func clean(name string) string {
 }
 
 // improved reports whether a state is better than another one. Unknown is neither Idle nor Progressing.
-func good(s v1beta1.AssessmentState) bool {
-	return s == v1beta1.StateIdle || s == progressing
+func good(s updatev1beta1.AssessmentState) bool {
+	return s == updatev1beta1.StateIdle || s == progressing
 }
 
 // checkStrangersImproveNothing removes what third parties report.
-func checkStrangersImproveNothing(t *rapid.T, f *fixture, with v1beta1.Assessment) {
+func checkStrangersImproveNothing(t *rapid.T, f *fixture, with updatev1beta1.Assessment) {
 	status, in := f.build()
 	stripped := *status.DeepCopy()
-	sections := []*v1beta1.Section{&stripped.ControlPlane.Section, &stripped.WorkerPools[0].Section}
+	sections := []*updatev1beta1.Section{&stripped.ControlPlane.Section, &stripped.WorkerPools[0].Section}
 	for _, s := range sections {
-		s.UpdateInformers = slices.DeleteFunc(s.UpdateInformers, func(i v1beta1.InformerInsights) bool { return i.Name == "stranger" || i.Name == "other" })
+		s.UpdateInformers = slices.DeleteFunc(s.UpdateInformers, func(i updatev1beta1.InformerInsights) bool { return i.Name == "stranger" || i.Name == "other" })
 	}
 	without := assessment.Assess(stripped, in)
 	if without.State != with.State && with.State != stuck {
@@ -252,7 +252,7 @@ func checkStrangersImproveNothing(t *rapid.T, f *fixture, with v1beta1.Assessmen
 	}
 }
 
-func sectionsOf(a v1beta1.Assessment) (states []v1beta1.AssessmentState) {
+func sectionsOf(a updatev1beta1.Assessment) (states []updatev1beta1.AssessmentState) {
 	for _, s := range a.Sections {
 		states = append(states, s.State)
 	}
@@ -260,7 +260,7 @@ func sectionsOf(a v1beta1.Assessment) (states []v1beta1.AssessmentState) {
 }
 
 // ownChains returns the chains of the built-in informers and of the assessment.
-func ownChains(a v1beta1.Assessment) (own []string) {
+func ownChains(a updatev1beta1.Assessment) (own []string) {
 	for _, c := range a.Causes {
 		if c.UpdateInformer != "stranger" && c.UpdateInformer != "other" {
 			own = append(own, fmt.Sprint(c.Reason, c.Section, c.Chain))
@@ -274,15 +274,15 @@ func ownChains(a v1beta1.Assessment) (own []string) {
 func checkMissingImprovesNothing(t *rapid.T, f *fixture) {
 	status, in := f.build()
 	before := assessment.Assess(status, in).State
-	for _, source := range append(informers.Required(), informers.SourceConfigs, informers.SourcePDBs, informers.SourcePods, informers.SourceAlerts, informers.SourceUpgradeJobs) {
+	for _, source := range append(checks.Required(), checks.SourceConfigs, checks.SourcePDBs, checks.SourcePods, checks.SourceAlerts, checks.SourceUpgradeJobs) {
 		less := in
 		less.Facts.Missing = maps.Clone(in.Facts.Missing)
 		if less.Facts.Missing == nil {
-			less.Facts.Missing = map[informers.Source]informers.Missing{}
+			less.Facts.Missing = map[checks.Source]checks.Missing{}
 		}
-		less.Facts.Missing[source] = informers.Missing{Reason: informers.MissingUnavailable, Message: "no answer"}
+		less.Facts.Missing[source] = checks.Missing{Reason: checks.MissingUnavailable, Message: "no answer"}
 		after := assessment.Assess(status, less).State
-		if good(after) && (slices.Contains(informers.Required(), source) || !good(before)) {
+		if good(after) && (slices.Contains(checks.Required(), source) || !good(before)) {
 			t.Fatalf("%s becomes %s without %s", before, after, source)
 		}
 	}

@@ -5,15 +5,17 @@ package assessment
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // The reasons of what only the assessment finds.
 const (
 	// ReasonOperatorStalled is an operator that is being updated and has not changed for too long.
 	ReasonOperatorStalled = "OperatorStalled"
-	// ReasonControlPlaneStalled is a control plane of which nothing is being updated any more.
+	// ReasonControlPlaneStalled is the reason of a control plane in which updating has stopped.
 	ReasonControlPlaneStalled = "ControlPlaneStalled"
 	// ReasonDrainStalled is a drain that has not ended for too long, and that nothing ends.
 	ReasonDrainStalled = "DrainStalled"
@@ -26,6 +28,13 @@ const (
 	reasonSelectedByBudgets = "PodSelectedByBudgets"
 	// reasonPoolPaused is a pool that a person has paused although it has outdated nodes.
 	reasonPoolPaused = "PoolPaused"
+	// reasonDrainNotCordoned is a node that another client has uncordoned although its drain is requested.
+	reasonDrainNotCordoned = "DrainNotCordoned"
+	// The reasons of findings of the built-in informers by which an update is held.
+	reasonReleaseRefused = "ReleaseRefused"
+	reasonRequestRefused = "RequestRefused"
+	reasonUpgradeFailed  = "UpgradeFailed"
+	reasonVersionFailing = "ClusterVersionFailing"
 	// ReasonOther stands for the causes beyond the limit.
 	ReasonOther = "Other"
 )
@@ -34,24 +43,35 @@ func stalledReason(reason string) bool {
 	return slices.Contains([]string{ReasonOperatorStalled, ReasonControlPlaneStalled, ReasonDrainStalled, ReasonNodeStalled, ReasonPoolStalled}, reason)
 }
 
-// row is what people read about a reason. In the texts, {names} are the names of all objects, three at
-// most, and {count} is their number. In commands, {object}, {namespace}, and {resource} are of one
-// object; there is a command for each. One with {resource} but without {namespace} gets a namespace if
-// the object has one.
+// row holds the texts about a reason. In the texts, {names} are the names of all objects, three at most, and {count} is
+// their number. In commands, {object}, {namespace}, and {resource} are of one object; there is a command for each. One
+// with {resource} but without {namespace} gets a namespace if the object has one.
 type row struct {
 	reason string
 	// one and many are the clauses about one object and about several.
 	one, many string
 	// kind is whether the command removes the cause, shows the object, or nothing has to be done.
-	kind v1beta1.RemedyType
+	kind updatev1beta1.RemedyType
 	// text is one sentence; it ends with a colon if there is a command.
 	text, command string
 }
 
+// drainWaits is the line of nodes whose pods hold them.
+var drainWaits = &row{one: "drain of node {names} waits for its pods", many: "drains of nodes {names} wait for their pods"}
+
+// clause returns the clause about some objects, of which count have a name.
+func (r *row) clause(objects int, names string, count int) string {
+	pattern := r.one
+	if objects > 1 && r.many != "" {
+		pattern = r.many
+	}
+	return strings.NewReplacer("{names}", names, "{count}", strconv.Itoa(count)).Replace(pattern)
+}
+
 const (
-	fixes     = v1beta1.RemedyFixes
-	diagnoses = v1beta1.RemedyDiagnoses
-	none      = v1beta1.RemedyNone
+	fixes     = updatev1beta1.RemedyFixes
+	diagnoses = updatev1beta1.RemedyDiagnoses
+	none      = updatev1beta1.RemedyNone
 )
 
 // nothing is the text of the reasons that are normal.
@@ -83,9 +103,11 @@ var rows = []row{
 	{"ClusterVersionFailing", "ClusterVersion is failing", "", diagnoses, "Find out why it is failing:", describeVersion},
 	{"ClusterVersionFailingUnknown", "it is unknown whether ClusterVersion is failing", "", diagnoses, "Look at its conditions:", describeVersion},
 	{"ReleaseRefused", "the cluster version operator refuses the requested release", "", diagnoses, "Find out why it refuses the release:", describeVersion},
+	{reasonRequestRefused, "the cluster version operator refuses another requested release", "", fixes, "Withdraw the request:", "oc adm upgrade --clear"},
 	{"PreviousUpdateIncomplete", "the previous update was not completed", "", diagnoses, "Look at the history:", describeVersion},
 	{"OperatorUnavailable", "ClusterOperator {names} is not available", "ClusterOperators {names} are not available", diagnoses, "Find out why the operator fails:", describeOperator},
 	{"OperatorDegraded", "ClusterOperator {names} is degraded", "ClusterOperators {names} are degraded", diagnoses, "Find out why the operator fails:", describeOperator},
+	{"OperatorStateUnknown", "ClusterOperator {names} does not report whether it is available and degraded", "ClusterOperators {names} do not report whether they are available and degraded", diagnoses, "Find out why the operator does not report it:", describeOperator},
 	{"ControlPlaneUpdating", "the control plane is being updated", "", none, nothing, ""},
 	{"ControlPlaneInstalling", "the cluster is being installed", "", none, nothing, ""},
 	{"ControlPlaneMigrating", "the control plane is being updated to another image of its version", "", none, nothing, ""},
@@ -94,6 +116,8 @@ var rows = []row{
 
 	{"NodeDegraded", "node {names} cannot be updated", "nodes {names} cannot be updated", diagnoses, "Find out what the machine config daemon reports:", describeNode},
 	{"NodeUnreconcilable", "the configuration of node {names} cannot be reconciled", "the configurations of nodes {names} cannot be reconciled", diagnoses, "Find out what the machine config daemon reports:", describeNode},
+	{reasonDrainNotCordoned, "node {names} can be scheduled although its drain is requested", "nodes {names} can be scheduled although their drains are requested", fixes, "Cordon the node; its drain then continues:", "oc adm cordon {object}"},
+	{"NodeInSeveralPools", "node {names} is in several custom pools and is not updated", "nodes {names} are in several custom pools and are not updated", diagnoses, "Remove the labels by which all but one of the custom pools select the node:", "oc get node {object} --show-labels"},
 	{"NodeNotReady", "node {names} is not ready", "nodes {names} are not ready", diagnoses, "Find out why the node is not ready:", describeNode},
 	{"NodeDiskPressure", "node {names} has too little disk space", "nodes {names} have too little disk space", diagnoses, "Find out what uses the disk:", describeNode},
 	{"NodeNetworkUnavailable", "node {names} has no network", "nodes {names} have no network", diagnoses, "Find out why the node has no network:", describeNode},
@@ -101,14 +125,14 @@ var rows = []row{
 	{"NodeDraining", "node {names} is being drained", "nodes {names} are being drained", none, nothing, ""},
 	{"NodeRebooting", "node {names} is rebooting", "nodes {names} are rebooting", none, nothing, ""},
 	{"PodHeldByBudget", "pod {names} cannot be evicted", "pods {names} cannot be evicted", diagnoses, "Find out why the budget allows no disruption:", "oc -n {namespace} get {resource} {object} -o yaml"},
-	{reasonSelectedByBudgets, "PodDisruptionBudget {names} is one of several that select the same pod, which is thus never evicted", "PodDisruptionBudgets {names} select the same pods, which are thus never evicted", diagnoses, "Delete one of the budgets, or change its selector:", "oc -n {namespace} get {resource} {object} -o yaml"},
+	{reasonSelectedByBudgets, "PodDisruptionBudget {names} is one of several that select the same pod, so the pod can never be evicted", "PodDisruptionBudgets {names} select the same pods, so the pods can never be evicted", diagnoses, "Delete one of the budgets, or change its selector:", "oc -n {namespace} get {resource} {object} -o yaml"},
 	{"PodNotEvicted", "pod {names} is not evicted yet", "pods {names} are not evicted yet", diagnoses, "Find out why the pod is not evicted:", describePod},
 	{"PodTerminating", "pod {names} does not terminate", "pods {names} do not terminate", diagnoses, "Find out why the pod does not terminate:", describePod},
 	{"PodKeptByFinalizers", "pod {names} is kept by finalizers", "pods {names} are kept by finalizers", diagnoses, "Find out who owns the finalizers:", "oc -n {namespace} get pod {object} -o yaml"},
 	{"PoolDegraded", "pool {names} is degraded", "pools {names} are degraded", diagnoses, "Find out why the pool is degraded:", describePool},
 	{reasonPoolPaused, "pool {names} is paused and has outdated nodes", "pools {names} are paused and have outdated nodes", fixes, "Unpause the pool when its nodes may reboot:", `oc patch machineconfigpool {object} --type=merge -p '{"spec":{"paused":false}}'`},
 	{"PoolDelayed", "pool {names} is delayed", "pools {names} are delayed", none, nothing, ""},
-	{v1beta1.ReasonPaused, "the update of {names} is paused", "the updates of {names} are paused", diagnoses, "Find out why the update is paused:", "oc get {resource} {object} -o yaml"},
+	{updatev1beta1.ReasonPaused, "the update of {names} is paused", "the updates of {names} are paused", diagnoses, "Find out why the update is paused:", "oc get {resource} {object} -o yaml"},
 
 	{"AlertFiring", "alert {names} is firing", "alerts {names} are firing", diagnoses, "Read what the alert reports:", allInsights},
 	{"CriticalAlertFiring", "critical alert {names} is firing", "critical alerts {names} are firing", diagnoses, "Read what the alert reports:", allInsights},
@@ -124,15 +148,15 @@ var rows = []row{
 	{"UpgradeDue", "upgrade {names} is due", "upgrades {names} are due", none, nothing, ""},
 	{"UpgradePaused", "upgrade {names} is paused", "upgrades {names} are paused", none, nothing, ""},
 
-	{v1beta1.ReasonInformerDegraded, "informer {names} is degraded", "informers {names} are degraded", diagnoses, "Find out what the informer reports about itself:", describeInformer},
-	{v1beta1.ReasonInformerUnreachable, "informer {names} does not answer", "informers {names} do not answer", diagnoses, "Find out why the informer does not answer:", describeInformer},
-	{v1beta1.ReasonInformerWaiting, "informer {names} is still preparing its answer", "informers {names} are still preparing their answers", diagnoses, "Find out what the informer waits for:", describeInformer},
-	{v1beta1.ReasonInformerFailed, "informer {names} cannot determine its insights", "informers {names} cannot determine their insights", diagnoses, "Find out why the informer fails:", describeInformer},
-	{v1beta1.ReasonInformerInvalid, "informer {names} gives an invalid answer", "informers {names} give invalid answers", diagnoses, "Find out what is invalid:", describeInformer},
-	{v1beta1.ReasonScopeMutated, "informer {names} changes the scopes of its insights", "informers {names} change the scopes of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
-	{v1beta1.ReasonUnstableIdentifiers, "informer {names} changes the uids of its insights", "informers {names} change the uids of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
-	{v1beta1.ReasonInformerDisabled, "informer {names} is disabled", "informers {names} are disabled", none, nothing, ""},
-	{v1beta1.ReasonTruncated, "not all insights are shown", "", none, nothing, ""},
+	{updatev1beta1.ReasonInformerDegraded, "informer {names} is degraded", "informers {names} are degraded", diagnoses, "Find out what the informer reports about itself:", describeInformer},
+	{updatev1beta1.ReasonInformerUnreachable, "informer {names} does not answer", "informers {names} do not answer", diagnoses, "Find out why the informer does not answer:", describeInformer},
+	{updatev1beta1.ReasonInformerWaiting, "informer {names} is still preparing its answer", "informers {names} are still preparing their answers", diagnoses, "Find out what the informer waits for:", describeInformer},
+	{updatev1beta1.ReasonInformerFailed, "informer {names} cannot determine its insights", "informers {names} cannot determine their insights", diagnoses, "Find out why the informer fails:", describeInformer},
+	{updatev1beta1.ReasonInformerInvalid, "informer {names} gives an invalid answer", "informers {names} give invalid answers", diagnoses, "Find out what is invalid:", describeInformer},
+	{updatev1beta1.ReasonScopeMutated, "informer {names} changes the scopes of its insights", "informers {names} change the scopes of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
+	{updatev1beta1.ReasonUnstableIdentifiers, "informer {names} changes the uids of its insights", "informers {names} change the uids of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
+	{updatev1beta1.ReasonInformerDisabled, "informer {names} is disabled", "informers {names} are disabled", none, nothing, ""},
+	{updatev1beta1.ReasonTruncated, "not all insights are shown", "", none, nothing, ""},
 }
 
 var byReason = func() map[string]*row {

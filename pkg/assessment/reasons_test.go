@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
 )
 
@@ -54,8 +54,8 @@ func TestReasons_of_informers_are_in_the_table(t *testing.T) {
 		known[r.Reason] = true
 	}
 	found := map[string]bool{}
-	for _, name := range []string{"alerts", "controlplane", "nodes", "upgrades"} {
-		for _, word := range stringsIn(t, filepath.Join("..", "informers", name+".go")) {
+	for _, name := range []string{"update_alerts", "update_controlplane", "update_nodes", "update_upgrades", "pools"} {
+		for _, word := range stringsIn(t, filepath.Join("..", "checks", name+".go")) {
 			if camelCase.MatchString(word) && !slices.Contains(noReason, word) {
 				found[word] = true
 			}
@@ -70,8 +70,8 @@ func TestReasons_of_informers_are_in_the_table(t *testing.T) {
 		}
 	}
 	for _, reason := range []string{
-		v1beta1.ReasonInformerDegraded, v1beta1.ReasonInformerUnreachable, v1beta1.ReasonInformerWaiting, v1beta1.ReasonInformerFailed,
-		v1beta1.ReasonInformerInvalid, v1beta1.ReasonInformerDisabled, v1beta1.ReasonScopeMutated, v1beta1.ReasonUnstableIdentifiers, v1beta1.ReasonTruncated,
+		updatev1beta1.ReasonInformerDegraded, updatev1beta1.ReasonInformerUnreachable, updatev1beta1.ReasonInformerWaiting, updatev1beta1.ReasonInformerFailed,
+		updatev1beta1.ReasonInformerInvalid, updatev1beta1.ReasonInformerDisabled, updatev1beta1.ReasonScopeMutated, updatev1beta1.ReasonUnstableIdentifiers, updatev1beta1.ReasonTruncated,
 	} {
 		if !known[reason] {
 			t.Errorf("the Update Status Controller sets %s, which has no line in the table of reasons", reason)
@@ -109,7 +109,7 @@ func TestRows_are_complete(t *testing.T) {
 			t.Errorf("%s names objects in one clause only", r.Reason)
 		case (r.Command != "") != strings.HasSuffix(r.Text, ":"):
 			t.Errorf("%s: the text %q must end with a colon if a command follows, and only then", r.Reason, r.Text)
-		case r.Kind == v1beta1.RemedyNone && r.Command != "", r.Kind != v1beta1.RemedyNone && !strings.HasPrefix(r.Command, "oc "):
+		case r.Kind == updatev1beta1.RemedyNone && r.Command != "", r.Kind != updatev1beta1.RemedyNone && !strings.HasPrefix(r.Command, "oc "):
 			t.Errorf("%s has the command %q", r.Reason, r.Command)
 		}
 		if rest := regexp.MustCompile(`\{(names|count|object|namespace|resource)\}`).ReplaceAllString(r.One+r.Many+r.Command, ""); regexp.MustCompile(`\{[a-z]+\}`).MatchString(rest) {
@@ -165,11 +165,11 @@ func reasonTable() string {
 func TestTroubleshooting_lists_every_reason_of_plans(t *testing.T) {
 	t.Parallel()
 	set := []string{
-		v1beta1.ReasonWaitingForInformers, v1beta1.ReasonUnacceptedInsights, v1beta1.ReasonAnalysisTooOld, v1beta1.ReasonInformerMissing,
-		v1beta1.ReasonNotAnUpdate, v1beta1.ReasonFromReleaseChanged, v1beta1.ReasonInsightsChanged,
+		updatev1beta1.ReasonWaitingForInformers, updatev1beta1.ReasonUnacceptedInsights, updatev1beta1.ReasonAnalysisTooOld, updatev1beta1.ReasonInformerMissing,
+		updatev1beta1.ReasonNotAnUpdate, updatev1beta1.ReasonFromReleaseChanged, updatev1beta1.ReasonInsightsChanged,
 	}
 	for _, path := range []string{
-		"updateplan/conditions", "informers/readiness", "checks/pdbs", "checks/capacity", "checks/version", "checks/operators", "checks/pools", "checks/nodes",
+		"updateplan/conditions", "checks/plan", "checks/pdbs", "checks/capacity", "checks/version", "checks/operators", "checks/pools", "checks/nodes",
 	} {
 		for _, word := range stringsIn(t, filepath.Join("..", filepath.FromSlash(path)+".go")) {
 			if planReason.MatchString(word) && !slices.Contains(noPlanReason, word) {

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 )
 
@@ -31,56 +31,76 @@ var (
 )
 
 // advise decides what to do first.
-func (c *cluster) advise(out *v1beta1.Assessment) {
+func (c *cluster) advise(out *updatev1beta1.Assessment) {
 	switch out.State {
-	case v1beta1.StateIdle:
-		out.Remedy = &v1beta1.Remedy{Type: none, Text: nothing}
-		if out.Next != nil && out.Next.Release != "" && validName.MatchString(out.Next.Release) {
-			out.Remedy = &v1beta1.Remedy{Type: none, Text: "Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version " + out.Next.Release}}
+	case updatev1beta1.StateIdle:
+		out.Remedy = &updatev1beta1.Remedy{Type: none, Text: nothing}
+		if watchesError(out.Watch) {
+			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: "Look into the errors before the next update:", Commands: []string{allInsights}}
+		} else if out.Next != nil && out.Next.Release != "" && validName.MatchString(out.Next.Release) {
+			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: "Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version " + out.Next.Release}}
 		}
-	case v1beta1.StateProgressing:
-		out.Remedy = &v1beta1.Remedy{Type: none, Text: nothing}
-	case v1beta1.StateWaiting:
+	case updatev1beta1.StateProgressing:
+		out.Remedy = orErrors(out, nothing)
+	case updatev1beta1.StateWaiting:
 		out.Remedy = c.adviseWait(out)
-	case v1beta1.StateStuck:
+	case updatev1beta1.StateStuck:
 		out.Remedy = firstRemedy(out.Causes)
-	case v1beta1.StateUnknown:
+	case updatev1beta1.StateUnknown:
 		out.Remedy = c.adviseUnknown()
 	}
 }
 
-func firstRemedy(causes []v1beta1.Cause) *v1beta1.Remedy {
+func diagnose(what string, commands ...string) *updatev1beta1.Remedy {
+	return &updatev1beta1.Remedy{Type: diagnoses, Text: what, Commands: commands}
+}
+
+func firstRemedy(causes []updatev1beta1.Cause) *updatev1beta1.Remedy {
 	for i := range causes {
 		if r := causes[i].Remedy; r != nil && r.Type != none {
 			return r
 		}
 	}
-	return &v1beta1.Remedy{Type: diagnoses, Text: "See all insights:", Commands: []string{allInsights}}
+	return diagnose("See all insights:", allInsights)
 }
 
-func (c *cluster) adviseWait(out *v1beta1.Assessment) *v1beta1.Remedy {
+func (c *cluster) adviseWait(out *updatev1beta1.Assessment) *updatev1beta1.Remedy {
+	if u := c.waitingUpgrade(); u != nil && out.ActionRequired {
+		return adviseUpgrade(u)
+	}
 	if out.ActionRequired {
 		return firstRemedy(out.Causes)
 	}
 	if out.Resumes != nil {
-		return &v1beta1.Remedy{Type: none, Text: "Nothing before then."}
+		return orErrors(out, "Nothing before then.")
 	}
-	return &v1beta1.Remedy{Type: none, Text: nothing}
+	return orErrors(out, nothing)
+}
+
+// orErrors returns that nothing has to be done, unless an error is watched.
+func orErrors(out *updatev1beta1.Assessment, nothing string) *updatev1beta1.Remedy {
+	if watchesError(out.Watch) {
+		return &updatev1beta1.Remedy{Type: none, Text: "Look into the errors:", Commands: []string{allInsights}}
+	}
+	return &updatev1beta1.Remedy{Type: none, Text: nothing}
 }
 
 // readCommands are the resources of the required sources.
 var readCommands = map[string]string{
-	string(informers.SourceClusterVersion): "clusterversions",
-	string(informers.SourceOperators):      "clusteroperators",
-	string(informers.SourceNodes):          "nodes",
-	string(informers.SourcePools):          "machineconfigpools",
+	string(checks.SourceClusterVersion): "clusterversions",
+	string(checks.SourceOperators):      "clusteroperators",
+	string(checks.SourceNodes):          "nodes",
+	string(checks.SourcePools):          "machineconfigpools",
 }
 
 // adviseUnknown begins with the controller, which reads most of the data.
-func (c *cluster) adviseUnknown() *v1beta1.Remedy {
+func (c *cluster) adviseUnknown() *updatev1beta1.Remedy {
+	if c.in.ControllerForbidden {
+		return diagnose("Ask an administrator for the ClusterRole update-viewer.")
+	}
 	for _, s := range c.sources {
-		if s.Name == v1beta1.SourceStatusController && !s.Current {
-			return &v1beta1.Remedy{Type: diagnoses, Text: "Start with the controller:", Commands: []string{"oc -n " + cmp.Or(c.in.ControllerNamespace, controllerNamespace) + " get pods"}}
+		if s.Name == updatev1beta1.SourceStatusController && !s.Current {
+			return diagnose("Start with the controller:", "oc -n "+cmp.Or(c.in.ControllerNamespace, controllerNamespace)+" get pods")
 		}
 	}
 	for _, s := range c.sources {
@@ -88,19 +108,19 @@ func (c *cluster) adviseUnknown() *v1beta1.Remedy {
 		if !required || s.Current {
 			continue
 		}
-		if c.in.Facts.Missing[informers.Source(s.Name)].Reason == informers.MissingForbidden {
-			return &v1beta1.Remedy{Type: diagnoses, Text: "Find out what you may read:", Commands: []string{"oc auth can-i list " + resource}}
+		if c.in.Facts.Missing[checks.Source(s.Name)].Reason == checks.MissingForbidden {
+			return diagnose("Find out what you may read:", "oc auth can-i list "+resource)
 		}
-		return &v1beta1.Remedy{Type: diagnoses, Text: "Find out why they cannot be read:", Commands: []string{"oc get " + resource}}
+		return diagnose("Find out why they cannot be read:", "oc get "+resource)
 	}
 	if r := c.adviseUnclear(); r != nil {
 		return r
 	}
-	return &v1beta1.Remedy{Type: diagnoses, Text: "See what is missing:", Commands: []string{allInsights}}
+	return diagnose("See what is missing:", allInsights)
 }
 
 // remedyOf returns what to do about the first link of a chain.
-func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
+func (c *cluster) remedyOf(from *chain) *updatev1beta1.Remedy {
 	if len(from.links) == 0 {
 		return nil
 	}
@@ -123,19 +143,20 @@ func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
 	if !found || r.text == "" {
 		return describeObjects(first)
 	}
-	remedy := &v1beta1.Remedy{Type: r.kind, Text: r.text}
-	if r.command == "" {
-		return remedy
-	}
-	for _, v := range first.objects {
-		command := fill(r.command, v)
-		if command == "" || len(remedy.Commands) == maxCommands || slices.Contains(remedy.Commands, command) {
-			continue
-		}
-		remedy.Commands = append(remedy.Commands, command)
-	}
-	if len(remedy.Commands) == 0 {
+	remedy := remedyAbout(r.kind, r.text, first.objects, func(v *vertex) string { return fill(r.command, v) })
+	if r.command != "" && len(remedy.Commands) == 0 {
 		return describeObjects(first)
+	}
+	return remedy
+}
+
+// remedyAbout returns a remedy with a command for each of the first objects; an empty command is none.
+func remedyAbout(kind updatev1beta1.RemedyType, what string, objects []*vertex, command func(*vertex) string) *updatev1beta1.Remedy {
+	remedy := &updatev1beta1.Remedy{Type: kind, Text: what}
+	for _, v := range objects {
+		if one := command(v); one != "" && len(remedy.Commands) < maxCommands && !slices.Contains(remedy.Commands, one) {
+			remedy.Commands = append(remedy.Commands, one)
+		}
 	}
 	return remedy
 }
@@ -154,19 +175,8 @@ func fill(command string, v *vertex) string {
 }
 
 // describeObjects returns a diagnostic that shows the first objects.
-func describeObjects(l *link) *v1beta1.Remedy {
-	remedy := &v1beta1.Remedy{Type: diagnoses, Text: "Look at what is reported:"}
-	for _, v := range l.objects {
-		if len(remedy.Commands) == maxCommands || v.none || !validKind.MatchString(v.kind) || !validName.MatchString(v.name) ||
-			v.namespace != "" && !validName.MatchString(v.namespace) {
-			continue
-		}
-		command := "oc "
-		if v.namespace != "" {
-			command += "-n " + v.namespace + " "
-		}
-		remedy.Commands = append(remedy.Commands, command+"describe "+resource(v)+" "+v.name)
-	}
+func describeObjects(l *link) *updatev1beta1.Remedy {
+	remedy := remedyAbout(diagnoses, "Look at what is reported:", l.objects, func(v *vertex) string { return fill("oc describe {resource} {object}", v) })
 	if len(remedy.Commands) == 0 {
 		remedy.Commands = []string{allInsights}
 	}
@@ -188,7 +198,7 @@ func resource(v *vertex) string {
 
 // foreignRemedy names the informer, and its reference if it has one: only the informer knows what to
 // do.
-func foreignRemedy(from *chain, first *link) *v1beta1.Remedy {
+func foreignRemedy(from *chain, first *link) *updatev1beta1.Remedy {
 	remedy := describeObjects(first)
 	remedy.Text = clean("Look at what informer " + from.group + " reports:")
 	return remedy
@@ -197,8 +207,8 @@ func foreignRemedy(from *chain, first *link) *v1beta1.Remedy {
 // budgetRemedy returns how to let a drain continue that a budget holds: one more pod, if the budget
 // demands a number of pods, all of them are healthy, and a Deployment has created them. nil means that
 // no command is known to help.
-func (c *cluster) budgetRemedy(first *link) *v1beta1.Remedy {
-	remedy := &v1beta1.Remedy{Type: fixes, Text: "Add a replica; the update then continues on its own:"}
+func (c *cluster) budgetRemedy(first *link) *updatev1beta1.Remedy {
+	remedy := &updatev1beta1.Remedy{Type: fixes, Text: "Add a replica; the update then continues on its own:"}
 	for _, v := range first.objects {
 		command := ""
 		for i := range c.in.Facts.PDBs {
@@ -277,48 +287,62 @@ var podNamespaces = map[string]string{
 // aboutPods matches the messages of operators about pods.
 var aboutPods = regexp.MustCompile(`(?i)\bpods?\b`)
 
-// operatorRemedy returns how to see what is wrong with the first operators: their pods, if that is what
-// they report about, else the operators themselves.
-func (c *cluster) operatorRemedy(first *link) *v1beta1.Remedy {
-	remedy := &v1beta1.Remedy{Type: diagnoses, Text: "Find out why the operator fails:"}
-	for _, v := range first.objects {
-		if len(remedy.Commands) == maxCommands || !validName.MatchString(v.name) {
-			continue
-		}
+// operatorRemedy returns how to see what is wrong with the first operators: their pods, if they report about pods, else
+// the operators themselves.
+func (c *cluster) operatorRemedy(first *link) *updatev1beta1.Remedy {
+	why := "Find out why the operator fails:"
+	remedy := remedyAbout(diagnoses, why, first.objects, func(v *vertex) string {
 		message := c.operatorClause(v.name)
 		namespace, known := podNamespaces[v.name]
 		if !known || !aboutPods.MatchString(message) {
-			remedy.Commands = append(remedy.Commands, "oc describe clusteroperator "+v.name)
-			continue
+			return fill(describeOperator, v)
 		}
 		if len(first.objects) == 1 && strings.Contains(message, "not ready") {
-			remedy.Text = "Find out why the pod is not ready:"
+			why = "Find out why the pod is not ready:"
 		}
-		remedy.Commands = append(remedy.Commands, "oc -n "+namespace+" get pods -o wide")
-	}
+		return "oc -n " + namespace + " get pods -o wide"
+	})
+	remedy.Text = why
 	if len(remedy.Commands) == 0 {
 		return describeObjects(first)
 	}
 	return remedy
 }
 
+// unpause returns how to unpause the pools that are paused and selected; nil means that there are none.
+func (c *cluster) unpause(selected func(clusterstate.Pool) bool) *updatev1beta1.Remedy {
+	var paused []*vertex
+	for _, pool := range c.in.Facts.Pools {
+		if pool.Paused && selected(pool) {
+			paused = append(paused, &vertex{object: object{name: pool.Name}})
+		}
+	}
+	r := byReason[reasonPoolPaused]
+	remedy := remedyAbout(r.kind, r.text, paused, func(v *vertex) string { return fill(r.command, v) })
+	if len(remedy.Commands) == 0 {
+		return nil
+	}
+	return remedy
+}
+
 // pauseRemedy returns how to end a pause without an end; nil means that the chain is about none, or that
 // the pool has a field of its own that pauses it.
-func (c *cluster) pauseRemedy(from *chain) *v1beta1.Remedy {
-	if from.reason != v1beta1.ReasonPaused || from.group != "" {
+func (c *cluster) pauseRemedy(from *chain) *updatev1beta1.Remedy {
+	if from.reason != updatev1beta1.ReasonPaused || from.group != "" {
 		return nil
 	}
 	if p := from.section.pool; p != nil && p.Kind == kindPool {
-		for i := range c.in.Facts.Pools {
-			if pool := &c.in.Facts.Pools[i]; pool.Name == p.Name && pool.Paused && validName.MatchString(p.Name) {
-				return &v1beta1.Remedy{Type: fixes, Text: "Unpause the pool when its nodes may reboot:", Commands: []string{
-					"oc patch machineconfigpool " + p.Name + ` --type=merge -p '{"spec":{"paused":false}}'`,
-				}}
-			}
+		if r := c.unpause(func(pool clusterstate.Pool) bool { return pool.Name == p.Name }); r != nil {
+			return r
+		}
+	}
+	if from.section.controlPlane {
+		if r := c.unpause(clusterstate.Pool.Required); r != nil {
+			return r
 		}
 	}
 	if pause.IsEndless(c.in.Facts.VersionManagement) {
-		return &v1beta1.Remedy{Type: fixes, Text: "End the pause when the update may continue:", Commands: []string{
+		return &updatev1beta1.Remedy{Type: fixes, Text: "End the pause when the update may continue:", Commands: []string{
 			`oc patch clusterversion version --type=merge -p '{"spec":{"versionManagement":{"pausedUntil":null}}}'`,
 		}}
 	}

@@ -10,24 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
-// printed is what the six screens of the design print of an assessment.
+// printed holds what the six screens of the design print of an assessment.
 type printed struct {
-	State                      v1beta1.AssessmentState
+	State                      updatev1beta1.AssessmentState
 	Summary                    string
 	From, To                   string
 	SummarySince, Started      *time.Time
 	Installed, LastChange      *time.Time
-	Resumes, Next              *v1beta1.ScheduledTime
+	Resumes, Next              *updatev1beta1.ScheduledTime
 	Earliest, Latest           *time.Time
 	Min, Max                   int64
-	Base                       v1beta1.EstimateBase
+	Base                       updatev1beta1.EstimateBase
 	Estimates, Progress, Chain []string
 	Since                      map[string]time.Time
 	Remedy                     string
@@ -37,7 +36,7 @@ type printed struct {
 	ActionRequired             bool
 }
 
-func printedOf(a v1beta1.Assessment) printed {
+func printedOf(a updatev1beta1.Assessment) printed {
 	p := printed{
 		State: a.State, Summary: a.Summary, From: a.FromRelease, To: a.Release, ActionRequired: a.ActionRequired, Next: a.Next, Resumes: a.Resumes,
 		Since: map[string]time.Time{},
@@ -63,7 +62,7 @@ func printedOf(a v1beta1.Assessment) printed {
 			p.Estimates = append(p.Estimates, s.Name+": "+s.Basis+s.Reason)
 		}
 	}
-	if a.State != v1beta1.StateIdle && a.State != v1beta1.StateUnknown {
+	if a.State != updatev1beta1.StateIdle && a.State != updatev1beta1.StateUnknown {
 		for _, s := range a.Sections {
 			p.Progress = append(p.Progress, s.Name+" "+count(s)+" "+s.Detail)
 			if s.DetailSince != nil {
@@ -112,16 +111,16 @@ type screenCase struct {
 func screens() map[string]screenCase {
 	return map[string]screenCase{
 		"idle": {idleCluster, printed{
-			State: v1beta1.StateIdle, To: "4.20.6", Installed: new(before(8 * 24 * time.Hour)),
-			Next: &v1beta1.ScheduledTime{
+			State: updatev1beta1.StateIdle, To: "4.20.6", Installed: new(before(8 * 24 * time.Hour)),
+			Next: &updatev1beta1.ScheduledTime{
 				Time: at(now.Add(141 * time.Hour)), Release: "4.20.8",
-				By: &v1beta1.ResourceReference{APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"},
+				By: &updatev1beta1.ResourceReference{APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"},
 			},
 			Remedy: "None Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version 4.20.8"}, Since: map[string]time.Time{},
 		}},
 		"progressing": {progressingCluster, printed{
-			State: v1beta1.StateProgressing, From: "4.20.5", To: "4.20.6", Started: new(before(38 * time.Minute)), LastChange: new(before(3 * time.Minute)),
-			Base: v1beta1.EstimateFromNow, Earliest: new(now.Add(27 * time.Minute)), Latest: new(now.Add(72 * time.Minute)),
+			State: updatev1beta1.StateProgressing, From: "4.20.5", To: "4.20.6", Started: new(before(38 * time.Minute)), LastChange: new(before(3 * time.Minute)),
+			Base: updatev1beta1.EstimateFromNow, Earliest: new(now.Add(27 * time.Minute)), Latest: new(now.Add(72 * time.Minute)),
 			Estimates: []string{"control plane: 3 earlier updates took 52m to 71m", "worker: 9m to 13m per node in the last update"},
 			Progress: []string{
 				"control plane 29 of 33 operators network, dns updating", "master 1 of 3 nodes master-1 rebooting", "worker 0 of 6 nodes pending, 2 at a time",
@@ -130,19 +129,19 @@ func screens() map[string]screenCase {
 			Remedy: "None Nothing.",
 		}},
 		"waiting": {waitingCluster, printed{
-			State: v1beta1.StateWaiting, From: "4.20.5", To: "4.20.6", Summary: "Pool worker waits for its window", Started: new(before(26 * time.Hour)),
-			Resumes: &v1beta1.ScheduledTime{
+			State: updatev1beta1.StateWaiting, From: "4.20.5", To: "4.20.6", Summary: "Pool worker waits for its window", Started: new(before(26 * time.Hour)),
+			Resumes: &updatev1beta1.ScheduledTime{
 				Time: at(now.Add(141 * time.Hour)),
-				By:   &v1beta1.ResourceReference{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"},
+				By:   &updatev1beta1.ResourceReference{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"},
 			},
-			Base: v1beta1.EstimateFromResumption, Min: 108 * 60, Max: 156 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
+			Base: updatev1beta1.EstimateFromResumption, Min: 108 * 60, Max: 156 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
 			Progress: []string{"control plane 33 of 33 operators done after 62m", "worker 0 of 12 nodes paused, then 1 at a time"},
 			Since:    map[string]time.Time{}, Remedy: "None Nothing before then.",
 		}},
 		"stuck drain": {stuckDrainCluster, printed{
-			State: v1beta1.StateStuck, From: "4.20.5", To: "4.20.6", Summary: "Pool worker has made no progress", SummarySince: new(before(64 * time.Minute)),
+			State: updatev1beta1.StateStuck, From: "4.20.5", To: "4.20.6", Summary: "Pool worker has made no progress", SummarySince: new(before(64 * time.Minute)),
 			Started: new(before(180 * time.Minute)), LastChange: new(before(64 * time.Minute)), ActionRequired: true,
-			Base: v1beta1.EstimateFromRemedy, Min: 72 * 60, Max: 104 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
+			Base: updatev1beta1.EstimateFromRemedy, Min: 72 * 60, Max: 104 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
 			Progress: []string{"control plane 33 of 33 operators done after 62m", "worker 4 of 12 nodes worker-4 draining"},
 			Since:    map[string]time.Time{"worker": before(64 * time.Minute)},
 			Chain: []string{
@@ -152,9 +151,9 @@ func screens() map[string]screenCase {
 			Remedy: "Remedy Add a replica; the update then continues on its own:", Commands: []string{"oc -n shop scale deployment/api --replicas=3"},
 		}},
 		"stuck operator": {stuckOperatorCluster, printed{
-			State: v1beta1.StateStuck, From: "4.20.5", To: "4.21.2", Summary: "Operator authentication has been failing", SummarySince: new(before(42 * time.Minute)),
-			Started: new(before(50 * time.Minute)), LastChange: new(before(45 * time.Minute)), ActionRequired: true,
-			Base: v1beta1.EstimateFromRemedy, Estimates: []string{
+			State: updatev1beta1.StateStuck, From: "4.20.5", To: "4.21.2", Summary: "Operator authentication has been failing", SummarySince: new(before(42 * time.Minute)),
+			Started: new(before(50 * time.Minute)), LastChange: new(before(42 * time.Minute)), ActionRequired: true,
+			Base: updatev1beta1.EstimateFromRemedy, Estimates: []string{
 				"control plane: no earlier update of this cluster is known", "worker: no update of pool worker was observed",
 			},
 			Progress: []string{"control plane 28 of 33 operators authentication failing; 4 waiting", "worker 0 of 12 nodes pending"},
@@ -165,9 +164,9 @@ func screens() map[string]screenCase {
 			Remedy: "Diagnostic Find out why the pod is not ready:", Commands: []string{"oc -n openshift-authentication get pods -o wide"},
 		}},
 		"unknown": {unknownCluster, printed{
-			State: v1beta1.StateUnknown, From: "4.20.5", To: "4.20.6", Summary: "Too much data is missing to judge this cluster",
+			State: updatev1beta1.StateUnknown, From: "4.20.5", To: "4.20.6", Summary: "Too much data is missing to judge this cluster",
 			Started: new(before(38 * time.Minute)),
-			Base:    v1beta1.EstimateFromNow, LastKnown: "Updating 4.20.5 to 4.20.6, 21 of 33 operators",
+			Base:    updatev1beta1.EstimateFromNow, LastKnown: "Updating 4.20.5 to 4.20.6, 21 of 33 operators",
 			Remedy: "Diagnostic Start with the controller:", Commands: []string{"oc -n managed-upgrade-operator get pods"}, Since: map[string]time.Time{},
 			Missing: []string{"operators: ", "nodes: you are not allowed to list them", "pools: ", "Update Status Controller: no sign of life", "informer mco-update-informer: no answer"},
 		}},
@@ -180,7 +179,7 @@ func idleCluster() *fixture {
 	f.addNodes(worker, 6, 6)
 	reconciled(f.plane())
 	reconciled(f.pool())
-	f.facts.Upgrades = []informers.Upgrade{{
+	f.facts.Upgrades = []checks.Upgrade{{
 		Resource: checks.Resource{Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"}, APIVersion: "upgrade.managed.openshift.io/v1alpha1",
 		To: "4.20.8", Phase: history.PhasePending, Start: now.Add(141 * time.Hour),
 	}}
@@ -205,14 +204,14 @@ func progressingCluster() *fixture {
 	f.slots[worker] = 2
 	pending(f.plane())
 	pending(f.pool())
-	f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "Rebooting", "nodes rebooting", before(3*time.Minute), ref("Node", "", "master-1")))
+	f.insight(f.plane(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, "Rebooting", "nodes rebooting", before(3*time.Minute), ref("Node", "", "master-1")))
 	f.status.PastUpdates = pastWorker()
 	return f
 }
 
 // pastWorker is the last update, in which a node of the pool worker took 9 to 13 minutes.
-func pastWorker() []v1beta1.PastUpdate {
-	return []v1beta1.PastUpdate{{ToRelease: "4.20.5", Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 9 * 60, UpperSeconds: 13 * 60, LongestSeconds: 15 * 60}}}}
+func pastWorker() []updatev1beta1.PastUpdate {
+	return []updatev1beta1.PastUpdate{{ToRelease: "4.20.5", Pools: []updatev1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 9 * 60, UpperSeconds: 13 * 60, LongestSeconds: 15 * 60}}}}
 }
 
 func waitingCluster() *fixture {
@@ -221,14 +220,14 @@ func waitingCluster() *fixture {
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(26*time.Hour-62*time.Minute)
 	f.addNodes(worker, 12, 0)
 	reconciled(f.plane())
-	pausedBy(f.pool(), v1beta1.ReasonAwaitingWindow)
+	pausedBy(f.pool(), updatev1beta1.ReasonAwaitingWindow)
 	f.status.PastUpdates = pastWorker()
-	f.in.Resumes = map[v1beta1.ResourceReference]time.Time{
+	f.in.Resumes = map[updatev1beta1.ResourceReference]time.Time{
 		{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}: now.Add(141 * time.Hour),
 	}
-	f.facts.Upgrades = []informers.Upgrade{{
+	f.facts.Upgrades = []checks.Upgrade{{
 		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, APIVersion: "managedupgrade.appuio.io/v1beta1",
-		Phase: history.PhasePaused, Record: &history.Record{Phase: history.PhasePaused, StartTime: ago(26 * time.Hour)}, Pools: []informers.UpgradePool{{Name: worker}},
+		Phase: history.PhasePaused, Record: &history.Record{Phase: history.PhasePaused, StartTime: ago(26 * time.Hour)}, Pools: []checks.UpgradePool{{Name: worker}},
 	}}
 	return f
 }
@@ -238,10 +237,10 @@ func stuckDrainCluster() *fixture {
 	f.history[0].StartedTime = at(before(180 * time.Minute))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(118*time.Minute)
 	f.addNodes(worker, 12, 4)
-	f.drain(worker, "worker-4", before(64*time.Minute))
+	f.drain("worker-4", before(64*time.Minute))
 	reconciled(f.plane())
 	pending(f.pool())
-	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "Draining", "nodes draining", before(64*time.Minute), ref("Node", "", "worker-4")))
+	f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, "Draining", "nodes draining", before(64*time.Minute), ref("Node", "", "worker-4")))
 	f.shop("worker-4", before(64*time.Minute))
 	f.status.PastUpdates = pastWorker()
 	return f
@@ -261,12 +260,12 @@ func stuckOperatorCluster() *fixture {
 			}
 		}
 	}
-	f.conditions[0] = configv1.ClusterOperatorStatusCondition{Type: "Failing", Status: configv1.ConditionTrue, Message: "Cluster operator authentication is degraded"}
+	f.conditions[0] = configv1.ClusterOperatorStatusCondition{Type: "Failing", Status: configv1.ConditionTrue, LastTransitionTime: at(before(40 * time.Minute)), Message: "Cluster operator authentication is degraded"}
 	f.addNodes(worker, 12, 0)
 	pending(f.plane())
 	pending(f.pool())
-	f.insight(f.plane(), informers.NameControlPlane, newInsight(v1beta1.LevelError, "OperatorDegraded", "cluster operators degraded", before(42*time.Minute), ref("ClusterOperator", "", "authentication")))
-	f.insight(f.plane(), informers.NameControlPlane, newInsight(v1beta1.LevelWarning, "ClusterVersionFailing", "the cluster version operator is failing", before(40*time.Minute), ref("ClusterVersion", "", "version")))
+	f.insight(f.plane(), checks.InformerControlPlane, newInsight(updatev1beta1.LevelError, "OperatorDegraded", "cluster operators degraded", before(42*time.Minute), ref("ClusterOperator", "", "authentication")))
+	f.insight(f.plane(), checks.InformerControlPlane, newInsight(updatev1beta1.LevelWarning, "ClusterVersionFailing", "the cluster version operator is failing", before(40*time.Minute), ref("ClusterVersion", "", "version")))
 	return f
 }
 
@@ -275,48 +274,48 @@ func unknownCluster() *fixture {
 	f.history[0].StartedTime = at(before(38 * time.Minute))
 	f.operators = nil
 	pending(f.plane())
-	condition(f.pool(), v1beta1.ConditionUpdatePending, false, v1beta1.ReasonCannotObserve)
+	condition(f.pool(), updatev1beta1.ConditionUpdatePending, false, updatev1beta1.ReasonCannotObserve)
 	f.pool().Conditions[0].Status = "Unknown"
-	f.facts.Missing = map[informers.Source]informers.Missing{
-		informers.SourceNodes: {Reason: informers.MissingForbidden, Message: "you are not allowed to list them"},
+	f.facts.Missing = map[checks.Source]checks.Missing{
+		checks.SourceNodes: {Reason: checks.MissingForbidden, Message: "you are not allowed to list them"},
 	}
-	f.in.Sources = []v1beta1.Source{
+	f.in.Sources = []updatev1beta1.Source{
 		{Name: "operators"},
 		{Name: "pools"},
-		{Name: v1beta1.SourceStatusController, Message: "no sign of life", Since: ago(7 * time.Minute)},
+		{Name: updatev1beta1.SourceStatusController, Message: "no sign of life", Since: ago(7 * time.Minute)},
 		{Name: "informer mco-update-informer", Message: "no answer", Since: ago(9 * time.Minute), Detail: "timeout"},
 	}
-	f.in.Previous = &v1beta1.Assessment{
-		State: v1beta1.StateProgressing, FromRelease: "4.20.5", Release: "4.20.6", StartedTime: ago(38 * time.Minute), Since: at(before(38 * time.Minute)),
-		Sections: []v1beta1.SectionAssessment{{Name: "control plane", State: v1beta1.StateProgressing, Updated: 21, Total: 33, Unit: "operators"}},
+	f.in.Previous = &updatev1beta1.Assessment{
+		State: updatev1beta1.StateProgressing, FromRelease: "4.20.5", Release: "4.20.6", StartedTime: ago(38 * time.Minute), Since: at(before(38 * time.Minute)),
+		Sections: []updatev1beta1.SectionAssessment{{Name: "control plane", State: updatev1beta1.StateProgressing, Updated: 21, Total: 33, Unit: "operators"}},
 	}
 	f.in.PreviousTime = before(7 * time.Minute)
 	return f
 }
 
-func count(s v1beta1.SectionAssessment) string {
+func count(s updatev1beta1.SectionAssessment) string {
 	return itoa(s.Updated) + " of " + itoa(s.Total) + " " + s.Unit
 }
 
 // The next update is the one that starts first: an upgrade that exists, or the next start of a schedule.
 func TestNext(t *testing.T) {
 	t.Parallel()
-	scheduled := func(in time.Duration) []informers.Schedule {
-		return []informers.Schedule{{
+	scheduled := func(in time.Duration) []checks.Schedule {
+		return []checks.Schedule{{
 			Resource:   checks.Resource{Group: "managedupgrade.appuio.io", Kind: "UpgradeConfig", Namespace: "ops", Name: "nightly"},
 			APIVersion: "managedupgrade.appuio.io/v1beta1", Start: now.Add(in), To: "4.20.7",
 		}}
 	}
-	next := func(in time.Duration, apiVersion, name, release string) *v1beta1.ScheduledTime {
-		return &v1beta1.ScheduledTime{Time: at(now.Add(in)), Release: release, By: &v1beta1.ResourceReference{
+	next := func(in time.Duration, apiVersion, name, release string) *updatev1beta1.ScheduledTime {
+		return &updatev1beta1.ScheduledTime{Time: at(now.Add(in)), Release: release, By: &updatev1beta1.ResourceReference{
 			APIVersion: apiVersion, Kind: "UpgradeConfig", Namespace: "ops", Name: name,
 		}}
 	}
 	upgrade := next(141*time.Hour, "upgrade.managed.openshift.io/v1alpha1", "weekly", "4.20.8")
 	for name, tc := range map[string]struct {
 		cluster   func() *fixture
-		schedules []informers.Schedule
-		want      *v1beta1.ScheduledTime
+		schedules []checks.Schedule
+		want      *updatev1beta1.ScheduledTime
 	}{
 		"upgrade":                           {idleCluster, nil, upgrade},
 		"schedule that starts before it":    {idleCluster, scheduled(time.Hour), next(time.Hour, "managedupgrade.appuio.io/v1beta1", "nightly", "4.20.7")},

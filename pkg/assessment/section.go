@@ -11,10 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // controlPlane is the name of the first section.
@@ -35,13 +35,17 @@ const (
 // section is the control plane or a pool.
 type section struct {
 	name string
-	pool *v1beta1.ResourceReference
+	pool *updatev1beta1.ResourceReference
 	unit string
-	// controlPlane is the section of the operators, and master that of the nodes of the control plane.
+	// controlPlane is the section of the operators, and master the section of the nodes of the control plane.
 	controlPlane, master bool
+	// required reports that the control plane waits for the nodes of the section.
+	required bool
 
 	// observed reports that it is known whether an update is pending, and pending that one is.
 	observed, pending bool
+	// unobserved is why it is not known whether an update is pending.
+	unobserved string
 	// readable reports that it can be seen whether the section changes.
 	readable bool
 	active   metav1.Condition
@@ -53,21 +57,25 @@ type section struct {
 	slots    int32
 	insights []insight
 
-	previous *v1beta1.SectionAssessment
+	previous *updatev1beta1.SectionAssessment
 	parts    []part
 	// done are the parts that were completed since the last assessment.
 	done        []doneNode
 	nodeSeconds []int32
-	operators   []v1beta1.OperatorOffset
+	operators   []updatev1beta1.OperatorOffset
 
 	started, completed, lastChange time.Time
+	// lastUpdated is when an operator was last seen to be updated.
+	lastUpdated time.Time
+	// fingerprint identifies what the objects of the section report.
+	fingerprint string
 
 	verdict
 }
 
 // insight is an insight with the name of its informer.
 type insight struct {
-	*v1beta1.Insight
+	*updatev1beta1.Insight
 	informer string
 }
 
@@ -75,6 +83,9 @@ type insight struct {
 type part struct {
 	name, phase         string
 	started, lastChange time.Time
+	// unknown reports that nothing shows since when the part is in its phase: the times are when it was
+	// first seen.
+	unknown bool
 }
 
 // doneNode is a node that was completed.
@@ -85,11 +96,14 @@ type doneNode struct {
 
 // read reads the conditions, the counts, and the insights of a section. A section whose conditions are
 // missing, or neither true nor false, is not observed.
-func (s *section) read(from *v1beta1.Section) {
-	pending := condition(from.Conditions, v1beta1.ConditionUpdatePending)
-	s.active = condition(from.Conditions, v1beta1.ConditionUpdateActive)
+func (s *section) read(from *updatev1beta1.Section) {
+	pending := condition(from.Conditions, updatev1beta1.ConditionUpdatePending)
+	s.active = condition(from.Conditions, updatev1beta1.ConditionUpdateActive)
 	s.observed = pending.Status == metav1.ConditionTrue || pending.Status == metav1.ConditionFalse
 	s.pending = pending.Status == metav1.ConditionTrue
+	if !s.observed {
+		s.unobserved = strings.TrimSuffix(clean(pending.Message), ".")
+	}
 	if p := from.Progress; p != nil {
 		s.total, s.updated, s.unavailable = max(p.Total, 0), min(max(p.Updated, 0), max(p.Total, 0)), max(p.Unavailable, 0)
 		s.updating = min(max(p.Updating, 0), s.total)
@@ -135,24 +149,26 @@ func (c *cluster) remember(s *section) {
 }
 
 // keep copies the counts and the parts of the last assessment.
-func (s *section) keep(previous *v1beta1.SectionAssessment) {
+func (s *section) keep(previous *updatev1beta1.SectionAssessment) {
 	s.total, s.updated = previous.Total, previous.Updated
 	for _, p := range previous.Parts {
-		s.parts = append(s.parts, part{name: p.Name, phase: p.Phase, started: p.StartedTime.Time, lastChange: p.LastChangeTime.Time})
+		s.parts = append(s.parts, part{
+			name: p.Name, phase: p.Phase, started: p.StartedTime.Time, lastChange: later(p.LastChangeTime.Time, p.StartedTime.Time), unknown: p.LastChangeTime.IsZero(),
+		})
 	}
 }
 
 // notLater returns a time that is not in the future, or zero.
 func (c *cluster) notLater(t *metav1.Time) time.Time {
-	if at := timeOf(t); plausible(at, c.now) {
+	if at := text.TimeOf(t); plausible(at, c.now) {
 		return at
 	}
 	return time.Time{}
 }
 
-func refOf(r *v1beta1.ResourceReference) v1beta1.ResourceReference {
+func refOf(r *updatev1beta1.ResourceReference) updatev1beta1.ResourceReference {
 	if r == nil {
-		return v1beta1.ResourceReference{}
+		return updatev1beta1.ResourceReference{}
 	}
 	return *r
 }
@@ -187,20 +203,28 @@ func (c *cluster) readOperators(s *section) {
 		if c.in.Facts.IsOperatorUpdated(*operator) {
 			at, known := c.operatorTime(operator)
 			s.noteOperator(operator.Name, c.started, at)
-			if known && at.After(s.lastChange) {
-				s.lastChange = at
+			if known {
+				s.lastUpdated = later(s.lastUpdated, at)
 			}
 			continue
 		}
-		if !operator.Progressing.IsTrue() {
-			continue
-		}
-		since := operator.Progressing.Since
-		if !plausible(since, c.now) || since.Before(c.started) {
-			since = c.started
-		}
-		s.addPart(operator.Name, phaseUpdating, cmp.Or(since, c.now))
+		c.readOutdatedOperator(s, operator)
 	}
+}
+
+// readOutdatedOperator lists an operator without the version of the release if it is progressing.
+func (c *cluster) readOutdatedOperator(s *section, operator *clusterstate.ClusterOperator) {
+	if !operator.Progressing.IsTrue() {
+		return
+	}
+	since := operator.Progressing.Since
+	if !plausible(since, c.now) || since.Before(c.started) {
+		if !c.in.Facts.Version.WaitsFor(operator.Name) && plausible(since, c.now) {
+			return // it has been progressing since before the update, for another reason
+		}
+		since = c.started
+	}
+	s.addPart(operator.Name, phaseUpdating, cmp.Or(since, c.now))
 }
 
 // operatorTime returns when an operator was updated: as its conditions show it, or else now at the
@@ -216,10 +240,10 @@ func (c *cluster) operatorTime(operator *clusterstate.ClusterOperator) (time.Tim
 // noteOperator records when an operator was updated.
 func (s *section) noteOperator(name string, started, at time.Time) {
 	if started.IsZero() || len(s.operators) >= maxOperators || len(name) > maxName || name == "" ||
-		slices.ContainsFunc(s.operators, func(o v1beta1.OperatorOffset) bool { return o.Name == name }) {
+		slices.ContainsFunc(s.operators, func(o updatev1beta1.OperatorOffset) bool { return o.Name == name }) {
 		return
 	}
-	s.operators = append(s.operators, v1beta1.OperatorOffset{Name: name, Seconds: seconds(at.Sub(started))})
+	s.operators = append(s.operators, updatev1beta1.OperatorOffset{Name: name, Seconds: seconds(at.Sub(started))})
 }
 
 // readNodes lists the nodes that builtin-nodes reports as being updated. A stale insight shows what was
@@ -227,31 +251,42 @@ func (s *section) noteOperator(name string, started, at time.Time) {
 // if it progressed.
 func (c *cluster) readNodes(s *section) {
 	for _, i := range s.insights {
-		if i.informer != informers.NameNodes || i.Impact.Level != v1beta1.LevelStatus || i.StaleSince != nil {
+		if i.informer != checks.InformerNodes || i.Impact.Level != updatev1beta1.LevelStatus || i.StaleSince != nil {
 			continue
+		}
+		since := i.FirstObservedTime.Time
+		if !plausible(since, c.now) {
+			since = c.now
 		}
 		for _, r := range i.Scope.Resources {
 			if r.Kind == kindNode {
-				since := i.FirstObservedTime.Time
-				if !plausible(since, c.now) {
-					since = c.now
-				}
-				s.addPart(r.Name, phaseOf(i.Impact.Reason), since)
+				s.addNode(r.Name, i.Impact.Reason, since, since.Equal(c.now))
 			}
 		}
 	}
-	if rollout := c.rolloutOf(s); rollout != nil {
-		for i := range rollout.Nodes {
-			if n := &rollout.Nodes[i]; n.Step != checks.StepNone {
-				s.addPart(n.Node.Name, phaseOf(string(n.Step)), c.stepSince(n))
-			}
+	rollout := c.rolloutOf(s)
+	if rollout == nil {
+		return
+	}
+	for i := range rollout.Nodes {
+		if n := &rollout.Nodes[i]; n.Step != clusterstate.StepNone {
+			since := c.stepSince(n)
+			s.addNode(n.Node.Name, string(n.Step), cmp.Or(since, c.now), since.IsZero())
 		}
-		c.readDoneNodes(s, rollout)
+	}
+	c.readDoneNodes(s, rollout)
+}
+
+// addNode adds a node that is being updated. guessed reports that nothing shows since when; then the time
+// is unknown, unless an earlier status had the node.
+func (s *section) addNode(name, reason string, since time.Time, guessed bool) {
+	if p := s.addPart(name, phaseOf(reason), since); p != nil {
+		p.unknown = p.unknown || guessed && s.previous == nil
 	}
 }
 
 // rolloutOf returns the rollout to the nodes of a section; nil means that none is known.
-func (c *cluster) rolloutOf(s *section) *informers.PoolRollout {
+func (c *cluster) rolloutOf(s *section) *clusterstate.PoolProgress {
 	if !s.isConfigPool() {
 		return nil
 	}
@@ -261,12 +296,13 @@ func (c *cluster) rolloutOf(s *section) *informers.PoolRollout {
 // isConfigPool reports whether the section is a MachineConfigPool.
 func (s *section) isConfigPool() bool { return s.pool != nil && s.pool.Kind == kindPool }
 
-// stepSince returns since when a node is at its step, as far as the node shows it.
-func (c *cluster) stepSince(n *informers.NodeRollout) time.Time {
-	if drain, found := c.in.Facts.Drains[n.Node.Name]; found && n.Step == checks.StepDraining && plausible(drain.Start, c.now) {
+// stepSince returns since when a node is at its step, as far as the node shows it; zero means that it
+// does not.
+func (c *cluster) stepSince(n *clusterstate.NodeProgress) time.Time {
+	if drain, found := c.in.Facts.Drains[n.Node.Name]; found && n.Step == clusterstate.StepDraining && plausible(drain.Start, c.now) {
 		return drain.Start
 	}
-	return c.now
+	return time.Time{}
 }
 
 func phaseOf(reason string) string {
@@ -280,41 +316,46 @@ func phaseOf(reason string) string {
 }
 
 // addPart adds a part, as it is remembered: the time of a phase before the current one counts as a
-// part of the update of a node.
-func (s *section) addPart(name, phase string, since time.Time) {
+// part of the update of a node. It returns nil if the part is known already.
+func (s *section) addPart(name, phase string, since time.Time) *part {
 	if name == "" || len(name) > maxName || slices.ContainsFunc(s.parts, func(p part) bool { return p.name == name }) {
-		return
+		return nil
 	}
 	p := part{name: name, phase: phase, started: since, lastChange: since}
 	if before := s.previousPart(name); before != nil {
 		if at := before.StartedTime.Time; !at.IsZero() && at.Before(p.started) {
 			p.started = at
 		}
-		if at := before.LastChangeTime.Time; before.Phase == phase && !at.IsZero() && at.Before(p.lastChange) {
+		switch at := before.LastChangeTime.Time; {
+		case before.Phase != phase:
+		case at.IsZero():
+			p.lastChange, p.unknown = p.started, true
+		case at.Before(p.lastChange):
 			p.lastChange = at
 		}
 	}
 	s.parts = append(s.parts, p)
+	return &s.parts[len(s.parts)-1]
 }
 
-func (s *section) previousPart(name string) *v1beta1.SectionPart {
+func (s *section) previousPart(name string) *updatev1beta1.SectionPart {
 	if s.previous == nil {
 		return nil
 	}
-	at := slices.IndexFunc(s.previous.Parts, func(p v1beta1.SectionPart) bool { return p.Name == name })
+	at := slices.IndexFunc(s.previous.Parts, func(p updatev1beta1.SectionPart) bool { return p.Name == name })
 	if at < 0 {
 		return nil
 	}
 	return &s.previous.Parts[at]
 }
 
-// readDoneNodes records how long the nodes took that are no longer being updated and have their
-// configuration. One that was deleted meanwhile counts for nothing.
-func (c *cluster) readDoneNodes(s *section, rollout *informers.PoolRollout) {
+// readDoneNodes records how long the nodes took that are no longer being updated and have their configuration. Nodes
+// deleted in that time do not count.
+func (c *cluster) readDoneNodes(s *section, rollout *clusterstate.PoolProgress) {
 	if s.previous == nil {
 		return
 	}
-	left := map[string]*v1beta1.SectionPart{}
+	left := map[string]*updatev1beta1.SectionPart{}
 	for i := range s.previous.Parts {
 		p := &s.previous.Parts[i]
 		if !slices.ContainsFunc(s.parts, func(now part) bool { return now.name == p.Name }) {
@@ -355,21 +396,49 @@ func (c *cluster) readChanges(s *section) {
 		}
 	}
 	for _, p := range s.parts {
-		change(p.lastChange)
+		if !p.unknown {
+			change(p.lastChange)
+		}
 		if s.started.IsZero() || p.started.Before(s.started) {
 			s.started = p.started
 		}
 	}
 	if s.previous != nil && (s.previous.Updated != s.updated || len(s.done) > 0) {
 		change(c.now)
+		s.lastUpdated = c.now
 	}
+	progress := clusterstate.Progress{Changed: s.lastChange}
+	if s.previous != nil {
+		progress.Fingerprint = s.previous.Fingerprint
+	}
+	progress = progress.Observe(c.awaited(s), c.now)
+	s.fingerprint = progress.Fingerprint
+	change(progress.Changed)
 	switch {
 	case s.controlPlane:
 		s.started = c.started
 		change(c.started)
+		change(s.lastUpdated)
 	case s.begun():
 		c.nodesReady(s, change)
 	}
+}
+
+// awaited returns what the objects of a section report that is waited for.
+func (c *cluster) awaited(s *section) clusterstate.Awaited {
+	rollout := c.rolloutOf(s)
+	switch {
+	case s.controlPlane && !c.started.IsZero():
+		return clusterstate.AwaitedOperators(c.in.Facts.Version, c.in.Facts.Operators, c.in.Facts.IsOperatorUpdated)
+	case s.controlPlane || rollout == nil:
+		return clusterstate.Awaited{}
+	}
+	var a clusterstate.Awaited
+	a.AddPool(rollout, func(n clusterstate.Node) []clusterstate.DrainedPod { return c.in.Facts.Drains[n.Name].Pods })
+	if build, building := c.imageBuildOf(s); building {
+		a.AddBuild(build)
+	}
+	return a
 }
 
 // readCompletion reads when a section without a pending update was updated: as the history has it, or
@@ -379,7 +448,7 @@ func (c *cluster) readCompletion(s *section) {
 	case !s.observed: // it may not be
 	case s.controlPlane:
 		s.completed = newest.End
-	case s.completed.IsZero() && s.previous != nil && s.previous.State != v1beta1.StateIdle:
+	case s.completed.IsZero() && s.previous != nil && s.previous.State != updatev1beta1.StateIdle:
 		s.completed = c.now
 	}
 }
@@ -408,26 +477,28 @@ func (s *section) printed() bool {
 	case s.controlPlane:
 		return true
 	case s.master:
-		return s.pending && (s.state == v1beta1.StateStuck || len(s.parts) > 0 || s.updated > 0 && s.updated < s.total)
+		return s.pending && (s.state == updatev1beta1.StateStuck || len(s.parts) > 0 || s.updated > 0 && s.updated < s.total)
 	}
 	return s.pending || s.total > 0
 }
 
 // result returns the section as it is published.
-func (s *section) result(now time.Time) v1beta1.SectionAssessment {
-	out := v1beta1.SectionAssessment{
+func (s *section) result(now time.Time) updatev1beta1.SectionAssessment {
+	out := updatev1beta1.SectionAssessment{
 		Name: s.name, Pool: s.pool, State: s.state, Since: published(now), Unit: s.unit, Total: s.total, Updated: s.updated,
 		LastChangeTime: timePtr(s.lastChange), StartedTime: timePtr(s.started), CompletionTime: timePtr(s.completed),
 		NodeSeconds: s.nodeSeconds, Operators: s.operators, Detail: s.detail, DetailSince: timePtr(s.detailSince),
-		Slots: s.slots,
+		Slots: s.slots, Fingerprint: s.fingerprint,
 	}
 	if p := s.previous; p != nil && p.State == s.state && plausible(p.Since.Time, now) {
 		out.Since = p.Since
 	}
 	for _, p := range s.parts {
-		out.Parts = append(out.Parts, v1beta1.SectionPart{
-			Name: p.name, Phase: p.phase, StartedTime: published(p.started), LastChangeTime: published(p.lastChange),
-		})
+		published := updatev1beta1.SectionPart{Name: p.name, Phase: p.phase, StartedTime: published(p.started), LastChangeTime: published(p.lastChange)}
+		if p.unknown {
+			published.LastChangeTime = metav1.Time{}
+		}
+		out.Parts = append(out.Parts, published)
 	}
 	return out
 }

@@ -10,10 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -21,25 +20,32 @@ import (
 const (
 	operatorLimit      = 30 * time.Minute
 	machineConfigLimit = 90 * time.Minute
+	installationLimit  = 60 * time.Minute
 	drainLimit         = 60 * time.Minute
 	nodeLimit          = 30 * time.Minute
+	imageBuildLimit    = 60 * time.Minute
 	// maxLimit bounds what past updates extend: one night in which a drain was blocked must not hide
 	// the next one for two.
 	maxLimit = 4 * time.Hour
 )
 
 // refusedAfter is how late a pod may be forced before the drain counts as one that nothing ends.
-const refusedAfter = 3 * checks.ForceInterval
+const refusedAfter = 3 * clusterstate.ForceInterval
 
 // verdict is the judgment of a section.
 type verdict struct {
-	state v1beta1.AssessmentState
+	state updatev1beta1.AssessmentState
 	// stuck are the parts that have not changed for too long.
 	stuck []part
 	// stalled reports that the whole section has not changed for too long.
 	stalled bool
-	// errors are the insights of level error and critical.
-	errors []insight
+	// refused is the error that holds the section until a person acts: the requested release is refused,
+	// or a step of an upgrade of ours failed.
+	refused []insight
+	// failing reports that the cluster version operator has been failing for too long. Since is since
+	// when; zero means that this is unknown.
+	failing      bool
+	failingSince time.Time
 	// behind reports that the section waits for the control plane.
 	behind bool
 	// unclear is why it is unknown whether the section progresses; empty means that it is known.
@@ -61,58 +67,93 @@ func (c *cluster) judge(s *section) {
 	s.detail, s.detailSince = c.describe(s)
 }
 
-func (c *cluster) stateOf(s *section) v1beta1.AssessmentState {
+func (c *cluster) stateOf(s *section) updatev1beta1.AssessmentState {
 	switch {
-	case s.pending && (len(s.errors) > 0 || len(s.stuck) > 0 || s.stalled):
-		return v1beta1.StateStuck
+	case s.pending && (len(s.refused) > 0 || s.failing || len(s.stuck) > 0 || s.stalled):
+		return updatev1beta1.StateStuck
 	case !s.observed:
-		return v1beta1.StateUnknown
+		return updatev1beta1.StateUnknown
 	case !s.pending:
-		return v1beta1.StateIdle
+		return updatev1beta1.StateIdle
 	case s.active.Status == metav1.ConditionFalse, !s.forcedAt.IsZero():
-		return v1beta1.StateWaiting
+		return updatev1beta1.StateWaiting
 	case s.active.Status != metav1.ConditionTrue, s.unclear != "":
-		return v1beta1.StateUnknown
+		return updatev1beta1.StateUnknown
 	case s.behind:
-		return v1beta1.StateWaiting
+		return updatev1beta1.StateWaiting
 	}
-	return v1beta1.StateProgressing
+	return updatev1beta1.StateProgressing
 }
 
-// findStuck finds what holds a section whose update is pending.
+// findStuck finds what holds a section whose update is pending: a refusal, or that nothing in it has
+// changed for too long. What else is reported, however severe, does not show that the update waits.
 func (c *cluster) findStuck(s *section) {
 	for _, i := range s.insights {
-		if severe(i) {
-			s.errors = append(s.errors, i)
+		if refuses(i) {
+			s.refused = append(s.refused, i)
 		}
 	}
 	if !s.readable {
 		return // what is not seen may change
 	}
 	for _, p := range s.parts {
-		if c.now.Sub(c.changeOf(s, p)) >= c.limit(s, p) {
+		if (clusterstate.Progress{Changed: c.changeOf(s, p)}).IsStuck(c.limit(s, p), c.now) {
 			s.stuck = append(s.stuck, p)
 		}
 	}
+	c.findFailing(s)
 	plane := c.controlPlane()
-	s.behind = s != plane && !s.begun() && plane.pending
+	s.behind = s != plane && !s.required && !s.begun() && plane.pending
 	s.stalled = c.isStalled(s)
 	c.expectForcedDrains(s)
 }
 
-// severe reports whether an insight holds an update until a person acts.
-func severe(i insight) bool { return rank(i.Impact.Level) >= rank(v1beta1.LevelError) }
+// severe reports whether an insight is an error.
+func severe(i insight) bool { return i.Impact.Level.Rank() >= updatev1beta1.LevelError.Rank() }
 
-// changeOf returns when a part last changed. The machine config operator changes as its nodes do.
-func (c *cluster) changeOf(s *section, p part) time.Time {
-	if s.controlPlane && p.name == clusterstate.MachineConfigOperator {
-		for _, other := range c.sections {
-			if other.master && other.lastChange.After(p.lastChange) {
-				return other.lastChange
+// refuses reports whether an insight is a refusal, which holds an update until a person acts.
+func refuses(i insight) bool {
+	return severe(i) && (i.Impact.Reason == reasonReleaseRefused && i.informer == checks.InformerControlPlane ||
+		i.Impact.Reason == reasonUpgradeFailed && i.informer == checks.InformerUpgrades)
+}
+
+// findFailing finds out whether the cluster version operator has been failing for too long, and no
+// operator was updated since.
+func (c *cluster) findFailing(s *section) {
+	if !s.controlPlane || !c.in.Facts.Version.Failing.IsTrue() || c.started.IsZero() {
+		return
+	}
+	since := c.in.Facts.FailingSince()
+	if since.IsZero() { // as it was first observed
+		for _, i := range s.insights {
+			if i.Impact.Reason == reasonVersionFailing && i.informer == checks.InformerControlPlane {
+				since = i.FirstObservedTime.Time
 			}
 		}
 	}
-	return p.lastChange
+	s.failingSince = since
+	since = later(since, s.lastUpdated)
+	s.failing = plausible(since, c.now) && c.now.Sub(since) >= checks.FailingLimit
+}
+
+// changeOf returns when a part or anything else of its section last changed; zero means that this is
+// unknown. The machine config operator changes as the nodes do.
+func (c *cluster) changeOf(s *section, p part) time.Time {
+	last := s.lastChange
+	switch {
+	case p.unknown && last.IsZero() && p.started.Before(c.now):
+		last = p.started // when it was first seen
+	case !p.unknown:
+		last = later(last, p.lastChange)
+	}
+	if s.controlPlane && p.name == clusterstate.MachineConfigOperator {
+		for _, other := range c.sections {
+			if other.required {
+				last = later(last, other.lastChange)
+			}
+		}
+	}
+	return last
 }
 
 // limit returns how long a part may be unchanged: a fixed time, or twice the longest that was observed
@@ -120,10 +161,8 @@ func (c *cluster) changeOf(s *section, p part) time.Time {
 func (c *cluster) limit(s *section, p part) time.Duration {
 	limit, longest := nodeLimit, time.Duration(0)
 	switch {
-	case s.controlPlane && p.name == clusterstate.MachineConfigOperator:
-		limit, longest = machineConfigLimit, c.longestOperator(p.name)
 	case s.controlPlane:
-		limit, longest = operatorLimit, c.longestOperator(p.name)
+		limit, longest = c.operatorLimit(p.name), c.longestOperator(p.name)
 	case p.phase == phaseDraining:
 		limit, longest = drainLimit, c.longestNode(s.name)
 	default:
@@ -132,11 +171,22 @@ func (c *cluster) limit(s *section, p part) time.Duration {
 	return max(limit, min(2*longest, maxLimit))
 }
 
+// operatorLimit returns how long an operator may be unchanged. One that installs takes longer.
+func (c *cluster) operatorLimit(name string) time.Duration {
+	switch {
+	case name == clusterstate.MachineConfigOperator:
+		return machineConfigLimit
+	case c.in.Facts.Version.UpdateKind(0) == clusterstate.UpdateInstallation:
+		return installationLimit
+	}
+	return operatorLimit
+}
+
 // longestOperator returns the longest time that an operator was the next one in a past update.
 func (c *cluster) longestOperator(name string) time.Duration {
 	var longest int32
 	for _, update := range c.past {
-		at := slices.IndexFunc(update.Operators, func(o v1beta1.OperatorOffset) bool { return o.Name == name })
+		at := slices.IndexFunc(update.Operators, func(o updatev1beta1.OperatorOffset) bool { return o.Name == name })
 		if at < 0 {
 			continue
 		}
@@ -164,18 +214,20 @@ func (c *cluster) longestNode(pool string) time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// isStalled reports whether a section in which no part is being updated has not changed for too long,
-// although nothing pauses it. The limit is that of its next part. A section whose last change is
-// unknown counts from when it was first judged. A pool that is no MachineConfigPool has no parts, so
-// that its pace is unknown: it is never stalled.
+// isStalled reports whether a section in which no part is being updated has not changed for too long, although nothing
+// pauses it. The limit is the limit of its next part. A section whose last change is unknown counts from when it was
+// first judged. A pool that is no MachineConfigPool has no parts, so that its pace is unknown: it is never stalled.
 func (c *cluster) isStalled(s *section) bool {
 	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue || !s.controlPlane && !s.isConfigPool() {
 		return false
 	}
 	limit := nodeLimit
+	if _, building := c.imageBuildOf(s); building {
+		limit = imageBuildLimit
+	}
 	if s.controlPlane {
-		limit = operatorLimit
-		if s.total-s.updated == 1 && !c.isUpdated(clusterstate.MachineConfigOperator) {
+		limit = c.operatorLimit("")
+		if c.onlyNodesLeft(s) {
 			limit = max(machineConfigLimit, min(2*c.longestOperator(clusterstate.MachineConfigOperator), maxLimit))
 		}
 	}
@@ -187,7 +239,7 @@ func (c *cluster) isStalled(s *section) bool {
 		since = c.stateSince(s)
 	}
 	s.lastChange = since
-	return !since.IsZero() && c.now.Sub(since) >= limit
+	return clusterstate.Progress{Changed: since}.IsStuck(limit, c.now)
 }
 
 func (c *cluster) isUpdated(operator string) bool {
@@ -213,9 +265,7 @@ func (c *cluster) expectForcedDrains(s *section) {
 		if p.phase != phaseDraining || !forced {
 			return false
 		}
-		if at.After(latest) {
-			latest = at
-		}
+		latest = later(latest, at)
 		return true
 	})
 	s.forcedAt = latest
@@ -234,26 +284,24 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	// The timeout of pods that no budget protects is a setting of the operator, which is not known here.
-	deadlines := checks.NewDrainDeadlines(drain.Start, -1, c.budgetTimeout())
+	deadlines := clusterstate.NewDrainDeadlines(drain.Start, -1, c.budgetTimeout())
 	var latest time.Time
 	for _, pod := range drain.Pods {
 		at := pod.Hold(deadlines).ForcedAt()
 		if at.IsZero() || c.now.After(at.Add(refusedAfter)) {
 			return time.Time{}, false
 		}
-		if at.After(latest) {
-			latest = at
-		}
+		latest = later(latest, at)
 	}
 	return latest, true
 }
 
 // unreadForcedAt returns when pods are forced that were not read because of the bound of the lists: at
 // the timeout of the upgrade. Of pods that cannot be read, that is not known.
-func (c *cluster) unreadForcedAt(drain informers.Drain) (time.Time, bool) {
+func (c *cluster) unreadForcedAt(drain checks.Drain) (time.Time, bool) {
 	timeout := c.budgetTimeout()
 	at := drain.Start.Add(timeout)
-	if _, missing := c.in.Facts.Missing[informers.SourcePods]; missing || timeout < 0 || c.now.After(at.Add(refusedAfter)) {
+	if _, missing := c.in.Facts.Missing[checks.SourcePods]; missing || timeout < 0 || c.now.After(at.Add(refusedAfter)) {
 		return time.Time{}, false
 	}
 	return at, true
@@ -272,28 +320,40 @@ func (c *cluster) budgetTimeout() time.Duration {
 
 // describe returns what happens in a section, and since when.
 func (c *cluster) describe(s *section) (string, time.Time) {
+	build, building := c.imageBuildOf(s)
 	switch {
 	case !s.observed:
 		return "unknown", time.Time{}
 	case !s.pending:
 		return c.describeDone(s), time.Time{}
-	case s.controlPlane && len(s.errors) > 0:
-		return s.describeFailing()
+	case s.controlPlane && s.failing:
+		return c.describeFailing(s)
 	case len(s.parts) > 0:
 		return s.describeParts()
-	case s.state == v1beta1.StateStuck && s.stalled:
+	case s.state == updatev1beta1.StateStuck && s.stalled:
 		return "no progress", s.lastChange
 	case s.active.Status == metav1.ConditionFalse:
 		return "paused" + slotsText(s, ", then "), time.Time{}
+	case building:
+		return "OS image is being built", build.Start
 	case s.pool != nil && !s.isConfigPool() && s.updating > 0:
 		// The sections of the MachineConfigPools name them.
 		return fmt.Sprintf("%d being updated", s.updating), time.Time{}
-	case c.controlPlane().state == v1beta1.StateStuck:
+	case c.controlPlane().state == updatev1beta1.StateStuck:
 		return "pending", time.Time{}
 	case s.controlPlane:
 		return "in progress", time.Time{}
 	}
 	return "pending" + slotsText(s, ", "), time.Time{}
+}
+
+// imageBuildOf returns the build of the OS image that the nodes of a section wait for.
+func (c *cluster) imageBuildOf(s *section) (clusterstate.ImageBuild, bool) {
+	rollout := c.rolloutOf(s)
+	if rollout == nil {
+		return clusterstate.ImageBuild{}, false
+	}
+	return c.in.Facts.ImageBuildOf(rollout)
 }
 
 func (c *cluster) describeDone(s *section) string {
@@ -311,8 +371,8 @@ func (c *cluster) describeDone(s *section) string {
 }
 
 // describeFailing names the operators that fail, and counts those that wait.
-func (s *section) describeFailing() (string, time.Time) {
-	names := s.failingOperators()
+func (c *cluster) describeFailing(s *section) (string, time.Time) {
+	names := c.failingOperators(s)
 	waiting := s.total - s.updated - int32(min(len(names), maxParts))
 	switch {
 	case len(names) == 0:
@@ -339,10 +399,12 @@ func (s *section) describeParts() (string, time.Time) {
 	for _, phase := range phases {
 		described = append(described, clean(joinInOrder(names[phase])+" "+phase))
 	}
+	if parts[0].unknown {
+		return joinClauses(described), time.Time{}
+	}
 	return joinClauses(described), parts[0].lastChange
 }
 
-// slotsText returns how many nodes of a pool are updated at a time.
 func slotsText(s *section, before string) string {
 	if s.slots == 0 {
 		return ""
@@ -361,14 +423,4 @@ func (c *cluster) slotsOf(s *section) int32 {
 		}
 	}
 	return 0
-}
-
-var levels = []v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelInfo, v1beta1.LevelWarning, v1beta1.LevelError, v1beta1.LevelCritical}
-
-// rank returns the severity of a level. An unknown level counts as a warning.
-func rank(level v1beta1.Level) int {
-	if at := slices.Index(levels, level); at >= 0 {
-		return at
-	}
-	return slices.Index(levels, v1beta1.LevelWarning)
 }

@@ -13,18 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
 const (
-	progressing = v1beta1.StateProgressing
-	waiting     = v1beta1.StateWaiting
-	stuck       = v1beta1.StateStuck
-	unknown     = v1beta1.StateUnknown
+	progressing = updatev1beta1.StateProgressing
+	waiting     = updatev1beta1.StateWaiting
+	stuck       = updatev1beta1.StateStuck
+	unknown     = updatev1beta1.StateUnknown
 )
 
 // operatorUnchanged is a cluster of which one operator is progressing since that time.
@@ -46,27 +45,27 @@ func nodeUnchanged(step string, since time.Duration) *fixture {
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
 	f.addNodes(worker, 6, 2)
 	if step == "NodeDraining" {
-		f.drain(worker, "worker-2", before(since))
+		f.drain("worker-2", before(since))
 	} else {
 		f.reboot(worker, "worker-2")
 	}
 	reconciled(f.plane())
 	pending(f.pool())
-	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, step, "nodes", before(since), ref("Node", "", "worker-2")))
+	f.insight(f.pool(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, step, "nodes", before(since), ref("Node", "", "worker-2")))
 	return f
 }
 
-// TestAssess_MachineSet checks that a MachineSet whose nodes a MachineConfigPool updates has no pace of
-// its own: it is not stuck for lack of parts, and the time left is that of the MachineConfigPool.
+// TestAssess_MachineSet checks that a MachineSet whose nodes a MachineConfigPool updates has no pace of its own: it is
+// not stuck for lack of parts, and its time left comes from the MachineConfigPool.
 func TestAssess_MachineSet(t *testing.T) {
 	t.Parallel()
 	f := nodeUnchanged("NodeRebooting", 5*time.Minute)
-	f.status.PastUpdates = []v1beta1.PastUpdate{{
+	f.status.PastUpdates = []updatev1beta1.PastUpdate{{
 		StartedTime: at(before(48 * time.Hour)), CompletionTime: at(before(40 * time.Hour)),
-		Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 600, UpperSeconds: 1200, LongestSeconds: 1300}},
+		Pools: []updatev1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 600, UpperSeconds: 1200, LongestSeconds: 1300}},
 	}}
-	set := v1beta1.WorkerPoolStatus{APIVersion: "machine.openshift.io/v1beta1", Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "set"}
-	set.Progress = &v1beta1.Progress{Total: 6, Updated: 2, Updating: 1, Pending: 3}
+	set := updatev1beta1.WorkerPoolStatus{APIVersion: "machine.openshift.io/v1beta1", Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "set"}
+	set.Progress = &updatev1beta1.Progress{Total: 6, Updated: 2, Updating: 1, Pending: 3}
 	pending(&set.Section)
 	f.status.WorkerPools = append(f.status.WorkerPools, set)
 	got := f.assess()
@@ -89,10 +88,10 @@ func poolUnchanged(since time.Duration) *fixture {
 	f.addNodes(worker, 6, 2)
 	reconciled(f.plane())
 	pending(f.pool())
-	f.in.Previous = &v1beta1.Assessment{
+	f.in.Previous = &updatev1beta1.Assessment{
 		State: progressing, FromRelease: "4.20.5", Release: "4.20.6", StartedTime: ago(24 * time.Hour),
-		Sections: []v1beta1.SectionAssessment{{
-			Name: worker, Pool: &v1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker},
+		Sections: []updatev1beta1.SectionAssessment{{
+			Name: worker, Pool: &updatev1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker},
 			State: progressing, Total: 6, Updated: 2, LastChangeTime: ago(since),
 		}},
 	}
@@ -103,11 +102,11 @@ func poolUnchanged(since time.Duration) *fixture {
 func (f *fixture) masterChanged(since time.Duration) *fixture {
 	f.addNodes(master, 3, 1)
 	f.reboot(master, "master-1")
-	f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeRebooting", "nodes", before(since), ref("Node", "", "master-1")))
+	f.insight(f.plane(), checks.InformerNodes, newInsight(updatev1beta1.LevelStatus, "NodeRebooting", "nodes", before(since), ref("Node", "", "master-1")))
 	return f
 }
 
-func (f *fixture) past(update v1beta1.PastUpdate) *fixture {
+func (f *fixture) past(update updatev1beta1.PastUpdate) *fixture {
 	f.status.PastUpdates = append(f.status.PastUpdates, update)
 	return f
 }
@@ -126,7 +125,7 @@ func (f *fixture) stale() *fixture {
 // seenBefore lets the last assessment have the node in that phase since that time.
 func seenBefore(f *fixture, phase string, since time.Duration) *fixture {
 	previous := poolUnchanged(since).in.Previous
-	previous.Sections[0].Parts = []v1beta1.SectionPart{{Name: "worker-2", Phase: phase, StartedTime: *ago(since), LastChangeTime: *ago(since)}}
+	previous.Sections[0].Parts = []updatev1beta1.SectionPart{{Name: "worker-2", Phase: phase, StartedTime: *ago(since), LastChangeTime: *ago(since)}}
 	f.in.Previous = previous
 	return f
 }
@@ -144,27 +143,27 @@ func (f *fixture) rebooted(since time.Duration) *fixture {
 	return f
 }
 
-func longestNode(d time.Duration) v1beta1.PastUpdate {
-	return v1beta1.PastUpdate{Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LongestSeconds: int32(d / time.Second)}}}
+func longestNode(d time.Duration) updatev1beta1.PastUpdate {
+	return updatev1beta1.PastUpdate{Pools: []updatev1beta1.PoolDurations{{Name: worker, Nodes: 6, LongestSeconds: int32(d / time.Second)}}}
 }
 
-func longestOperator(name string, d time.Duration) v1beta1.PastUpdate {
-	return v1beta1.PastUpdate{Operators: []v1beta1.OperatorOffset{{Name: "etcd", Seconds: 600}, {Name: name, Seconds: 600 + int32(d/time.Second)}}}
+func longestOperator(name string, d time.Duration) updatev1beta1.PastUpdate {
+	return updatev1beta1.PastUpdate{Operators: []updatev1beta1.OperatorOffset{{Name: "etcd", Seconds: 600}, {Name: name, Seconds: 600 + int32(d/time.Second)}}}
 }
 
 // reporting adds an insight about a worker node.
-func (f *fixture) reporting(informer string, level v1beta1.Level, reason string) *fixture {
+func (f *fixture) reporting(informer string, level updatev1beta1.Level, reason string) *fixture {
 	f.insight(f.pool(), informer, newInsight(level, reason, "something", before(5*time.Minute), ref("Node", "", "worker-5")))
 	return f
 }
 
 // forced lets an upgrade force pods off draining nodes after that time.
-func (f *fixture) forced(after time.Duration, pods ...checks.DrainedPod) *fixture {
-	f.facts.Upgrades = []informers.Upgrade{{
+func (f *fixture) forced(after time.Duration, pods ...clusterstate.DrainedPod) *fixture {
+	f.facts.Upgrades = []checks.Upgrade{{
 		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, Phase: history.PhaseUpgrading,
 		Record: &history.Record{Phase: history.PhaseUpgrading, StartTime: ago(24 * time.Hour)}, PDBTimeout: after,
 	}}
-	f.facts.Drains = map[string]informers.Drain{"worker-2": {Node: "worker-2", Start: before(70 * time.Minute), Read: true, Pods: pods}}
+	f.facts.Drains = map[string]checks.Drain{"worker-2": {Node: "worker-2", Start: before(70 * time.Minute), Read: true, Pods: pods}}
 	return f
 }
 
@@ -177,18 +176,18 @@ func (f *fixture) unread() *fixture {
 	return f
 }
 
-func (f *fixture) without(source informers.Source) *fixture {
-	f.facts.Missing = map[informers.Source]informers.Missing{source: {Reason: informers.MissingForbidden, Message: "not allowed"}}
+func (f *fixture) without(source checks.Source) *fixture {
+	f.facts.Missing = map[checks.Source]checks.Missing{source: {Reason: checks.MissingForbidden, Message: "not allowed"}}
 	return f
 }
 
-func held(change func(*checks.DrainedPod)) checks.DrainedPod {
-	pod := checks.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: "api"}, PDBs: []string{"shop/api"}, NodeReady: true}
+func held(change func(*clusterstate.DrainedPod)) clusterstate.DrainedPod {
+	pod := clusterstate.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: "api"}, PDBs: []string{"shop/api"}, NodeReady: true}
 	change(&pod)
 	return pod
 }
 
-func unchanged(*checks.DrainedPod) {}
+func unchanged(*clusterstate.DrainedPod) {}
 
 func TestState(t *testing.T) {
 	t.Parallel()
@@ -196,7 +195,7 @@ func TestState(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		cluster *fixture
-		want    v1beta1.AssessmentState
+		want    updatev1beta1.AssessmentState
 	}{
 		{"operator unchanged for 29m", operatorUnchanged("dns", 29*m), progressing},
 		{"operator unchanged for 30m", operatorUnchanged("dns", 30*m), stuck},
@@ -218,30 +217,30 @@ func TestState(t *testing.T) {
 		{"pool unchanged for 29m", poolUnchanged(29 * m), progressing},
 		{"pool unchanged for 30m", poolUnchanged(30 * m), stuck},
 
-		{"warning", nodeUnchanged("NodeRebooting", m).reporting(informers.NameNodes, v1beta1.LevelWarning, "NodeNotReady"), progressing},
+		{"warning", nodeUnchanged("NodeRebooting", m).reporting(checks.InformerNodes, updatev1beta1.LevelWarning, "NodeNotReady"), progressing},
 		{"unknown level", nodeUnchanged("NodeRebooting", m).reporting("stranger", "apocalyptic", "Odd"), progressing},
-		{"error", nodeUnchanged("NodeRebooting", m).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded"), stuck},
-		{"error of a third party", nodeUnchanged("NodeRebooting", m).reporting("stranger", v1beta1.LevelError, "Odd"), stuck},
-		{"critical", nodeUnchanged("NodeRebooting", m).reporting("stranger", v1beta1.LevelCritical, "Odd"), stuck},
-		{"third party reports progress of a pool that is stuck", poolUnchanged(31*m).reporting("stranger", v1beta1.LevelStatus, "NodeRebooting"), stuck},
+		{"error", nodeUnchanged("NodeRebooting", m).reporting(checks.InformerNodes, updatev1beta1.LevelError, "NodeDegraded"), progressing},
+		{"error of a third party", nodeUnchanged("NodeRebooting", m).reporting("stranger", updatev1beta1.LevelError, "Odd"), progressing},
+		{"critical", nodeUnchanged("NodeRebooting", m).reporting("stranger", updatev1beta1.LevelCritical, "Odd"), progressing},
+		{"third party reports progress of a pool that is stuck", poolUnchanged(31*m).reporting("stranger", updatev1beta1.LevelStatus, "NodeRebooting"), stuck},
 
 		{"drain that is forced later", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged)), waiting},
 		{"drain that should have been forced 2m ago", nodeUnchanged("NodeDraining", 70*m).forced(68*m, held(unchanged)), waiting},
 		{"drain that should have been forced 4m ago", nodeUnchanged("NodeDraining", 70*m).forced(66*m, held(unchanged)), stuck},
 		{"drain that is never forced", nodeUnchanged("NodeDraining", 70*m).forced(-1, held(unchanged)), stuck},
-		{"drain of a pod that is exempt", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged), held(func(p *checks.DrainedPod) { p.IgnoredNamespace = true })), stuck},
-		{"drain of a pod without a budget", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(func(p *checks.DrainedPod) { p.PDBs = nil })), stuck},
+		{"drain of a pod that is exempt", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged), held(func(p *clusterstate.DrainedPod) { p.IgnoredNamespace = true })), stuck},
+		{"drain of a pod without a budget", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(func(p *clusterstate.DrainedPod) { p.PDBs = nil })), stuck},
 		{"drain whose pods were not read, and are forced later", nodeUnchanged("NodeDraining", 70*m).forced(90 * m).unread(), waiting},
 		{"drain whose pods were not read, and should have been forced 4m ago", nodeUnchanged("NodeDraining", 70*m).forced(66 * m).unread(), stuck},
 		{"drain whose pods were not read, and are never forced", nodeUnchanged("NodeDraining", 70*m).forced(-1).unread(), stuck},
-		{"drain whose pods cannot be read", nodeUnchanged("NodeDraining", 70*m).forced(90 * m).unread().without(informers.SourcePods), stuck},
+		{"drain whose pods cannot be read", nodeUnchanged("NodeDraining", 70*m).forced(90 * m).unread().without(checks.SourcePods), stuck},
 		{"drain whose pods are not known", nodeUnchanged("NodeDraining", 70*m).forced(90 * m), stuck},
 
-		{"paused", pausedCluster(v1beta1.ReasonPaused), waiting},
-		{"outside of its window", pausedCluster(v1beta1.ReasonAwaitingWindow), waiting},
-		{"paused pool with an error", pausedCluster(v1beta1.ReasonPaused).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded"), stuck},
-		{"pool that cannot be observed", unobserved(v1beta1.ConditionUpdatePending), unknown},
-		{"pause that cannot be observed", unobserved(v1beta1.ConditionUpdateActive), unknown},
+		{"paused", pausedCluster(updatev1beta1.ReasonPaused), waiting},
+		{"outside of its window", pausedCluster(updatev1beta1.ReasonAwaitingWindow), waiting},
+		{"paused pool with an error", pausedCluster(updatev1beta1.ReasonPaused).reporting(checks.InformerNodes, updatev1beta1.LevelError, "NodeDegraded"), waiting},
+		{"pool that cannot be observed", unobserved(updatev1beta1.ConditionUpdatePending), unknown},
+		{"pause that cannot be observed", unobserved(updatev1beta1.ConditionUpdateActive), unknown},
 		{"status without sections", newFixture("4.20.6"), unknown},
 		{"first change in the future", nodeUnchanged("NodeRebooting", -3*time.Hour), progressing},
 	} {
@@ -249,9 +248,9 @@ func TestState(t *testing.T) {
 			t.Parallel()
 			got := tc.cluster.assess()
 			if got.State != tc.want {
-				t.Errorf("%s, not %s: %s\n%s", got.State, tc.want, got.Summary, cmp.Diff([]v1beta1.SectionAssessment{}, got.Sections))
+				t.Errorf("%s, not %s: %s\n%s", got.State, tc.want, got.Summary, cmp.Diff([]updatev1beta1.SectionAssessment{}, got.Sections))
 			}
-			if got.State == stuck && (len(got.Causes) == 0 || got.Remedy == nil || got.Remedy.Type == v1beta1.RemedyNone || got.Summary == "" || !got.ActionRequired) {
+			if got.State == stuck && (len(got.Causes) == 0 || got.Remedy == nil || got.Remedy.Type == updatev1beta1.RemedyNone || got.Summary == "" || !got.ActionRequired) {
 				t.Errorf("stuck without a cause, a remedy, or a summary: %+v", got)
 			}
 		})
@@ -278,9 +277,9 @@ func unobserved(conditionType string) *fixture {
 
 func TestPause_without_an_end_names_its_remedy(t *testing.T) {
 	t.Parallel()
-	got := pausedCluster(v1beta1.ReasonPaused).assess()
-	want := &v1beta1.Remedy{
-		Type: v1beta1.RemedyFixes, Text: "Unpause the pool when its nodes may reboot:",
+	got := pausedCluster(updatev1beta1.ReasonPaused).assess()
+	want := &updatev1beta1.Remedy{
+		Type: updatev1beta1.RemedyFixes, Text: "Unpause the pool when its nodes may reboot:",
 		Commands: []string{`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`},
 	}
 	if diff := cmp.Diff(want, got.Remedy); diff != "" || !got.ActionRequired || got.Summary != "Pool worker is paused" {
@@ -305,13 +304,13 @@ func TestMissing_sources_are_never_good_news(t *testing.T) {
 	}
 	clusters["operator without a change"] = func() *fixture { return operatorUnchanged("dns", time.Hour) }
 	clusters["pool without a change"] = func() *fixture { return poolUnchanged(time.Hour) }
-	clusters["paused"] = func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }
+	clusters["paused"] = func() *fixture { return pausedCluster(updatev1beta1.ReasonPaused) }
 	for name, cluster := range clusters {
-		for _, source := range informers.Required() {
+		for _, source := range checks.Required() {
 			t.Run(name+" without "+string(source), func(t *testing.T) {
 				t.Parallel()
 				f := cluster()
-				f.facts.Missing = map[informers.Source]informers.Missing{source: {Reason: informers.MissingUnavailable, Message: "no answer"}}
+				f.facts.Missing = map[checks.Source]checks.Missing{source: {Reason: checks.MissingUnavailable, Message: "no answer"}}
 				got := f.assess()
 				if got.State != unknown && got.State != stuck {
 					t.Errorf("%s", got.State)
@@ -328,9 +327,9 @@ func TestMissing_sources_are_never_good_news(t *testing.T) {
 func TestChange_needs_data(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(31 * time.Minute)
-	f.facts.Missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Message: "no answer"}}
+	f.facts.Missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
 	status, in := f.build()
-	in.Facts.Nodes = clusterstate.Nodes{}
+	in.Facts.Nodes = nil
 	status.WorkerPools[0].Progress = nil
 	blind := assessOnce(status, in)
 	if blind.State != unknown {
@@ -348,17 +347,23 @@ func TestPauses_of_several_sections(t *testing.T) {
 	t.Parallel()
 	plane := progressingCluster()
 	plane.plane().Conditions, plane.pool().Conditions = nil, nil
-	pausedBy(plane.plane(), v1beta1.ReasonPaused)
-	pausedBy(plane.pool(), v1beta1.ReasonPaused)
+	pausedBy(plane.plane(), updatev1beta1.ReasonPaused)
+	pausedBy(plane.pool(), updatev1beta1.ReasonPaused)
 	if got := plane.assess(); got.Summary != "The control plane is paused" {
 		t.Errorf("summary %q", got.Summary)
 	}
-	pools := pausedCluster(v1beta1.ReasonPaused)
+	window := pausedCluster(updatev1beta1.ReasonAwaitingWindow)
+	pool := updatev1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}
+	window.in.Resumes = map[updatev1beta1.ResourceReference]time.Time{pool: now.Add(time.Hour)}
+	if got := window.assess().Resumes; got == nil || got.By == nil || *got.By != pool {
+		t.Errorf("resumes %+v, want the pool that waits", got)
+	}
+	pools := pausedCluster(updatev1beta1.ReasonPaused)
 	pools.pools = append(pools.pools, "infra")
 	pools.addNodes("infra", 2, 0)
 	pools.paused["infra"] = true
-	pools.status.WorkerPools = append(pools.status.WorkerPools, v1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
-	pausedBy(&pools.status.WorkerPools[1].Section, v1beta1.ReasonPaused)
+	pools.status.WorkerPools = append(pools.status.WorkerPools, updatev1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
+	pausedBy(&pools.status.WorkerPools[1].Section, updatev1beta1.ReasonPaused)
 	if got := pools.assess().Summary; got != "Pools infra, worker are paused" {
 		t.Errorf("summary %q", got)
 	}
@@ -369,10 +374,10 @@ func TestDrain_without_a_start(t *testing.T) {
 	t.Parallel()
 	cluster := func() *fixture {
 		f := nodeUnchanged("NodeDraining", 10*time.Minute)
-		f.facts.Drains = map[string]informers.Drain{"worker-2": {Node: "worker-2"}}
+		f.facts.Drains = map[string]checks.Drain{"worker-2": {Node: "worker-2"}}
 		return f
 	}
-	if got := cluster().assess(); got.State != unknown || !slices.Contains(got.Remedy.Commands, "oc get nodes,machineconfigpools") {
+	if got := cluster().assess(); got.State != unknown || !slices.Contains(got.Remedy.Commands, "oc describe node worker-2") {
 		t.Errorf("%s at first, %+v: %+v", got.State, got.Remedy, got.Sections)
 	}
 	if got := seenBefore(cluster(), "draining", 10*time.Minute).assess(); got.State != progressing {
@@ -399,16 +404,16 @@ func TestNodes_that_are_done(t *testing.T) {
 	}
 }
 
-// TestSummary_names_the_section_of_the_first_cause, also if another one is stuck, too.
+// TestSummary_names_the_section_of_the_first_cause, even if another section is also stuck.
 func TestSummary_names_the_section_of_the_first_cause(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(time.Hour)
 	f.pools = append(f.pools, "infra")
 	f.addNodes("infra", 2, 0)
-	f.status.WorkerPools = append(f.status.WorkerPools, v1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
+	f.status.WorkerPools = append(f.status.WorkerPools, updatev1beta1.WorkerPoolStatus{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "infra"})
 	infra := &f.status.WorkerPools[1].Section
 	pending(infra)
-	f.insight(infra, informers.NameNodes, newInsight(v1beta1.LevelCritical, "NodeDegraded", "odd", before(time.Minute), ref("Node", "", "infra-0")))
+	f.insight(infra, checks.InformerNodes, newInsight(updatev1beta1.LevelCritical, "NodeDegraded", "odd", before(time.Minute), ref("Node", "", "infra-0")))
 	got := f.assess()
 	if got.Sections[1].State != stuck || got.Summary != "Pool infra has made no progress" {
 		t.Errorf("summary %q of %+v", got.Summary, got.Sections)

@@ -12,51 +12,51 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // summarize explains the state in one clause, and when a waiting update resumes.
-func (c *cluster) summarize(out *v1beta1.Assessment) {
+func (c *cluster) summarize(out *updatev1beta1.Assessment) {
 	switch out.State {
-	case v1beta1.StateUnknown:
+	case updatev1beta1.StateUnknown:
 		out.Summary = c.summarizeUnknown()
-	case v1beta1.StateStuck:
+	case updatev1beta1.StateStuck:
 		var since time.Time
 		out.Summary, since = c.stuckSummary(out.Causes)
 		out.SummarySince = timePtr(since)
 		out.ActionRequired = true
-	case v1beta1.StateWaiting:
+	case updatev1beta1.StateWaiting:
 		c.summarizeWait(out)
-	case v1beta1.StateIdle, v1beta1.StateProgressing:
+	case updatev1beta1.StateIdle, updatev1beta1.StateProgressing:
 	}
 }
 
 // stuckSummary names what is stuck, and since when.
-func (c *cluster) stuckSummary(causes []v1beta1.Cause) (string, time.Time) {
+func (c *cluster) stuckSummary(causes []updatev1beta1.Cause) (string, time.Time) {
 	first := ""
 	if len(causes) > 0 {
 		first = causes[0].Section
 	}
-	at := slices.IndexFunc(c.sections, func(s *section) bool { return s.state == v1beta1.StateStuck && s.name == first })
+	at := slices.IndexFunc(c.sections, func(s *section) bool { return s.state == updatev1beta1.StateStuck && s.name == first })
 	if at < 0 {
-		at = slices.IndexFunc(c.sections, func(s *section) bool { return s.state == v1beta1.StateStuck })
+		at = slices.IndexFunc(c.sections, func(s *section) bool { return s.state == updatev1beta1.StateStuck })
 	}
 	s := c.sections[at]
-	if s.controlPlane && len(s.errors) > 0 {
-		if names := s.failingOperators(); len(names) > 0 {
+	if s.failing {
+		if names := c.failingOperators(s); len(names) > 0 {
 			return failing(names), c.failingSince(s)
 		}
+		return "The cluster version operator has been failing", s.failingSince
 	}
 	if len(s.stuck) > 0 {
-		oldest := s.stuck[0]
-		if s.lastChange.After(oldest.lastChange) {
-			return describeStuck(s, oldest), oldest.lastChange
+		since := c.changeOf(s, s.stuck[0])
+		if s.controlPlane {
+			return "Operator " + s.stuck[0].name + " has made no progress", since
 		}
-		return s.title() + " has made no progress", s.lastChange
+		return s.title() + " has made no progress", since
 	}
 	if s.stalled {
 		return s.title() + " has made no progress", s.lastChange
@@ -82,28 +82,37 @@ func (s *section) title() string {
 
 func (s *section) lowerTitle() string { return strings.ToLower(s.title()[:1]) + s.title()[1:] }
 
-func describeStuck(s *section, p part) string {
-	switch {
-	case s.controlPlane:
-		return "Operator " + p.name + " has made no progress"
-	case p.phase == phaseDraining:
-		return "The drain of node " + p.name + " has made no progress"
+// failingOperators returns the operators that the message names by which the cluster version operator
+// reports that it is failing, or else those about which there is an error.
+func (c *cluster) failingOperators(s *section) []string {
+	var named, severely []string
+	c.eachOperatorInsight(s, func(i insight, name string) {
+		if c.in.Facts.Version.WaitsFor(name) {
+			named = append(named, name)
+		}
+		if severe(i) {
+			severely = append(severely, name)
+		}
+	})
+	if len(named) == 0 {
+		named = severely
 	}
-	return "Node " + p.name + " has made no progress"
+	slices.Sort(named)
+	return slices.Compact(named)
 }
 
-// failingOperators returns the operators about which there is an error.
-func (s *section) failingOperators() []string {
-	var names []string
-	for _, i := range s.errors {
+// eachOperatorInsight calls the function with each warning and error about an operator.
+func (c *cluster) eachOperatorInsight(s *section, with func(i insight, name string)) {
+	for _, i := range s.insights {
+		if i.informer != checks.InformerControlPlane || i.Impact.Level.Rank() < updatev1beta1.LevelWarning.Rank() {
+			continue
+		}
 		for _, r := range i.Scope.Resources {
 			if r.Kind == kindOperator {
-				names = append(names, bounded(r.Name, maxName))
+				with(i, bounded(r.Name, maxName))
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 func failing(names []string) string {
@@ -113,29 +122,33 @@ func failing(names []string) string {
 	return clean("Operators " + text.JoinNames(names) + " have been failing")
 }
 
-// failingSince returns since when the first operator fails.
 func (c *cluster) failingSince(s *section) time.Time {
 	var since time.Time
-	for _, i := range s.errors {
+	names := c.failingOperators(s)
+	c.eachOperatorInsight(s, func(i insight, name string) {
 		at := i.FirstObservedTime.Time
-		if plausible(at, c.now) && (since.IsZero() || at.Before(since)) {
-			since = at
+		if slices.Contains(names, name) && plausible(at, c.now) {
+			since = earlier(since, at)
 		}
-	}
+	})
 	return since
 }
 
 // summarizeWait names what waits, for what, and until when. Only a person ends a pause without an end.
-func (c *cluster) summarizeWait(out *v1beta1.Assessment) {
+func (c *cluster) summarizeWait(out *updatev1beta1.Assessment) {
+	if u := c.waitingUpgrade(); u != nil {
+		c.summarizeUpgrade(out, u)
+		return
+	}
 	var windows, paused []*section
 	var forced *section
 	for _, s := range c.sections {
 		switch {
-		case s.state != v1beta1.StateWaiting || s.behind || s.master && !s.printed():
+		case s.state != updatev1beta1.StateWaiting || s.behind || s.master && !s.printed():
 		case s.active.Status != metav1.ConditionFalse:
 			forced = cmp.Or(forced, s)
 			c.resumeAt(out, s, s.forcedAt)
-		case s.active.Reason == v1beta1.ReasonAwaitingWindow:
+		case s.active.Reason == updatev1beta1.ReasonAwaitingWindow:
 			windows = append(windows, s)
 			c.resumeAt(out, s, c.resumeOf(s))
 		default:
@@ -170,11 +183,11 @@ func titles(sections []*section, one, many string) string {
 }
 
 // resumeAt records the earliest time at which a section resumes.
-func (c *cluster) resumeAt(out *v1beta1.Assessment, s *section, at time.Time) {
+func (c *cluster) resumeAt(out *updatev1beta1.Assessment, s *section, at time.Time) {
 	if at.IsZero() || out.Resumes != nil && !at.Before(out.Resumes.Time.Time) {
 		return
 	}
-	out.Resumes = &v1beta1.ScheduledTime{Time: published(at), By: c.resumedBy(s)}
+	out.Resumes = &updatev1beta1.ScheduledTime{Time: published(at), By: c.resumedBy(s)}
 }
 
 // resumeOf returns when a section resumes that waits for its window; zero means that this is unknown.
@@ -193,10 +206,10 @@ func (c *cluster) resumeOf(s *section) time.Time {
 
 // resumedBy returns the object that lets a section resume: the upgrade that delays or suspends it, or
 // else the object that has the window.
-func (c *cluster) resumedBy(s *section) *v1beta1.ResourceReference {
+func (c *cluster) resumedBy(s *section) *updatev1beta1.ResourceReference {
 	for i := range c.in.Facts.Upgrades {
 		u := &c.in.Facts.Upgrades[i]
-		if u.InProgress() && (s.controlPlane || slices.ContainsFunc(u.Pools, func(p informers.UpgradePool) bool { return p.Name == s.name })) {
+		if u.InProgress() && (s.controlPlane || slices.ContainsFunc(u.Pools, func(p checks.UpgradePool) bool { return p.Name == s.name })) {
 			return upgradeRef(u)
 		}
 	}
@@ -204,25 +217,25 @@ func (c *cluster) resumedBy(s *section) *v1beta1.ResourceReference {
 		return s.pool
 	}
 	o, apiVersion := s.object()
-	return &v1beta1.ResourceReference{APIVersion: apiVersion, Kind: o.kind, Name: o.name}
+	return &updatev1beta1.ResourceReference{APIVersion: apiVersion, Kind: o.kind, Name: o.name}
 }
 
-func upgradeRef(u *informers.Upgrade) *v1beta1.ResourceReference {
+func upgradeRef(u *checks.Upgrade) *updatev1beta1.ResourceReference {
 	return boundedRef(u.APIVersion, u.Resource)
 }
 
-func boundedRef(apiVersion string, of checks.Resource) *v1beta1.ResourceReference {
-	return &v1beta1.ResourceReference{
+func boundedRef(apiVersion string, of checks.Resource) *updatev1beta1.ResourceReference {
+	return &updatev1beta1.ResourceReference{
 		APIVersion: bounded(apiVersion, 317), Kind: bounded(of.Kind, 63), Namespace: bounded(of.Namespace, 63), Name: bounded(of.Name, maxName),
 	}
 }
 
 // next returns the next scheduled update of a cluster that is idle.
-func (c *cluster) next(state v1beta1.AssessmentState) *v1beta1.ScheduledTime {
-	if state != v1beta1.StateIdle {
+func (c *cluster) next(state updatev1beta1.AssessmentState) *updatev1beta1.ScheduledTime {
+	if state != updatev1beta1.StateIdle {
 		return nil
 	}
-	var next *v1beta1.ScheduledTime
+	var next *updatev1beta1.ScheduledTime
 	for i := range c.in.Facts.Upgrades {
 		u := &c.in.Facts.Upgrades[i]
 		at := u.Start
@@ -232,29 +245,28 @@ func (c *cluster) next(state v1beta1.AssessmentState) *v1beta1.ScheduledTime {
 		if !at.After(c.now) || u.Paused || u.To == c.release || !scheduled(u.Phase) || next != nil && !at.Before(next.Time.Time) {
 			continue
 		}
-		next = &v1beta1.ScheduledTime{Time: published(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
+		next = &updatev1beta1.ScheduledTime{Time: published(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
 	}
 	for i := range c.in.Facts.Schedules {
 		s := &c.in.Facts.Schedules[i]
 		if s.Start.After(c.now) && (next == nil || s.Start.Before(next.Time.Time)) { // its UpgradeJob, if it exists, shows more
-			next = &v1beta1.ScheduledTime{Time: published(s.Start), Release: bounded(s.To, maxRelease), By: boundedRef(s.APIVersion, s.Resource)}
+			next = &updatev1beta1.ScheduledTime{Time: published(s.Start), Release: bounded(s.To, maxRelease), By: boundedRef(s.APIVersion, s.Resource)}
 		}
 	}
 	return next
 }
 
-// scheduled reports whether an upgrade of that phase is still to come.
 func scheduled(phase history.Phase) bool {
 	return phase == "" || phase == history.PhaseNew || phase == history.PhasePending
 }
 
 // lastKnown returns the last verdict with complete data, and when it was confirmed last.
-func (c *cluster) lastKnown() *v1beta1.LastKnown {
+func (c *cluster) lastKnown() *updatev1beta1.LastKnown {
 	p := c.in.Previous
 	switch {
 	case p == nil:
 		return nil
-	case p.State == v1beta1.StateUnknown || p.State == "":
+	case p.State == updatev1beta1.StateUnknown || p.State == "":
 		return p.LastKnown
 	}
 	at := c.in.PreviousTime
@@ -264,16 +276,16 @@ func (c *cluster) lastKnown() *v1beta1.LastKnown {
 	if at.IsZero() {
 		return nil
 	}
-	return &v1beta1.LastKnown{State: p.State, Text: lastKnownText(p), Time: published(at)}
+	return &updatev1beta1.LastKnown{State: p.State, Text: lastKnownText(p), Time: published(at)}
 }
 
-func lastKnownText(p *v1beta1.Assessment) string {
-	if p.State == v1beta1.StateIdle {
+func lastKnownText(p *updatev1beta1.Assessment) string {
+	if p.State == updatev1beta1.StateIdle {
 		return clean("Up to date at " + cmp.Or(p.Release, "an unknown release"))
 	}
 	line := fmt.Sprintf("Updating %s to %s", cmp.Or(p.FromRelease, "?"), cmp.Or(p.Release, "?"))
 	for _, s := range p.Sections {
-		if s.State == v1beta1.StateIdle || s.Total == 0 {
+		if s.State == updatev1beta1.StateIdle || s.Total == 0 {
 			continue
 		}
 		progress := fmt.Sprintf("%s, %d of %d %s", line, s.Updated, s.Total, s.Unit)

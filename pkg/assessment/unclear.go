@@ -4,17 +4,24 @@
 package assessment
 
 import (
-	"fmt"
+	"regexp"
+	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
 // unclear returns why it is unknown whether a section progresses although its sources were read: what
 // they report is incomplete or contradictory. Empty means that it is known.
 func (c *cluster) unclear(s *section) string {
 	switch rollout := c.rolloutOf(s); {
+	case !s.observed && s.unobserved != "":
+		o, _ := s.object()
+		return strings.TrimPrefix(s.unobserved, o.kind+" "+o.fullName()+": ")
+	case s.pending && s.active.Status == metav1.ConditionUnknown && s.active.Message != "":
+		return strings.TrimSuffix(clean(s.active.Message), ".")
 	case !s.pending || !s.readable:
 		return ""
 	case s.controlPlane:
@@ -36,12 +43,12 @@ func (c *cluster) unclearControlPlane() string {
 	return ""
 }
 
-func (c *cluster) unclearPool(s *section, rollout *informers.PoolRollout) string {
-	if c.in.Facts.MissingMachines(*rollout) {
-		return fmt.Sprintf("it has %d machines, but %d nodes are known", rollout.Pool.Machines, rollout.Total()+rollout.Joining)
+func (c *cluster) unclearPool(s *section, rollout *clusterstate.PoolProgress) string {
+	if missing := c.in.Facts.MissingNodes(rollout); missing != "" {
+		return missing
 	}
 	for i := range rollout.Nodes {
-		node := &rollout.Nodes[i].Node
+		node := rollout.Nodes[i].Node
 		switch {
 		case node.DesiredConfig == "":
 			return "node " + node.Name + " has no annotation desiredConfig"
@@ -63,25 +70,42 @@ func (c *cluster) unclearPool(s *section, rollout *informers.PoolRollout) string
 // summarizeUnknown names what cannot be judged.
 func (c *cluster) summarizeUnknown() string {
 	for _, s := range c.sections {
-		if c.incomplete || !s.observed {
-			break
-		}
-		if s.state == v1beta1.StateUnknown && s.unclear != "" {
+		if !c.incomplete && s.state == updatev1beta1.StateUnknown && s.unclear != "" {
 			return bounded(s.title()+" cannot be judged: "+s.unclear, maxText)
 		}
 	}
 	return "Too much data is missing to judge this cluster"
 }
 
+// managementField matches the field that cannot be understood.
+var managementField = regexp.MustCompile(`spec\.versionManagement[A-Za-z0-9.\[\]]*`)
+
+// unclearNode matches the name of the node for which a section cannot be judged.
+var unclearNode = regexp.MustCompile(`^node ([a-z0-9][-a-z0-9.]*) `)
+
+// managedObject returns the object whose field cannot be understood: the ClusterVersion if the message is
+// about that, or else the pool.
+func managedObject(s *section) string {
+	if s.pool == nil || strings.HasPrefix(s.unclear, kindVersion+" ") {
+		return kindVersion + " " + clusterstate.VersionKey.Name
+	}
+	o, _ := s.object()
+	return o.kind + " " + o.fullName()
+}
+
 // adviseUnclear shows what the first section that cannot be judged consists of; nil means that there is none.
-func (c *cluster) adviseUnclear() *v1beta1.Remedy {
+func (c *cluster) adviseUnclear() *updatev1beta1.Remedy {
 	for _, s := range c.sections {
 		switch {
-		case s.state != v1beta1.StateUnknown || s.unclear == "":
+		case s.state != updatev1beta1.StateUnknown || s.unclear == "":
+		case managementField.MatchString(s.unclear):
+			return &updatev1beta1.Remedy{Type: fixes, Text: "Correct " + managementField.FindString(s.unclear) + " of " + managedObject(s) + "."}
+		case unclearNode.MatchString(s.unclear):
+			return diagnose("See what the node shows:", "oc describe node "+unclearNode.FindStringSubmatch(s.unclear)[1])
 		case s.controlPlane:
-			return &v1beta1.Remedy{Type: diagnoses, Text: "See what it reports:", Commands: []string{"oc get clusterversion,machineconfigpools"}}
+			return diagnose("See what it reports:", "oc get clusterversion,machineconfigpools")
 		default:
-			return &v1beta1.Remedy{Type: diagnoses, Text: "See its nodes:", Commands: []string{"oc get nodes,machineconfigpools"}}
+			return diagnose("See its nodes:", "oc get nodes,machineconfigpools")
 		}
 	}
 	return nil

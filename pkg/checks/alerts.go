@@ -4,62 +4,42 @@
 package checks
 
 import (
-	"context"
-	"strings"
-	"time"
-
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// OwnAlerts is the prefix of the names of the operator's own alerts. They report that an upgrade makes
-// no progress, so they must not be what blocks it.
-const OwnAlerts = "ManagedUpgrade"
-
-var alertsCheck = Check{
-	Name: NameAlerts,
-	Doc:  "Critical alerts are firing, or pending after an upgrade.",
-	Find: findAlerts,
-}
-
-func findAlerts(ctx context.Context, in Input) ([]Finding, error) {
-	if in.Sources != nil && in.Sources.AlertsDisabled {
-		return nil, nil
-	}
-	alerts, err := in.Sources.criticalAlerts(ctx, func(outdated []Alert) bool {
-		return in.urgent && len(in.Options.blockingAlerts(outdated)) == 0
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := in.Options.blockingAlerts(alerts.value)
-	in.retry.wait(retryAfter(alerts, in.urgent, len(found) > 0))
-	return found, nil
-}
-
-// retryAfter returns when a newer result is available; 0 means that this one opens a gate.
-func retryAfter[T any](r result[T], urgent, blocked bool) time.Duration {
+func findAlerts(in Facts, phase Phase) []Finding {
 	switch {
-	case blocked || !r.fresh && !urgent:
-		return r.repeatIn
-	case !r.fresh:
-		return r.urgentIn
+	case phase == Plan:
+		return in.planAlerts()
+	case phase == Update:
+		return findUpdateAlerts(in)
+	case in.AlertsDisabled:
+		return []Finding{alertsNotConfigured(in.Options.RequireAlerts)}
 	}
-	return 0
+	return in.Options.blockingAlerts(in.CriticalAlerts)
 }
 
-// blockingAlerts returns a finding for each alert that counts.
-func (o Options) blockingAlerts(alerts []Alert) []Finding {
+// alertsNotConfigured returns the finding that alerts are unknown, because the operator has no source of
+// them. It blocks if they are required.
+func alertsNotConfigured(required bool) Finding {
+	f := newFinding("AlertsNotConfigured", "alerts: not configured")
+	f.Key, f.Level = "alerts", LevelInfo
+	if required {
+		f.Level, f.Summary = LevelError, "alerts cannot be checked, because the operator has no source of alerts (alerts.url)"
+		f.Remedy = "Set alerts.url in the configuration of the operator, or omit checkCriticalAlerts."
+	}
+	return f
+}
+
+func (o Options) blockingAlerts(alerts []clusterstate.Alert) []Finding {
 	var found []Finding
-	for _, alert := range alerts {
-		if !o.counts(alert) {
+	for i := range alerts {
+		if !o.counts(alerts[i]) {
 			continue
 		}
-		name := text.Excerpt(alert.Name)
-		if name == "" {
-			name = "an alert without a name"
-		}
-		f := newFinding("AlertFiring", "critical alerts firing", Resource{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: text.Excerpt(alert.Namespace), Name: name})
-		if alert.Pending {
+		f := newFinding("AlertFiring", "critical alerts firing", alertResource(&alerts[i], unnamedAlert))
+		if !alerts[i].Firing {
 			f.Reason, f.Summary = "AlertPending", "critical alerts pending"
 		}
 		f.Remedy = "Resolve the cause of the alert, or exclude the alert from the health check."
@@ -68,11 +48,9 @@ func (o Options) blockingAlerts(alerts []Alert) []Finding {
 	return found
 }
 
-func (o Options) counts(alert Alert) bool {
+func (o Options) counts(alert clusterstate.Alert) bool {
 	switch {
-	case strings.HasPrefix(alert.Name, OwnAlerts) || text.MatchesAny(alert.Name, o.ExcludeAlerts):
-		return false
-	case alert.Pending && !o.PendingAlerts:
+	case !alert.ClosesGates(o.PendingAlerts) || text.MatchesAny(alert.Name, o.ExcludeAlerts):
 		return false
 	case alert.Namespace == "":
 		return true

@@ -8,28 +8,22 @@ import (
 	"fmt"
 	"slices"
 
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonCapacityUnknown is the reason of a finding about a pool with nodes of which nothing is known.
-const ReasonCapacityUnknown = "CapacityUnknown"
-
-// Load is what a node has of a resource and what pods request of it, in cores or bytes.
+// Load compares what a node has of a resource with what pods request of it, in cores or bytes.
 type Load struct {
 	Allocatable float64
-	// Requested is what all pods of the node request, and Movable what those of them request that a
-	// drain moves to other nodes.
+	// Requested is the sum of the requests of all pods of the node, and Movable the part of it that a drain moves to
+	// other nodes.
 	Requested, Movable float64
 	// LargestPod is the largest request of a pod that a drain moves.
 	LargestPod float64
 }
 
-// free returns what is left for other pods.
 func (l Load) free() float64 { return max(l.Allocatable-l.Requested, 0) }
 
-// NodeLoad is what a node has, by resource.
+// NodeLoad holds the loads of a node, by resource.
 type NodeLoad struct {
 	Node string
 	// Schedulable reports that other nodes' pods may move to the node.
@@ -38,7 +32,7 @@ type NodeLoad struct {
 	Loads map[string]Load
 }
 
-// PoolLoad is what the nodes of a pool have.
+// PoolLoad holds the loads of the nodes of a pool.
 type PoolLoad struct {
 	Pool string
 	// Unavailable is the number of nodes that are drained at a time.
@@ -59,6 +53,7 @@ var drainedResources = []resourceUnit{{"cpu", "cores of CPU", 1}, {"memory", "Gi
 // fit on the other nodes of the pool. It compares sums and the largest pod: affinities, taints, and
 // volumes may keep pods pending although it finds nothing.
 func Capacity(pool PoolLoad) []Finding {
+	in, id := scope{ScopeWorkerPool, []Resource{poolResource(pool.Pool)}}, NewUID("capacity", pool.Pool)
 	var unknown []string
 	for _, node := range pool.Nodes {
 		for _, resource := range drainedResources {
@@ -68,16 +63,16 @@ func Capacity(pool PoolLoad) []Finding {
 		}
 	}
 	if len(unknown) > 0 {
-		f := capacityFinding(ReasonCapacityUnknown, "the capacity of a machine config pool is unknown", pool.Pool)
-		f.Level = LevelWarning
+		f := in.finding(LevelWarning, TypeClusterCapacity, "CapacityUnknown", "the capacity of a machine config pool is unknown")
+		f.ID = NewUID("unreadable", id)
 		f.Description = "what pods request is not known of nodes " + text.JoinNames(unknown)
 		f.Remedy = "Check that Prometheus has the metrics of kube-state-metrics for these nodes."
 		return []Finding{f}
 	}
 	for _, resource := range drainedResources {
 		if problem := simulateDrain(pool, resource); problem != "" {
-			f := capacityFinding("CapacityTooLow", "machine config pools without room for the pods of a drained node", pool.Pool)
-			f.Level, f.Description = LevelWarning, problem
+			f := in.finding(LevelWarning, TypeClusterCapacity, "CapacityTooLow", "machine config pools without room for the pods of a drained node")
+			f.ID, f.Description = id, problem
 			f.Remedy = "Add a node to the pool, or reduce the requests of its pods, before the update."
 			return []Finding{f}
 		}
@@ -116,13 +111,6 @@ func simulateDrain(pool PoolLoad, resource resourceUnit) string {
 			text.JoinNames(names), largest/resource.divisor, resource.label, roomiest/resource.divisor)
 	}
 	return ""
-}
-
-func capacityFinding(reason, summary, pool string) Finding {
-	return Finding{
-		Scope: ScopeWorkerPool, Resources: []Resource{{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool}},
-		Level: LevelWarning, Type: TypeClusterCapacity, Reason: reason, Summary: summary,
-	}
 }
 
 // Sample is a sample in the result of a PromQL expression.

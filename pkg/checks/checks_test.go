@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,17 @@ func budget(name string, selector *metav1.LabelSelector) *policyv1.PodDisruption
 	return b
 }
 
+func movedTo(namespace string, b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	b.Namespace = namespace
+	return b
+}
+
+// uncounted returns a budget of which the status counts no pods.
+func uncounted(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	b.Status.ExpectedPods, b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = 0, 0, 0
+	return b
+}
+
 func selecting(labels ...string) *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for _, label := range labels {
@@ -126,14 +138,14 @@ func healthyCluster(objects ...client.Object) []client.Object {
 
 // prometheus is a source of alerts that counts its queries.
 type prometheus struct {
-	alerts  []checks.Alert
+	alerts  []clusterstate.Alert
 	samples map[string]bool
 	err     error
 	queries int
 	custom  int
 }
 
-func (p *prometheus) CriticalAlerts(context.Context) ([]checks.Alert, error) {
+func (p *prometheus) CriticalAlerts(context.Context) ([]clusterstate.Alert, error) {
 	p.queries++
 	return p.alerts, p.err
 }
@@ -169,41 +181,55 @@ func (r recordingReader) List(ctx context.Context, list client.ObjectList, opts 
 
 // The cache, the watches, and the permissions follow from what a check declares: a check that reads
 // another kind would fail in the operator, and one that reads fewer would cost memory.
-func TestCheck_reads_the_kinds_that_it_declares(t *testing.T) {
+func TestRules_of_gates_read_what_they_need(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"app": "etcd", "tier": "db"}
 	r := simulation.NewFakeClient(t, healthyCluster(
 		node("worker-1", cordonedOfMachine), machine(true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
 	)...)
-	for _, check := range checks.All() {
-		t.Run(check.Name, func(t *testing.T) {
-			t.Parallel()
-			cached, live := recordingReader{r, map[string]bool{}}, recordingReader{r, map[string]bool{}}
-			in := checks.Input{Reader: cached, Live: live, Sources: sources(&prometheus{}), Options: checks.Options{PDBNamespaces: []string{"*"}, Queries: []string{"up"}}}
-			if check.Name == "alerts" || check.Name == "queries" {
-				in.Sources = nil // they read nothing, and fail without a source
-			}
-			_, _ = check.Find(t.Context(), in)
-			declared := func(objects []client.Object) map[string]bool {
-				kinds := map[string]bool{}
-				for _, object := range objects {
-					kinds[fmt.Sprintf("%T", object)] = true
-				}
-				return kinds
-			}
-			if diff := cmp.Diff(declared(check.Reads), cached.kinds); diff != "" {
-				t.Errorf("from the cache (-declared +read):\n%s", diff)
-			}
-			if diff := cmp.Diff(declared(check.ReadsLive), live.kinds); diff != "" {
-				t.Errorf("from the API server (-declared +read):\n%s", diff)
-			}
-			if check.Doc == "" || !slices.Contains(checks.Names(), check.Name) {
-				t.Error("it has no Doc, or no name")
-			}
-		})
+	const version, operators, pools, nodes, budgets = "*v1.ClusterVersion", "*v1.ClusterOperator", "*v1.MachineConfigPool", "*v1.Node", "*v1.PodDisruptionBudget"
+	want := map[string][2][]string{ // from the cache, and from the API server
+		"version": {{version}, nil}, "operators": {{operators}, nil}, "pools": {{pools, nodes}, nil},
+		"rollout": {{operators, version, pools, nodes}, nil}, "nodes": {{nodes}, {"*v1beta1.Machine"}},
+		"pdbs": {{budgets}, {"*v1.Pod"}}, "queries": {nil, nil}, "alerts": {nil, nil},
 	}
-	if n := len(checks.Reads()); n != 5 {
-		t.Errorf("all checks read %d kinds", n)
+	read := map[string]bool{}
+	for name, kinds := range want {
+		cached, live := recordingReader{r, map[string]bool{}}, recordingReader{r, map[string]bool{}}
+		options := checks.Options{PDBNamespaces: []string{"*"}, Queries: []string{"up"}, Checks: []string{name}}
+		report := checks.Runner{Reader: cached, Live: live, Sources: sources(&prometheus{}), Options: options}.Run(t.Context(), noon)
+		if report.Err != nil {
+			t.Errorf("%s: %v", name, report.Err)
+		}
+		slices.Sort(kinds[0])
+		if diff := cmp.Diff(kinds, [2][]string{slices.Sorted(maps.Keys(cached.kinds)), slices.Sorted(maps.Keys(live.kinds))}); diff != "" {
+			t.Errorf("%s reads (-want +got):\n%s", name, diff)
+		}
+		maps.Copy(read, cached.kinds)
+	}
+	declared := map[string]bool{}
+	for _, kind := range checks.Reads() {
+		declared[fmt.Sprintf("%T", kind)] = true
+	}
+	if diff := cmp.Diff(declared, read); diff != "" {
+		t.Errorf("kinds (-declared +read):\n%s", diff)
+	}
+}
+
+func TestRules_are_documented_and_have_names_of_their_own(t *testing.T) {
+	t.Parallel()
+	names, informers := map[string]bool{}, map[string]bool{}
+	for _, informer := range checks.Informers() {
+		informers[informer.Name] = true
+	}
+	for _, rule := range checks.Rules() {
+		if names[rule.Name] || rule.Doc == "" || rule.Phases == 0 || rule.Find == nil {
+			t.Errorf("%+v", rule)
+		}
+		if reported := rule.Phases&checks.Update != 0; reported != informers[rule.Informer] {
+			t.Errorf("%s counts during an update: %t; its informer is %q", rule.Name, reported, rule.Informer)
+		}
+		names[rule.Name] = true
 	}
 }
 
@@ -212,7 +238,7 @@ func TestFindings(t *testing.T) {
 	both := map[string]string{"app": "etcd", "tier": "db"}
 	for name, tc := range map[string]struct {
 		objects []client.Object
-		alerts  []checks.Alert
+		alerts  []clusterstate.Alert
 		samples map[string]bool
 		options checks.Options
 		want    string
@@ -236,6 +262,14 @@ func TestFindings(t *testing.T) {
 		"a pool that has not counted an outdated node": {
 			objects: []client.Object{node("worker-1", func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/currentConfig"] = "rendered-1" })},
 			want:    "machine config pools being updated: worker",
+		},
+		"a node in two custom pools": {
+			objects: []client.Object{
+				pool("infra", func(p *mcfgv1.MachineConfigPool) { p.Spec.NodeSelector = selecting("edge=yes") }),
+				pool("zone", func(p *mcfgv1.MachineConfigPool) { p.Spec.NodeSelector = selecting("edge=yes") }),
+				node("worker-1", func(n *corev1.Node) { n.Labels["edge"] = "yes" }),
+			},
+			want: "nodes in several custom machine config pools: worker-1 (infra, zone)",
 		},
 		"a Windows node with another configuration": {
 			objects: []client.Object{node("worker-1", func(n *corev1.Node) {
@@ -263,12 +297,51 @@ func TestFindings(t *testing.T) {
 		"two budgets that no pod has in common": {
 			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), pod("etcd-0", map[string]string{"app": "etcd"}), pod("db-0", map[string]string{"tier": "db"})},
 		},
+		"two budgets with the same selector, of which the disruption controller updates one": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), uncounted(budget("b", selecting("app=etcd")))},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
+		"a wider budget of which the status counts no pods": {
+			objects: []client.Object{budget("a", selecting("app=etcd", "tier=db")), uncounted(budget("b", selecting("app=etcd")))},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
+		"a narrower budget of which the status counts no pods, and a pod": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), uncounted(budget("b", selecting("app=etcd", "tier=db"))), pod("etcd-0", both)},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
+		"a narrower budget that selects no pod": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), uncounted(budget("b", selecting("app=etcd", "tier=db"))), pod("etcd-0", map[string]string{"app": "etcd"})},
+		},
+		"two budgets of which no status counts a pod, and a pod": {
+			objects: []client.Object{uncounted(budget("a", selecting("app=etcd"))), uncounted(budget("b", selecting("app=etcd"))), pod("etcd-0", both)},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
 		"two budgets with the same selector and no pods": {
-			objects: []client.Object{budget("a", selecting("app=etcd")), func() client.Object {
-				b := budget("b", selecting("app=etcd"))
-				b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 0
-				return b
-			}()},
+			objects: []client.Object{uncounted(budget("a", selecting("app=etcd"))), uncounted(budget("b", selecting("app=etcd")))},
+		},
+		"an exempt budget and another one that guard the same pods": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), uncounted(budget("etcd-primary", selecting("app=etcd")))},
+			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/etcd-primary",
+		},
+		"exempt budgets and others in two namespaces": {
+			objects: []client.Object{
+				budget("a", selecting("app=etcd")), budget("a-primary", selecting("app=etcd")),
+				movedTo("openshift-kube", budget("b", selecting("app=etcd"))), movedTo("openshift-kube", budget("b-primary", selecting("app=etcd"))),
+			},
+			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/a-primary, openshift-kube/b and openshift-kube/b-primary",
+		},
+		"two exempt budgets that guard the same pods": {
+			objects: []client.Object{budget("a-primary", selecting("app=etcd")), budget("b-primary", selecting("app=etcd"))},
+			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+		},
+		"two exempt budgets and another one that guard the same pods": {
+			objects: []client.Object{
+				uncounted(budget("a-primary", selecting("app=etcd"))), uncounted(budget("b-primary", selecting("tier=db"))), uncounted(budget("c", selecting("app=etcd"))), pod("etcd-0", both),
+			},
+			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a-primary and openshift-etcd/c",
 		},
 		"a budget that allows none by design": {
 			objects: []client.Object{func() client.Object {
@@ -279,23 +352,23 @@ func TestFindings(t *testing.T) {
 			options: checks.Options{ExcludePDBs: []string{"*/kubevirt-disruption-budget-*"}},
 		},
 		"a critical alert": {
-			alerts: []checks.Alert{{Name: "etcdDown", Namespace: "openshift-etcd"}}, want: "critical alerts firing: openshift-etcd/etcdDown",
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Namespace: "openshift-etcd", Severity: "critical", Firing: true}}, want: "critical alerts firing: openshift-etcd/etcdDown",
 		},
-		"an alert without a namespace and without a name": {alerts: []checks.Alert{{}}, want: "critical alerts firing: an alert without a name"},
+		"an alert without a namespace and without a name": {alerts: []clusterstate.Alert{{Severity: "critical", Firing: true}}, want: "critical alerts firing: an alert without a name"},
 		"an alert of an application": {
-			alerts: []checks.Alert{{Name: "ShopDown", Namespace: "shop"}}, options: checks.Options{AlertNamespaces: []string{"default", "kube-*", "openshift-*"}},
+			alerts: []clusterstate.Alert{{Name: "ShopDown", Namespace: "shop", Severity: "critical", Firing: true}}, options: checks.Options{AlertNamespaces: []string{"default", "kube-*", "openshift-*"}},
 		},
 		"an alert without a namespace, while only the platform's count": {
-			alerts: []checks.Alert{{Name: "Watchfire"}}, options: checks.Options{AlertNamespaces: []string{"openshift-*"}}, want: "critical alerts firing: Watchfire",
+			alerts: []clusterstate.Alert{{Name: "Watchfire", Severity: "critical", Firing: true}}, options: checks.Options{AlertNamespaces: []string{"openshift-*"}}, want: "critical alerts firing: Watchfire",
 		},
 		"alerts that are excluded by patterns": {
-			alerts:  []checks.Alert{{Name: "ShopDown", Namespace: "shop-1"}, {Name: "KubeletDown", Namespace: "kube-system"}},
+			alerts:  []clusterstate.Alert{{Name: "ShopDown", Namespace: "shop-1", Severity: "critical", Firing: true}, {Name: "KubeletDown", Namespace: "kube-system", Severity: "critical", Firing: true}},
 			options: checks.Options{ExcludeNamespaces: []string{"shop-*"}, ExcludeAlerts: []string{"Kube*"}},
 		},
-		"our own alert":                     {alerts: []checks.Alert{{Name: "ManagedUpgradeStuck", Namespace: "openshift-x"}}},
-		"a pending alert before an upgrade": {alerts: []checks.Alert{{Name: "etcdDown", Pending: true}}},
+		"our own alert":                     {alerts: []clusterstate.Alert{{Name: "ManagedUpgradeStuck", Namespace: "openshift-x", Severity: "critical", Firing: true}}},
+		"a pending alert before an upgrade": {alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}},
 		"a pending alert after an upgrade": {
-			alerts: []checks.Alert{{Name: "etcdDown", Pending: true}}, options: checks.Options{PendingAlerts: true}, want: "critical alerts pending: etcdDown",
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}, options: checks.Options{PendingAlerts: true}, want: "critical alerts pending: etcdDown",
 		},
 		"a custom query with samples": {
 			samples: map[string]bool{"up == 0": true}, options: checks.Options{Queries: []string{"up == 0", "up == 2"}}, want: "custom queries with samples: up == 0",
@@ -310,17 +383,17 @@ func TestFindings(t *testing.T) {
 			options: checks.Options{PausedPoolsOnly: true}, want: "machine config pools paused: night",
 		},
 		"pools that UpgradeJobs have paused, for another upgrade": {
-			objects: pausedPools(), want: "machine config pools paused: day (by an UpgradeJob that failed, since 2027-03-02T22:00:00Z), forged, night (by an UpgradeJob, until 2027-03-02T22:00:00Z) and 1 more",
+			objects: pausedPools(), want: "machine config pools paused: day (by an upgrade that failed, since 2027-03-02T22:00:00Z), forged, night (by an upgrade, until 2027-03-02T22:00:00Z) and 1 more",
 		},
 		"pools that UpgradeJobs have paused, for an UpgradeJob": {
 			objects: pausedPools(), options: checks.Options{IgnoreDelayedPools: true},
-			want: "machine config pools paused: day (by an UpgradeJob that failed, since 2027-03-02T22:00:00Z), forged, user",
+			want: "machine config pools paused: day (by an upgrade that failed, since 2027-03-02T22:00:00Z), forged, user",
 		},
 		"a check that is not run": {
-			alerts: []checks.Alert{{Name: "etcdDown"}}, options: checks.Options{SkipChecks: []string{"alerts"}},
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, options: checks.Options{Checks: allBut(checks.NameAlerts)},
 		},
 		"only one check is run": {
-			alerts: []checks.Alert{{Name: "etcdDown"}}, objects: []client.Object{operator("dns")}, options: checks.Options{Checks: []string{"nodes"}},
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, objects: []client.Object{operator("dns")}, options: checks.Options{Checks: []string{"nodes"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,6 +403,7 @@ func TestFindings(t *testing.T) {
 				tc.options.PDBNamespaces = []string{"openshift-*"}
 			}
 			report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: tc.alerts, samples: tc.samples}), Options: tc.options}.Run(t.Context(), noon)
+			checkTexts(t, "", report.Findings)
 			if diff := cmp.Diff(tc.want, report.Message()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -343,10 +417,26 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// Required alerts keep the gate closed while the operator has no source of them. Otherwise, a note says so.
+func TestAlerts_without_a_source(t *testing.T) {
+	t.Parallel()
+	for _, required := range []bool{false, true} {
+		options := checks.Options{Checks: []string{checks.NameAlerts}, RequireAlerts: required}
+		report := checks.Runner{Sources: &checks.Sources{AlertsDisabled: true}, Options: options}.Run(t.Context(), noon)
+		message, notes := "", "alerts: not configured"
+		if required {
+			message, notes = "alerts cannot be checked, because the operator has no source of alerts (alerts.url)", ""
+		}
+		if report.Healthy() == required || report.Message() != message || report.Notes() != notes || report.Err != nil {
+			t.Errorf("required: %t: got %+v", required, report)
+		}
+	}
+}
+
 func TestFinding_identifies_check_and_object(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
-	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
+	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []clusterstate.Alert{{Name: "A", Namespace: "x", Severity: "critical", Firing: true}}})}.Run(t.Context(), noon)
 	want := []checks.Finding{
 		{
 			Informer: "nodes", Scope: checks.ScopeWorkerPool, Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}},
@@ -379,11 +469,11 @@ func TestRemedy_for_paused_pools(t *testing.T) {
 		description string    // of pool night
 		remedy      string
 	}{
-		"before the window": {begin.Add(-time.Second), "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
-		"in the window":     {begin.Add(time.Hour - time.Second), "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
-		"unknown time":      {time.Time{}, "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
+		"before the window": {begin.Add(-time.Second), "by an upgrade, until 2027-03-02T22:00:00Z", waits},
+		"in the window":     {begin.Add(time.Hour - time.Second), "by an upgrade, until 2027-03-02T22:00:00Z", waits},
+		"unknown time":      {time.Time{}, "by an upgrade, until 2027-03-02T22:00:00Z", waits},
 		"after the window": {
-			begin.Add(time.Hour), "by an UpgradeJob, which did not unpause it before 2027-03-02T23:00:00Z",
+			begin.Add(time.Hour), "by an upgrade, which did not unpause it before 2027-03-02T23:00:00Z",
 			"Set spec.paused of the MachineConfigPool to false at a time at which its nodes may reboot: its release window was missed.",
 		},
 	} {
@@ -399,7 +489,7 @@ func TestRemedy_for_paused_pools(t *testing.T) {
 				got[f.Resources[0].Name] = f.Description + "; " + f.Remedy
 			}
 			want := map[string]string{
-				"night": tc.description + "; " + tc.remedy, "day": "by an UpgradeJob that failed, since 2027-03-02T22:00:00Z; " + unpause,
+				"night": tc.description + "; " + tc.remedy, "day": "by an upgrade that failed, since 2027-03-02T22:00:00Z; " + unpause,
 				"forged": "; " + unpause, "user": "; " + unpause,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -425,7 +515,7 @@ func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 func TestObjectsShareQueries(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
-	p := &prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "shop"}, {Name: "B", Namespace: "openshift-etcd"}}}
+	p := &prometheus{alerts: []clusterstate.Alert{{Name: "A", Namespace: "shop", Severity: "critical", Firing: true}, {Name: "B", Namespace: "openshift-etcd", Severity: "critical", Firing: true}}}
 	shared := sources(p)
 	for namespace, want := range map[string]string{"shop": "critical alerts firing: shop/A", "openshift-*": "critical alerts firing: openshift-etcd/B", "*": "critical alerts firing: openshift-etcd/B, shop/A"} {
 		report := checks.Runner{Reader: r, Live: r, Sources: shared, Options: checks.Options{AlertNamespaces: []string{namespace}}}.Run(t.Context(), noon)
@@ -498,6 +588,30 @@ func TestConfirmation_gets_only_the_ClusterVersion(t *testing.T) {
 	runner := checks.Runner{Reader: live, Live: live, Sources: sources(&prometheus{}), Options: checks.Options{PDBNamespaces: []string{"*"}}}
 	if report := runner.Run(t.Context(), noon); !report.Healthy() {
 		t.Errorf("got %+v", report)
+	}
+}
+
+// Only what blocks is confirmed: nothing is read again about a healthy cluster, or after an error.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	r := simulation.NewFakeClient(t, healthyCluster()...)
+	live := simulation.WithReadErrors(r, errors.New("not reachable"), func(any) bool { return true })
+	runner := checks.Runner{Reader: r, Live: live, Sources: sources(&prometheus{})}
+	blocking := []checks.Finding{{Level: checks.LevelError, Summary: "s"}}
+	for name, tc := range map[string]struct {
+		report    checks.Report
+		confirmed bool
+	}{
+		"healthy":         {checks.Report{}, false},
+		"noted":           {checks.Report{Findings: []checks.Finding{{Level: checks.LevelInfo, Summary: "s"}}}, false},
+		"blocked":         {checks.Report{Findings: blocking}, true},
+		"an error":        {checks.Report{Err: errors.New("before")}, false},
+		"error, blocking": {checks.Report{Findings: blocking, Err: errors.New("before")}, false},
+	} {
+		got := runner.Confirm(t.Context(), tc.report)
+		if confirmed := got.Err != nil && strings.Contains(got.Err.Error(), "not reachable"); confirmed != tc.confirmed {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
 }
 
@@ -601,4 +715,27 @@ func TestIsInstalled(t *testing.T) {
 	if got, err := checks.IsInstalled(t.Context(), r, target); !errors.Is(err, broken) || got {
 		t.Errorf("without pools: got %t, %v", got, err)
 	}
+}
+
+// What cannot be determined is no good result, although nothing is found.
+func TestRunner_observes_what_is_unknown(t *testing.T) {
+	t.Parallel()
+	r := simulation.NewFakeClient(t, healthyCluster(operator("dns", configv1.OperatorAvailable))...)
+	s, got := sources(&prometheus{}), map[string]bool{}
+	s.Observe = func(check string, ok bool, _ time.Time) { got[check] = ok }
+	checks.Runner{Reader: r, Live: r, Sources: s}.Run(t.Context(), noon)
+	if ok, observed := got[checks.NameOperators]; ok || !observed || !got[checks.NamePools] {
+		t.Errorf("observed %v", got)
+	}
+}
+
+// allBut returns the names of the rules apart from one.
+func allBut(name string) []string {
+	var names []string
+	for _, rule := range checks.Rules() {
+		if rule.Name != name {
+			names = append(names, rule.Name)
+		}
+	}
+	return names
 }

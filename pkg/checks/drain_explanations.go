@@ -25,9 +25,6 @@ const (
 	drainInterval = 5 * time.Minute
 	// unknownInterval is how long it is not tried again to read what holds a drain.
 	unknownInterval = time.Minute
-	// refusedAfter is how long after its time a pod that is still there counts as one whose deletion
-	// was refused: the first attempt, another one, and the time that the requests take.
-	refusedAfter = 3 * ForceInterval
 	// maxDrains bounds the explanations that are kept.
 	maxDrains = 64
 	// maxHolderNames bounds the names of a pod or of budgets in an explanation, in bytes.
@@ -58,6 +55,7 @@ type drainExplanation struct {
 	of        string    // what it depends on
 	at, until time.Time // when it was read, and when it is read again
 	text      string
+	pods      []clusterstate.DrainedPod // that are left on the node
 }
 
 // isValid reports whether the explanation holds now for what it depends on.
@@ -84,12 +82,21 @@ func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStar
 	if last, found := d.Explanations.get(node.Name); found && last.isValid(of, now) {
 		return last.text
 	}
-	explanation := d.explain(ctx, node, NewDrainDeadlines(start, d.TimeOut, d.PDBTimeout), now)
+	explanation := d.explain(ctx, node, clusterstate.NewDrainDeadlines(start, d.TimeOut, d.PDBTimeout), now)
 	explanation.of, explanation.at = of, now
 	if ctx.Err() == nil {
 		d.Explanations.set(node.Name, explanation)
 	}
 	return explanation.text
+}
+
+// Left returns the pods that the last explanation of the drain of a node has found there.
+func (d Drains) Left(node clusterstate.Node) []clusterstate.DrainedPod {
+	if d.Live == nil || !node.Drain.Active {
+		return nil
+	}
+	last, _ := d.Explanations.get(node.Name)
+	return last.pods
 }
 
 // NextChange returns when a drain of these nodes becomes a long one, or its explanation is read again
@@ -127,42 +134,39 @@ func (d Drains) dependencies(node clusterstate.Node, start time.Time) string {
 }
 
 // explain returns what holds the drain of a node, and until when that is an answer.
-func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines, now time.Time) drainExplanation {
+func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines clusterstate.DrainDeadlines, now time.Time) drainExplanation {
 	holders, err := d.holders(ctx, node, deadlines, now)
 	if err != nil {
 		return drainExplanation{until: now.Add(unknownInterval), text: "what holds it is unknown: " + text.Reason(err.Error())}
 	}
 	explanation := drainExplanation{until: now.Add(drainInterval)}
 	for _, h := range holders {
-		if at := h.ForcedAt().Add(refusedAfter); at.After(now) && at.Before(explanation.until) {
+		explanation.pods = append(explanation.pods, h.DrainedPod)
+		if at := h.ForcedAt().Add(clusterstate.RefusedAfter); at.After(now) && at.Before(explanation.until) {
 			explanation.until = at
 		}
 	}
-	switch others := len(holders) - 1; {
-	case others < 0:
-		return explanation
-	case others == 0:
+	if len(holders) > 0 {
 		explanation.text = holders[0].String()
-	case others == 1:
-		explanation.text = holders[0].String() + "; 1 more pod"
-	default:
-		explanation.text = fmt.Sprintf("%s; %d more pods", holders[0], others)
+	}
+	if others := len(holders) - 1; others > 0 {
+		explanation.text += "; " + text.Plural(others, "more pod", "more pods")
 	}
 	return explanation
 }
 
 // holder is a pod that holds a drain.
 type holder struct {
-	DrainedPod
-	Hold
+	clusterstate.DrainedPod
+	clusterstate.Hold
 
 	refused bool // it should be gone
 }
 
 // holders returns the pods that hold a drain: first those that should be gone, then those that are
 // never forced or forced last.
-func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines, now time.Time) ([]holder, error) {
-	lister := DrainedPods{Reader: d.Reader, Live: d.Live, IgnoreNamespaces: d.IgnoreNamespaces}
+func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines clusterstate.DrainDeadlines, now time.Time) ([]holder, error) {
+	lister := clusterstate.DrainedPods{Reader: d.Reader, Live: d.Live, IgnoreNamespaces: d.IgnoreNamespaces}
 	pods, _, err := lister.List(ctx, node.Name, node.Ready)
 	if err != nil {
 		return nil, err
@@ -170,8 +174,11 @@ func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines D
 	found := make([]holder, 0, len(pods))
 	for _, pod := range pods {
 		hold := pod.Hold(deadlines)
-		at := hold.ForcedAt()
-		found = append(found, holder{pod, hold, !at.IsZero() && !now.Before(at.Add(refusedAfter))})
+		if hold.Reason == clusterstate.HeldByOther && hold.IsOverdue(now) { // it was to be evicted, and is only deleted later
+			pod.Refused = true
+			hold = pod.Hold(deadlines)
+		}
+		found = append(found, holder{pod, hold, hold.IsOverdue(now)})
 	}
 	slices.SortStableFunc(found, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(b.rank(), a.rank()), b.ForcedAt().Compare(a.ForcedAt()))
@@ -186,9 +193,9 @@ func (h holder) rank() int {
 		return 4
 	case h.ForcedAt().IsZero():
 		return 3
-	case h.Reason == HeldByPDB:
+	case h.Reason == clusterstate.HeldByPDB, h.Reason == clusterstate.HeldByRefusal:
 		return 2
-	case h.Reason == HeldByTermination:
+	case h.Reason == clusterstate.HeldByTermination:
 		return 1
 	}
 	return 0
@@ -200,9 +207,11 @@ func (h holder) String() string {
 	switch {
 	case h.Exempt != "" && len(h.PDBs) == 0:
 		return message + " cannot be forced: " + h.Exempt
-	case h.Reason == HeldByPDB:
+	case h.Reason == clusterstate.HeldByPDB:
 		message += " is held by " + h.budgets()
-	case h.Reason == HeldByTermination:
+	case h.Reason == clusterstate.HeldByRefusal:
+		message += " is held by the API server, which refuses its eviction (see the Events DrainBlocked of the node)"
+	case h.Reason == clusterstate.HeldByTermination:
 		message += " is terminating"
 	default:
 		message += " is not evicted yet"
@@ -214,10 +223,10 @@ func (h holder) String() string {
 	case at.IsZero():
 		return message + ", never forced"
 	case h.refused:
-		return message + ", was to be forced at " + at.UTC().Format(time.RFC3339) +
+		return message + ", was to be forced at " + text.FormatTime(at) +
 			": the deletion was refused and is tried again every minute, see the Events DrainBlocked of the node"
 	default:
-		return message + ", forced at " + at.UTC().Format(time.RFC3339)
+		return message + ", forced at " + text.FormatTime(at)
 	}
 }
 

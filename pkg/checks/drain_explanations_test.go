@@ -18,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // podLister is an API server that lists pods, and counts the requests. The grace period of the pod
@@ -94,7 +95,6 @@ func TestDrains_Explain(t *testing.T) {
 	daemonSet := func(p *metav1.PartialObjectMetadata) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "x", Controller: new(true)}}
 	}
-	const refused = "the deletion was refused and is tried again every minute, see the Events DrainBlocked of the node"
 	for name, tc := range map[string]struct {
 		pods    []metav1.PartialObjectMetadata
 		change  func(*checks.Drains)
@@ -103,27 +103,28 @@ func TestDrains_Explain(t *testing.T) {
 
 		notReady bool
 		after    time.Duration // since the start of the drain; 0 means 15 minutes
-		want     string
 	}{
-		"no pod":                                {want: ""},
-		"pods of a DaemonSet":                   {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}, want: ""},
-		"budget":                                {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"},
-		"two budgets":                           {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api, budgetFor("shop", "all", "api")}, want: "pod shop/api is held by PodDisruptionBudgets shop/all, shop/api, forced at 2026-03-01T14:00:00Z"},
-		"budget without a limit":                {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, change: func(d *checks.Drains) { d.PDBTimeout = -1 }, want: "pod shop/api is held by PodDisruptionBudget shop/api, never forced"},
-		"budget, ignored namespace":             {pods: []metav1.PartialObjectMetadata{shopPod("dns", inNamespace("openshift-dns"))}, budgets: []client.Object{openshift}, want: "pod openshift-dns/dns is held by PodDisruptionBudget openshift-dns/dns, cannot be forced: it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"},
-		"no budget":                             {pods: []metav1.PartialObjectMetadata{shopPod("web")}, budgets: []client.Object{api}, want: "pod shop/web is not evicted yet, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod":                       {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(5*time.Minute), 30))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod, long":                 {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(time.Hour), 3600))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T13:01:00Z"},
-		"pod with a finalizer":                  {pods: []metav1.PartialObjectMetadata{shopPod("web", deletedAt(noon, 0, "example.com/x"))}, want: "pod shop/web cannot be forced: it has ended and is kept by finalizers, which only their owners may remove: example.com/x"},
-		"node that is not ready":                {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, notReady: true, want: "pod shop/api cannot be forced: " + checks.NodeNotReady},
-		"instant pod":                           {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, want: "pod shop/instant is not evicted yet, forced at 2026-03-01T12:20:00Z"},
-		"instant pod, node not ready":           {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, notReady: true, want: "pod shop/instant cannot be forced: " + checks.NodeNotReady},
-		"the firmest of three pods":             {pods: []metav1.PartialObjectMetadata{shopPod("a"), shopPod("api"), shopPod("z", deletedAt(noon, 30))}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z; 2 more pods"},
-		"deletion that is due":                  {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, after: 2*time.Hour + 2*time.Minute, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"},
-		"refused deletion":                      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, after: 2*time.Hour + 3*time.Minute, want: "pod shop/api is held by PodDisruptionBudget shop/api, was to be forced at 2026-03-01T14:00:00Z: " + refused},
-		"refused deletion of a terminating pod": {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, after: time.Hour, want: "pod shop/api is terminating, was to be forced at 2026-03-01T12:20:00Z: " + refused},
-		"refused deletion besides a later one":  {pods: []metav1.PartialObjectMetadata{shopPod("api"), shopPod("web")}, budgets: []client.Object{api}, after: time.Hour, want: "pod shop/web is not evicted yet, was to be forced at 2026-03-01T12:20:00Z: " + refused + "; 1 more pod"},
-		"pods that cannot be listed":            {err: errors.New("the API server is down"), want: "what holds it is unknown: listing the pods on node worker-0: the API server is down"},
+		"no pod":                                {},
+		"pods of a DaemonSet":                   {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}},
+		"budget":                                {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}},
+		"two budgets":                           {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api, budgetFor("shop", "all", "api")}},
+		"budget without a limit":                {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, change: func(d *checks.Drains) { d.PDBTimeout = -1 }},
+		"budget, ignored namespace":             {pods: []metav1.PartialObjectMetadata{shopPod("dns", inNamespace("openshift-dns"))}, budgets: []client.Object{openshift}},
+		"no budget":                             {pods: []metav1.PartialObjectMetadata{shopPod("web")}, budgets: []client.Object{api}},
+		"terminating pod":                       {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(5*time.Minute), 30))}, budgets: []client.Object{api}},
+		"terminating pod, long":                 {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(time.Hour), 3600))}, budgets: []client.Object{api}},
+		"pod with a finalizer":                  {pods: []metav1.PartialObjectMetadata{shopPod("web", deletedAt(noon, 0, "example.com/x"))}},
+		"node that is not ready":                {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, notReady: true},
+		"instant pod":                           {pods: []metav1.PartialObjectMetadata{shopPod("instant")}},
+		"instant pod, node not ready":           {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, notReady: true},
+		"the firmest of three pods":             {pods: []metav1.PartialObjectMetadata{shopPod("a"), shopPod("api"), shopPod("z", deletedAt(noon, 30))}, budgets: []client.Object{api}},
+		"deletion that is due":                  {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, after: 2*time.Hour + 2*time.Minute},
+		"refused deletion":                      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, after: 2*time.Hour + 3*time.Minute},
+		"refused deletion of a terminating pod": {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, after: time.Hour},
+		"refused deletion besides a later one":  {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(3*time.Hour), 3600)), shopPod("web")}, after: 3 * time.Hour},
+		"refused eviction":                      {pods: []metav1.PartialObjectMetadata{shopPod("web")}, after: time.Hour},
+		"refused eviction without a limit":      {pods: []metav1.PartialObjectMetadata{shopPod("web")}, after: time.Hour, change: func(d *checks.Drains) { d.PDBTimeout = -1 }},
+		"pods that cannot be listed":            {err: errors.New("the API server is down")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,9 +134,8 @@ func TestDrains_Explain(t *testing.T) {
 			}
 			node := drainingNode
 			node.Ready = !tc.notReady
-			if got := drains.Explain(t.Context(), node, noon.Add(-time.Hour), noon.Add(cmp.Or(tc.after, 15*time.Minute))); got != tc.want {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
-			}
+			got := drains.Explain(t.Context(), node, noon.Add(-time.Hour), noon.Add(cmp.Or(tc.after, 15*time.Minute)))
+			golden.Texts(t, "", got)
 		})
 	}
 }
@@ -200,7 +200,7 @@ func TestDrains_Explain_reads_again(t *testing.T) {
 		}, "pod shop/api is held by PodDisruptionBudget shop/api, cannot be forced: it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"},
 		"node that is not ready any more": {15 * time.Minute, 15 * time.Minute, func(_ *checks.Drains, l *podLister, n *clusterstate.Node) {
 			n.Ready, l.pods = false, []metav1.PartialObjectMetadata{shopPod("instant")}
-		}, "pod shop/instant cannot be forced: " + checks.NodeNotReady},
+		}, "pod shop/instant cannot be forced: " + clusterstate.NodeNotReady},
 		"passed deadline": {
 			2*time.Hour - time.Minute, 2*time.Hour + 3*time.Minute, func(_ *checks.Drains, l *podLister, _ *clusterstate.Node) { l.pods = nil }, "",
 		},
@@ -270,5 +270,27 @@ func TestDrains_NextChange(t *testing.T) {
 	drains.Live = nil
 	if got := drains.NextChange(nodes, noon, noon); !got.IsZero() {
 		t.Errorf("without explanations: got %s", got)
+	}
+}
+
+// What an explanation has found is forgotten once the node is not drained any longer.
+func TestDrains_Left(t *testing.T) {
+	t.Parallel()
+	drains := drainsOf(t, &podLister{pods: []metav1.PartialObjectMetadata{shopPod("api")}})
+	if left := drains.Left(drainingNode); len(left) > 0 {
+		t.Errorf("before the drain is explained: %v", left)
+	}
+	drains.Explain(t.Context(), drainingNode, noon, noon.Add(15*time.Minute))
+	if left := drains.Left(drainingNode); len(left) != 1 || left[0].Name != "api" {
+		t.Errorf("during the drain: %v", left)
+	}
+	uncordoned := drainingNode
+	uncordoned.Drain.Active = false
+	if left := drains.Left(uncordoned); len(left) > 0 {
+		t.Errorf("after the drain: %v", left)
+	}
+	drains.Live = nil
+	if left := drains.Left(drainingNode); len(left) > 0 {
+		t.Errorf("without access to the API server: %v", left)
 	}
 }

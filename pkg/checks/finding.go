@@ -4,8 +4,8 @@
 package checks
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +43,6 @@ type Type string
 // The types.
 const (
 	TypeUnknown             Type = "Unknown"
-	TypeAPIAvailability     Type = "API Availability"
 	TypeClusterCapacity     Type = "Cluster Capacity"
 	TypeApplicationOutage   Type = "Application Outage"
 	TypeUpdateSpeed         Type = "Update Speed"
@@ -64,7 +63,11 @@ func (r Resource) String() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Finding is what a check found.
+func (r Resource) compare(other Resource) int {
+	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
+}
+
+// Finding describes a problem that a check found.
 type Finding struct {
 	// Informer is the name of the check, which is the built-in informer for update status.
 	Informer string
@@ -82,14 +85,17 @@ type Finding struct {
 	// Summary is one line about what is wrong with all objects of this reason, such as "nodes not
 	// ready". Messages list findings of one summary together.
 	Summary string
-	// Description is what the object reports about it, in one bounded line; it may be empty.
+	// Description is the object's own report about it, in one bounded line; it may be empty.
 	Description string
 	// Since is when it began; zero means that this is unknown.
 	Since time.Time
 	// Reference is an https URL with more about it; empty means none.
 	Reference string
-	// Remedy is what a person can do about it; empty means that none is known.
+	// Remedy says what a person can do about it; empty means that no remedy is known.
 	Remedy string
+	// Err is why something could not be determined; nil means that it could. A gate reports the error in
+	// place of the finding.
+	Err error
 	// CausedBy lists the UIDs of the findings that cause this one.
 	CausedBy []string
 }
@@ -120,8 +126,7 @@ func NewUID(parts ...string) string {
 	if len(id) <= maxUID {
 		return id
 	}
-	hash := sha256.Sum256([]byte(id))
-	suffix := "-" + hex.EncodeToString(hash[:16])
+	suffix := "-" + text.Hash(id, 16)
 	return text.Cut(id, maxUID-len(suffix)) + suffix
 }
 
@@ -136,31 +141,29 @@ func (f Finding) PlanUID() string {
 		return ""
 	}
 	of := f.Resources[0]
-	switch of.Kind {
-	case "ClusterOperator":
-		return NewUID("operator", of.Name, f.Reason)
-	case "MachineConfigPool":
-		return NewUID("pool", of.Name, f.Reason)
-	case "Node":
-		return NewUID("node", of.Name, f.Reason)
-	case "Alert":
-		return NewUID("alert", of.Namespace, of.Name)
-	case "PodDisruptionBudget":
-		if len(f.Resources) > 1 { // a plan does not compare budgets
-			return ""
-		}
-		if f.Reason == ReasonPDBBlocksEviction {
-			return NewUID("pdb", of.Namespace, of.Name)
-		}
-		return NewUID("pdb", of.Namespace, of.Name, f.Reason)
+	switch kind := planKinds[of.Kind]; {
+	case kind == "":
+		return ""
+	case of.Kind == "Alert", len(f.Resources) == 1 && f.Reason == reasonPDBBlocksEviction:
+		return NewUID(kind, of.Namespace, of.Name)
+	case of.Kind != "PodDisruptionBudget":
+		return NewUID(kind, of.Name, f.Reason)
+	case len(f.Resources) > 1:
+		return NewUID(kind, of.Namespace, of.Name, f.Resources[1].Name, f.Reason)
+	default:
+		return NewUID(kind, of.Namespace, of.Name, f.Reason)
 	}
-	return ""
+}
+
+// planKinds are the kinds of objects about which plans have findings, as their UIDs name them.
+var planKinds = map[string]string{
+	"ClusterOperator": "operator", "MachineConfigPool": "pool", "Node": "node", "Alert": "alert", "PodDisruptionBudget": "pdb",
 }
 
 // IsPlanUID reports whether PlanUID may return a UID.
 func IsPlanUID(uid string) bool {
 	kind, _, _ := strings.Cut(uid, "/")
-	return slices.Contains([]string{"version", "operator", "pool", "node", "alert", "pdb"}, kind)
+	return kind == "version" || slices.Contains(slices.Collect(maps.Values(planKinds)), kind)
 }
 
 // item returns the object and its details, for a message that lists several findings.
@@ -169,11 +172,8 @@ func (f *Finding) item() string {
 	if details == "" {
 		details = text.FormatSince(f.Since)
 	}
-	switch len(f.Resources) {
-	case 0:
+	if len(f.Resources) == 0 {
 		return details
-	case 1:
-		return text.WithReason(f.Resources[0].String(), details)
 	}
 	names := make([]string, len(f.Resources))
 	for i, r := range f.Resources {
@@ -182,7 +182,6 @@ func (f *Finding) item() string {
 	return text.WithReason(strings.Join(names, " and "), details)
 }
 
-// anyBlocks reports whether a finding blocks.
 func anyBlocks(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Level.Blocks() })
 }
@@ -193,26 +192,21 @@ func Message(findings []Finding) string { return joinFindings(findings, true) }
 // joinFindings names the findings that block, or those that do not, grouped by summary.
 func joinFindings(findings []Finding, blocking bool) string {
 	var messages []string
-	var items []string
+	items := map[string][]string{}
 	for i := range findings { // there may be thousands, of few summaries
-		summary := findings[i].Summary
-		listed := func(f Finding) bool { return f.Level.Blocks() == blocking && f.Summary == summary }
-		if !listed(findings[i]) || slices.ContainsFunc(findings[:i], listed) {
+		f := &findings[i]
+		if f.Level.Blocks() != blocking {
 			continue
 		}
-		if items == nil { // most reports have nothing to list
-			items = make([]string, 0, len(findings)-i)
+		if items[f.Summary] == nil {
+			messages = append(messages, f.Summary)
 		}
-		items = items[:0]
-		for j := i; j < len(findings); j++ {
-			if listed(findings[j]) {
-				items = append(items, findings[j].item())
-			}
+		items[f.Summary] = append(items[f.Summary], f.item())
+	}
+	for i, summary := range messages {
+		if names := text.JoinInPlace(items[summary]); names != "" {
+			messages[i] += ": " + names
 		}
-		if names := text.JoinInPlace(items); names != "" {
-			summary += ": " + names
-		}
-		messages = append(messages, summary)
 	}
 	return strings.Join(messages, "; ")
 }

@@ -4,72 +4,55 @@
 package checks
 
 import (
-	"context"
 	"fmt"
 	"strings"
-
-	configv1 "github.com/openshift/api/config/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-var operatorsCheck = Check{
-	Name:  NameOperators,
-	Doc:   "ClusterOperators are unavailable or degraded.",
-	Reads: []client.Object{&configv1.ClusterOperator{}},
-	Find:  findOperators,
-}
-
-func findOperators(ctx context.Context, in Input) ([]Finding, error) {
-	operators, err := clusterstate.ListClusterOperators(ctx, in.Reader)
-	if err != nil {
-		return nil, err
+// findOperators returns the ClusterOperators that are unavailable or degraded, and the ClusterOperators about which
+// nothing is known because they do not report a condition.
+func findOperators(in Facts, phase Phase) []Finding {
+	if phase == Update {
+		return in.findOperators()
 	}
-	found, err := Operators(operators, in.Options)
-	return append(found, in.Options.unusedOperatorPatterns(operators)...), err
-}
-
-// Operators returns the ClusterOperators that are unavailable or degraded. It treats the status
-// Unknown as the cluster version operator does: such an operator is unavailable, and degraded. The
-// error names the operators that do not report a condition: nothing is known about these.
-func Operators(operators []clusterstate.ClusterOperator, options Options) (found []Finding, err error) {
 	var unavailable, degraded []Finding
 	var silent []string
-	for _, operator := range operators {
-		if options.excludesOperator(operator.Name) {
+	for _, operator := range in.Operators {
+		if in.Options.excludesOperator(operator.Name) {
 			continue
 		}
-		resource := Resource{Group: configv1.GroupName, Kind: "ClusterOperator", Name: operator.Name}
-		switch {
-		case operator.Available.Status == "" || operator.Degraded.Status == "":
-			silent = append(silent, text.WithReason(operator.Name, missingConditions(operator)))
-		case !operator.Available.IsTrue():
-			f := newFinding("OperatorUnavailable", "cluster operators unavailable", resource)
+		if missing := operator.Unreported(); len(missing) > 0 {
+			silent = append(silent, text.WithReason(operator.Name, missingConditions(missing)))
+		}
+		if operator.IsUnavailable() {
+			f := newFinding("OperatorUnavailable", "cluster operators unavailable", operatorResource(operator.Name))
 			f.Description = text.Excerpt(operator.Available.Reason)
 			unavailable = append(unavailable, f)
 		}
-		if operator.Degraded.Status != "" && !operator.Degraded.IsFalse() {
-			f := newFinding("OperatorDegraded", "cluster operators degraded", resource)
+		if operator.IsDegraded() {
+			f := newFinding("OperatorDegraded", "cluster operators degraded", operatorResource(operator.Name))
 			f.Description = text.Excerpt(operator.Degraded.Reason)
 			degraded = append(degraded, f)
 		}
 	}
+	found := append(unavailable, degraded...)
 	if len(silent) > 0 {
-		err = fmt.Errorf("cluster operators do not report their state: %s", text.JoinNames(silent))
+		const summary = "cluster operators do not report their state"
+		found = append(found, unknownFinding("OperatorStateUnknown", "unreadable/operator", summary, fmt.Errorf(summary+": %s", text.JoinNames(silent))))
 	}
-	return append(unavailable, degraded...), err
+	if in.Has(SourceOperators) {
+		found = append(found, in.Options.unusedOperatorPatterns(in.Operators)...)
+	}
+	return found
 }
 
-func missingConditions(operator clusterstate.ClusterOperator) string {
-	switch {
-	case operator.Available.Status != "":
-		return "no condition Degraded"
-	case operator.Degraded.Status != "":
-		return "no condition Available"
+func missingConditions(names []string) string {
+	if len(names) == 1 {
+		return "no condition " + names[0]
 	}
-	return "no conditions Available and Degraded"
+	return "no conditions " + strings.Join(names, " and ")
 }
 
 const operatorPrefix = "openshift-"

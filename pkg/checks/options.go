@@ -10,8 +10,6 @@ import "time"
 type Options struct {
 	// Checks are the names of the checks to run; empty means all.
 	Checks []string
-	// SkipChecks are the names of checks that are not run.
-	SkipChecks []string
 
 	// AlertNamespaces are patterns of the namespaces whose alerts count; empty means every one. An
 	// alert without a namespace always counts.
@@ -20,7 +18,9 @@ type Options struct {
 	ExcludeNamespaces []string
 	// ExcludeAlerts are patterns of the names of alerts that do not count.
 	ExcludeAlerts []string
-	// PendingAlerts makes pending alerts count, too.
+	// RequireAlerts makes it a finding that alerts are not queried (Sources.AlertsDisabled).
+	RequireAlerts bool
+	// PendingAlerts makes pending alerts count as well.
 	PendingAlerts bool
 
 	// ExcludeOperators are patterns of the names of ClusterOperators that do not count, with or
@@ -44,6 +44,9 @@ type Options struct {
 
 	// Queries are PromQL expressions; any sample in a result is a finding.
 	Queries []string
+
+	// Objects are conditions that objects must satisfy.
+	Objects []ObjectCheck
 
 	// Timeout is how long a gate waits for a healthy cluster before the upgrade fails; 0 means that
 	// the runbook alone limits it.

@@ -4,72 +4,80 @@
 package checks
 
 import (
-	"context"
-	"time"
-
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"slices"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-var poolsCheck = Check{
-	Name:  NamePools,
-	Doc:   "Machine config pools are degraded, or paused although they have machines.",
-	Reads: []client.Object{&mcfgv1.MachineConfigPool{}},
-	Find:  findPools,
-}
-
-func findPools(ctx context.Context, in Input) ([]Finding, error) {
-	pools, err := clusterstate.ListPools(ctx, in.Reader)
-	if err != nil {
-		return nil, err
-	}
-	return Pools(pools, in.Options, in.Sources.now()), nil
-}
-
-// Pools returns the pools that are degraded, and those that are paused although they have machines,
+// findPools returns the pools that are degraded, and those that are paused although they have machines,
 // because an upgrade would skip these. Paused pools that the operator unpauses itself are left out if
-// the options select that.
-func Pools(pools []clusterstate.Pool, options Options, now time.Time) []Finding {
+// the options select that, and in the plan of a release that the control plane runs: what is left is to
+// unpause them.
+func findPools(in Facts, phase Phase) []Finding {
 	var degraded, paused []Finding
-	for _, pool := range pools {
-		if pool.Degraded.IsTrue() && !options.PausedPoolsOnly {
+	for _, pool := range in.Pools {
+		if pool.Degraded.IsTrue() && !in.Options.PausedPoolsOnly {
 			f := poolFinding("PoolDegraded", "machine config pools degraded", pool)
 			f.Description = pool.Degraded.MessageOrReason()
 			degraded = append(degraded, f)
 		}
-		if pool.Paused && !pool.Empty() && (!options.IgnoreDelayedPools || !pool.Delayed()) {
+		if isLeft := phase == Plan && in.isRunning(); pool.Paused && !pool.Empty() && !isLeft && (!in.Options.IgnoreDelayedPools || !pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
-			f.Description, f.Remedy = PausedBy(pool, ReleaseOf(pool, false, now))
+			f.Description, f.Remedy = PausedBy(pool, clusterstate.ReleaseOf(pool, false, in.Now))
 			paused = append(paused, f)
 		}
 	}
-	return append(degraded, paused...)
+	return slices.Concat(degraded, paused, in.poolConflicts())
 }
 
 // PausedBy returns who paused the pool, unless a user did, and what a person can do about it. To
 // unpause a pool before its release window would reboot its nodes outside of it.
-func PausedBy(pool clusterstate.Pool, release Release) (by, remedy string) {
+func PausedBy(pool clusterstate.Pool, release clusterstate.PoolRelease) (by, remedy string) {
 	remedy = "Set spec.paused of the MachineConfigPool to false."
 	switch release.State {
-	case ReleaseKept:
-		return "by an UpgradeJob that failed, since " + formatTime(release.At), remedy
-	case ReleaseLater, ReleaseNow:
-		return "by an UpgradeJob, until " + formatTime(pool.Mark.ReleaseAfter),
-			"Wait: the operator unpauses the pool between " + formatTime(pool.Mark.ReleaseAfter) + " and " + formatTime(pool.Mark.ReleaseBefore) + "."
-	case ReleaseMissed:
-		return "by an UpgradeJob, which did not unpause it before " + formatTime(release.At),
+	case clusterstate.ReleaseKept:
+		return "by an upgrade that failed, since " + text.FormatTime(release.At), remedy
+	case clusterstate.ReleaseLater, clusterstate.ReleaseNow:
+		return "by an upgrade, until " + text.FormatTime(pool.Mark.ReleaseAfter),
+			"Wait: the operator unpauses the pool between " + text.FormatTime(pool.Mark.ReleaseAfter) + " and " + text.FormatTime(pool.Mark.ReleaseBefore) + "."
+	case clusterstate.ReleaseMissed:
+		return "by an upgrade, which did not unpause it before " + text.FormatTime(release.At),
 			"Set spec.paused of the MachineConfigPool to false at a time at which its nodes may reboot: its release window was missed."
-	case ReleaseNotOurs:
+	case clusterstate.ReleaseNotOurs:
 	}
 	return "", remedy
 }
 
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {
-	f := newFinding(reason, summary, Resource{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool.Name})
+	f := newFinding(reason, summary, poolResource(pool.Name))
 	f.Scope = ScopeWorkerPool
 	return f
+}
+
+// poolConflicts returns the nodes that several custom pools select: the machine config operator leaves them
+// alone, so that they are not updated.
+func (f Facts) poolConflicts() []Finding {
+	custom := 0
+	for i := range f.Pools {
+		if f.Pools[i].IsCustom() {
+			custom++
+		}
+	}
+	if custom < 2 {
+		return nil // a cluster may have thousands of nodes
+	}
+	var found []Finding
+	for i := range f.Nodes {
+		node := &f.Nodes[i]
+		conflicting := clusterstate.ConflictingPools(f.Pools, node)
+		if len(conflicting) == 0 || text.MatchesAny(node.Name, f.Options.ExcludeNodes) {
+			continue
+		}
+		finding := newFinding("NodeInSeveralPools", "nodes in several custom machine config pools", nodeResource(node.Name))
+		finding.Scope, finding.Description = ScopeWorkerPool, text.JoinNames(conflicting)
+		finding.Remedy = "Remove the labels of the node by which all but one of the custom pools select it."
+		found = append(found, finding)
+	}
+	return found
 }

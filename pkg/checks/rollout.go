@@ -8,56 +8,80 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-var rolloutCheck = Check{
-	Name:  "rollout",
-	Doc:   "An update is still being installed, on the control plane or on the nodes of a pool.",
-	Reads: []client.Object{&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{}, &corev1.Node{}},
-	Find:  func(ctx context.Context, in Input) ([]Finding, error) { return Unsettled(ctx, in.Reader) },
+// rolloutNeeds are the sources that show what is still being installed.
+var rolloutNeeds = []Source{SourceClusterVersion, SourceOperators, SourcePools, SourceNodes}
+
+func findRollout(in Facts, _ Phase) []Finding {
+	if !in.Has(SourceClusterVersion) {
+		return nil
+	}
+	found, err := in.unsettled()
+	if err != nil {
+		found = append(found, unknownFinding("RolloutUnknown", "unreadable/rollout", "it is unknown whether an update is still being installed", err))
+	}
+	return found
 }
 
 // Unsettled returns what is still being installed, by the cluster version operator or, in the pools,
 // on the nodes; nothing means that the cluster is settled. It is the only answer to that question:
 // the health gates and the cleanup of an upgrade use it. A paused pool rolls out nothing.
-func Unsettled(ctx context.Context, r client.Reader) ([]Finding, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, r)
-	if err != nil {
-		return nil, err
+func Unsettled(ctx context.Context, r client.Reader, now time.Time) ([]Finding, error) {
+	g := Runner{Reader: r}.gathering()
+	g.facts.Now = now
+	if !g.need(ctx, SourceClusterVersion) {
+		return nil, errors.Join(g.errs...)
 	}
-	if f, updating := controlPlaneUpdating(version); updating {
-		return []Finding{f}, nil
+	if updating, is := controlPlaneUpdating(g.facts.Version, now); is {
+		return []Finding{updating}, nil
 	}
-	rollout, err := rolloutOf(ctx, r, version)
+	if !g.need(ctx, rolloutNeeds...) {
+		return nil, errors.Join(g.errs...)
+	}
+	return g.facts.unsettled()
+}
+
+func (f Facts) unsettled() ([]Finding, error) {
+	if updating, is := controlPlaneUpdating(f.Version, f.Now); is {
+		return []Finding{updating}, nil
+	}
+	if !f.Has(SourceOperators) || !f.Has(SourcePools) || !f.Has(SourceNodes) {
+		return nil, nil // a gate reports that
+	}
+	rollout, err := f.configRollout()
 	if err != nil {
 		return nil, err
 	}
 	var found []Finding
-	for _, p := range rollout.Pending {
+	for _, p := range rollout.Pending() {
 		if p.RollingOut() {
 			found = append(found, poolFinding("PoolUpdating", "machine config pools being updated", p.Pool))
 		}
 	}
 	if len(found) == 0 && rollout.OperatorBehind != "" {
-		f := newFinding("MachineConfigOperatorBehind", rollout.OperatorBehind)
-		f.Key = "ClusterOperator/" + clusterstate.MachineConfigOperator
-		found = append(found, f)
+		finding := newFinding("MachineConfigOperatorBehind", rollout.OperatorBehind)
+		finding.Key = "ClusterOperator/" + clusterstate.MachineConfigOperator
+		found = append(found, finding)
 	}
 	return found, nil
 }
 
-func controlPlaneUpdating(version clusterstate.Version) (Finding, bool) {
+// controlPlaneUpdating returns what is being installed, and whether anything is. It is unknown while
+// the history contradicts the condition Progressing, and counts as being installed.
+func controlPlaneUpdating(version clusterstate.Version, now time.Time) (Finding, bool) {
 	f := newFinding("ControlPlaneUpdating", "the cluster version operator is installing an update")
 	f.Key = keyClusterVersion
 	release, updating := version.UpdatingTo()
-	switch {
+	switch contradiction := version.Contradiction(now); {
+	case contradiction != "":
+		f.Reason, f.Summary, f.Description = reasonControlPlaneUnknown, "it is unknown whether an update is being installed", contradiction
+		return f, true
 	case updating:
 		f.Summary = fmt.Sprintf("the cluster is being updated to %s", release)
 	case !version.Progressing.IsTrue():
@@ -73,179 +97,101 @@ type Rollout struct {
 	// it will not.
 	OperatorBehind string
 	// Pools are all pools, sorted by name.
-	Pools []clusterstate.Pool
-	// Pending are the pools that are not updated, or that may have been skipped: those that are
-	// degraded, and those that are paused although they have machines.
-	Pending []PendingPool
+	Pools []clusterstate.PoolProgress
 }
 
-// PoolState is why a pool is pending.
-type PoolState string
-
-// The states, the most severe first.
-const (
-	PoolDegraded PoolState = "degraded"
-	PoolPaused   PoolState = "paused"
-	PoolUpdating PoolState = "updating"
-)
-
-// PendingPool is a pool that is not updated, with its nodes.
-type PendingPool struct {
-	State PoolState
-	Pool  clusterstate.Pool
-	Nodes []clusterstate.Node
-}
-
-// RollingOut reports whether nodes of the pool are still to be updated and nothing pauses that.
-func (p PendingPool) RollingOut() bool {
-	return !p.Pool.Paused && (!p.Pool.Updated || anyNodeOutdated(p.Nodes, p.Pool.Config))
-}
-
-// upToDate reports whether no node of the pool is to be updated, although it is pending.
-func (p PendingPool) upToDate() bool {
-	return p.State == PoolPaused && p.Pool.Updated && !anyNodeOutdated(p.Nodes, p.Pool.Config)
+// Pending returns the pools that are not updated, or that may have been skipped.
+func (r Rollout) Pending() []*clusterstate.PoolProgress {
+	return r.pools(func(p *clusterstate.PoolProgress) bool { return p.State() != clusterstate.PoolDone })
 }
 
 // Outdated returns the pending pools with machines that do not have the configuration of the installed
 // release, and those that are degraded. Paused ones whose machines are all updated are left out.
-func (r Rollout) Outdated() []PendingPool {
-	return slices.DeleteFunc(slices.Clone(r.Pending), PendingPool.upToDate)
+func (r Rollout) Outdated() []*clusterstate.PoolProgress {
+	return r.pools(func(p *clusterstate.PoolProgress) bool { return !p.UpToDate() })
 }
 
-// UpToDate reports whether nothing is to be updated in a pool, paused or not. While the machine config
-// operator may still change the pools, that is not known of any.
-func (r Rollout) UpToDate(pool string) bool {
-	known := slices.ContainsFunc(r.Pools, func(p clusterstate.Pool) bool { return p.Name == pool })
-	return known && r.OperatorBehind == "" &&
-		!slices.ContainsFunc(r.Pending, func(p PendingPool) bool { return p.Pool.Name == pool && !p.upToDate() })
-}
-
-// Nodes returns the nodes of the pools that are not updated.
-func (r Rollout) Nodes() []clusterstate.Node {
-	var nodes []clusterstate.Node
-	for _, p := range r.Pending {
-		nodes = append(nodes, p.Nodes...)
+func (r Rollout) pools(are func(*clusterstate.PoolProgress) bool) []*clusterstate.PoolProgress {
+	var some []*clusterstate.PoolProgress
+	for i := range r.Pools {
+		if are(&r.Pools[i]) {
+			some = append(some, &r.Pools[i])
+		}
 	}
-	return nodes
+	return some
+}
+
+// UpToDate reports whether a pool, paused or not, has nothing to update. While the machine config operator may still
+// change the pools, that is not known of any.
+func (r Rollout) UpToDate(pool string) bool {
+	return r.OperatorBehind == "" && slices.ContainsFunc(r.Pools, func(p clusterstate.PoolProgress) bool { return p.Pool.Name == pool && p.UpToDate() })
 }
 
 // Complete reports whether the machines of every pool have the configuration of the installed
 // release.
-func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pending) == 0 }
+func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pending()) == 0 }
 
 // GetRollout reads the state of the rollout.
 //
-// A pool that reports "updated" may not have begun yet, so it counts only once the machine config
-// operator reports the installed release and is not progressing. It reports a release only when it
-// has rendered that release's configurations and the pools that the control plane needs have theirs;
-// by then the others have their new spec.configuration. From then on a pool that is not updated
-// cannot hide: the observed generation or the configuration in its status is behind its spec, or a
-// node has another configuration. Therefore a node that joins meanwhile, with the old configuration,
-// counts although the pool has not counted it yet.
+// A pool that reports "updated" may not have begun yet, so it counts only once the machine config operator reports the
+// installed release and is not progressing. It reports a release only when it has rendered that release's
+// configurations and the pools that the control plane needs have theirs; by then the others have their new
+// spec.configuration. From then on a pool that is not updated cannot hide: the observed generation or the configuration
+// in its status is behind its spec, or a node has another configuration. Therefore a node that joins later, with the
+// old configuration, counts although the pool has not counted it yet.
 func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, r)
-	if err != nil {
-		return Rollout{}, err
+	g := Runner{Reader: r}.gathering()
+	if !g.need(ctx, rolloutNeeds...) {
+		return Rollout{}, errors.Join(g.errs...)
 	}
-	return rolloutOf(ctx, r, version)
+	return g.facts.configRollout()
 }
 
-func rolloutOf(ctx context.Context, r client.Reader, version clusterstate.Version) (Rollout, error) {
-	behind, err := operatorBehind(ctx, r, version)
-	if err != nil {
+// configRollout returns the rollout of the configurations of the pools to their nodes.
+func (f Facts) configRollout() (Rollout, error) {
+	behind, err := f.operatorBehind()
+	switch {
+	case err != nil:
 		return Rollout{}, err
-	}
-	pools, err := clusterstate.ListPools(ctx, r)
-	if err != nil {
-		return Rollout{}, err
-	}
-	if len(pools) == 0 {
+	case len(f.Pools) == 0:
 		return Rollout{}, errors.New("the cluster has no machine config pools, so the state of its nodes is unknown")
 	}
-	nodes, err := clusterstate.GetNodes(ctx, r)
-	if err != nil {
-		return Rollout{}, err
-	}
-	rollout := RolloutOf(pools, nodes)
+	rollout := RolloutOf(f.Pools, f.Nodes)
 	rollout.OperatorBehind = behind
 	return rollout, nil
 }
 
 // RolloutOf returns the state of the rollout of the configurations that the pools have now, whatever
 // release they are of.
-func RolloutOf(pools []clusterstate.Pool, nodes clusterstate.Nodes) Rollout {
-	return Rollout{Pools: pools, Pending: pendingPools(pools, nodes)}
+func RolloutOf(pools []clusterstate.Pool, nodes []clusterstate.Node) Rollout {
+	progress, _ := clusterstate.ProgressOf(pools, nodes, clusterstate.ConfigProgress)
+	return Rollout{Pools: progress}
 }
 
 // IsInstalled reports whether the target is completely installed: on the control plane, and on the
 // nodes of every pool. It is the only answer to the question whether an upgrade has nothing to do.
 func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Target) (bool, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, r)
-	if err != nil || !version.Current.Matches(target) || !version.Completed {
-		return false, err
+	g := Runner{Reader: r}.gathering()
+	if !g.need(ctx, SourceClusterVersion) || g.facts.Version.Observe(target) != clusterstate.ObservedDone || !g.need(ctx, rolloutNeeds...) {
+		return false, errors.Join(g.errs...)
 	}
-	rollout, err := rolloutOf(ctx, r, version)
+	rollout, err := g.facts.configRollout()
 	return err == nil && rollout.Complete(), err
 }
 
-func operatorBehind(ctx context.Context, r client.Reader, version clusterstate.Version) (string, error) {
-	// They are listed, because the operator may not get single ones from the API server.
-	operators, err := clusterstate.ListClusterOperators(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	at := slices.IndexFunc(operators, func(o clusterstate.ClusterOperator) bool { return o.Name == clusterstate.MachineConfigOperator })
+// operatorBehind returns why the machine config operator may still change the pools; empty means that it will
+// not.
+func (f Facts) operatorBehind() (string, error) {
+	at := slices.IndexFunc(f.Operators, func(o clusterstate.ClusterOperator) bool { return o.Name == clusterstate.MachineConfigOperator })
 	if at < 0 {
 		return "", fmt.Errorf("the cluster has no cluster operator %s, so the state of its nodes is unknown", clusterstate.MachineConfigOperator)
 	}
-	operator := operators[at]
+	operator, version := f.Operators[at], f.Version
 	switch {
-	case version.Current.Version == "" || operator.Version != version.Current.Version:
+	case operator.HasRelease(version.Current.Version) != clusterstate.Yes:
 		return fmt.Sprintf("the machine config operator is at %q, not at %s yet", operator.Version, version.Current), nil
 	case operator.Progressing.IsTrue():
 		return "the machine config operator is progressing: " + operator.Progressing.MessageOrReason(), nil
 	}
 	return "", nil
-}
-
-// members is what decides about a pool of the nodes in it.
-type members struct{ any, outdated bool }
-
-func pendingPools(pools []clusterstate.Pool, nodes clusterstate.Nodes) []PendingPool {
-	byPool, configs := make(map[string]members, len(pools)), make(map[string]string, len(pools))
-	for _, pool := range pools {
-		configs[pool.Name] = pool.Config
-	}
-	for _, node := range nodes.All() {
-		if name := clusterstate.PoolOf(pools, node); name != "" {
-			byPool[name] = members{any: true, outdated: byPool[name].outdated || IsOutdated(node, configs[name])}
-		}
-	}
-	var pending []PendingPool
-	for _, pool := range pools {
-		p, in := PendingPool{Pool: pool}, byPool[pool.Name]
-		switch {
-		case pool.Degraded.IsTrue():
-			p.State = PoolDegraded
-		case pool.Paused && pool.Empty() && !in.any:
-			continue
-		case pool.Paused:
-			p.State = PoolPaused
-		case pool.Updated && !in.outdated:
-			continue
-		default:
-			p.State = PoolUpdating
-		}
-		for _, node := range nodes.All() {
-			if clusterstate.PoolOf(pools, node) == pool.Name {
-				p.Nodes = append(p.Nodes, node)
-			}
-		}
-		pending = append(pending, p)
-	}
-	return pending
-}
-
-func anyNodeOutdated(nodes []clusterstate.Node, config string) bool {
-	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return IsOutdated(n, config) })
 }

@@ -5,7 +5,6 @@ package checks
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,47 +12,59 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-)
 
-// Alert is an alert of Prometheus. Alerts that differ only in other labels count as one.
-type Alert struct {
-	Name      string
-	Namespace string // empty means that it has none
-	Pending   bool   // it does not fire yet, because its condition has not held long enough
-}
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
 
 // Prometheus answers queries. Each call is one request.
 type Prometheus interface {
-	// CriticalAlerts returns the critical alerts of every namespace, firing and pending.
-	CriticalAlerts(context.Context) ([]Alert, error)
+	// CriticalAlerts returns the critical alerts of every namespace, firing and pending. Alerts that differ
+	// only in other labels count as one.
+	CriticalAlerts(context.Context) ([]clusterstate.Alert, error)
 	// HasSamples reports whether the result of an expression has a sample.
 	HasSamples(ctx context.Context, expression string) (bool, error)
 }
 
-// Sources are what checks query beside the cache. All upgrade objects share them, and checks run
-// far more often than a source is to be queried. Therefore each query is sent at most once an
-// interval on average:
+// Sources are queried by checks in addition to the cache. All upgrade objects share them, and checks run far more often
+// than a source should be queried. Therefore each query is sent at most once an interval on average:
 //
 //   - While something else blocks, a query is repeated once an interval. In between, the last
 //     result counts, also if it is an error.
 //   - No gate opens on a result that is older than a few seconds. If nothing else blocks, the query
 //     is sent at once, at most twice in a row, and following queries are delayed for that.
 type Sources struct {
-	// AlertsDisabled means that alerts are not queried and never block.
+	// AlertsDisabled means that alerts are not queried. They block only with Options.RequireAlerts.
 	AlertsDisabled bool
 	// Prometheus is the source of alerts; nil means that none is known, and no gate opens.
 	Prometheus Prometheus
+	// Conditions evaluates the conditions on objects; nil means that none can be evaluated.
+	Conditions Conditions
 	Clock      clock.PassiveClock
 	Interval   time.Duration
 	// Observe is called with the result of each check of a step that waits; nil means no observer.
 	Observe func(check string, ok bool, at time.Time)
 
-	mu       sync.Mutex
-	alerts   limited[[]Alert]
-	queries  map[string]*limited[bool]
-	machines limited[map[string]bool]
-	overlaps map[string]*limited[[]pdbPair]
+	mu   sync.Mutex
+	last map[query]idler
 }
+
+// query identifies what is queried. A kind has always the same type of result.
+type query struct{ kind, id string }
+
+// The kinds of queries.
+const (
+	queryCriticalAlerts = "critical alerts"
+	queryActiveAlerts   = "active alerts"
+	querySamples        = "samples"
+	queryMachines       = "machines"
+	queryOverlaps       = "overlaps"
+	queryObjects        = "objects"
+	queryPodsOfNode     = "pods of a node"
+	queryPodsIn         = "pods of a namespace"
+)
+
+// NewSources returns sources without a Prometheus, whose queries are sent at most once a minute.
+func NewSources(clk clock.PassiveClock) *Sources { return &Sources{Clock: clk, Interval: time.Minute} }
 
 func (s *Sources) observe(check string, ok bool, at time.Time) {
 	if s != nil && s.Observe != nil && !at.IsZero() {
@@ -72,57 +83,37 @@ func (s *Sources) now() time.Time {
 // errNoPrometheus means that nothing is known about alerts.
 var errNoPrometheus = errors.New("no source of alerts is configured")
 
-// criticalAlerts returns the critical alerts. The query is urgent if nothing but an outdated result
-// without blocking alerts keeps a gate closed.
-func (s *Sources) criticalAlerts(ctx context.Context, urgent func([]Alert) bool) (result[[]Alert], error) {
+func (s *Sources) prometheus() (Prometheus, error) {
 	if s == nil || s.Prometheus == nil {
-		return result[[]Alert]{}, errNoPrometheus
+		return nil, errNoPrometheus
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.alerts.get(ctx, s, urgent, s.Prometheus.CriticalAlerts)
+	return s.Prometheus, nil
 }
 
-// hasSamples reports whether the result of an expression has a sample.
-func (s *Sources) hasSamples(ctx context.Context, expression string, urgent func(bool) bool) (result[bool], error) {
-	if s == nil || s.Prometheus == nil {
-		return result[bool]{}, errNoPrometheus
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, err := entry(&s.queries, hashKey(expression), s)
-	if err != nil {
-		return result[bool]{}, err
-	}
-	return last.get(ctx, s, urgent, func(ctx context.Context) (bool, error) {
-		return s.Prometheus.HasSamples(ctx, expression)
-	})
+// once returns the last result of a query, which is sent at most once an interval.
+func once[T any](ctx context.Context, s *Sources, q query, send func(context.Context) (T, error)) (T, error) {
+	last, err := remember(ctx, s, q, nil, send)
+	return last.value, err
 }
 
-// deletingMachines returns the Machines that are being deleted, listed at most once an interval.
-func (s *Sources) deletingMachines(ctx context.Context, list func(context.Context) (map[string]bool, error)) (map[string]bool, error) {
+// remember returns the last result of a query, or sends the query, see limited.get. Without a clock it is
+// sent each time.
+func remember[T any](ctx context.Context, s *Sources, q query, urgent func(T) bool, send func(context.Context) (T, error)) (result[T], error) {
 	if s == nil || s.Clock == nil {
-		return list(ctx)
+		value, err := send(ctx)
+		return result[T]{value: value, fresh: true}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	machines, err := s.machines.get(ctx, s, nil, list)
-	return machines.value, err
-}
-
-// overlappingPDBs returns the budgets that select common pods, determined at most once an interval.
-func (s *Sources) overlappingPDBs(ctx context.Context, key string, find func(context.Context) ([]pdbPair, error)) ([]pdbPair, error) {
-	if s == nil || s.Clock == nil {
-		return find(ctx)
+	last, known := s.last[q].(*limited[T])
+	if !known {
+		if !s.hasRoomFor(q.kind) {
+			return result[T]{}, errTooManyQueries
+		}
+		last = &limited[T]{}
+		s.last[q] = last
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, err := entry(&s.overlaps, key, s)
-	if err != nil {
-		return nil, err
-	}
-	found, err := last.get(ctx, s, nil, find)
-	return found.value, err
+	return last.get(ctx, s, urgent, send)
 }
 
 // maxEntries bounds how many results are kept of each kind.
@@ -132,32 +123,30 @@ const maxEntries = 4096
 // often.
 var errTooManyQueries = fmt.Errorf("more than %d different queries are in use", maxEntries)
 
-// entry returns the last result of a query. To make room, results are dropped whose query may be
-// sent at once anyway.
-func entry[T any](entries *map[string]*limited[T], key string, s *Sources) (*limited[T], error) {
-	if found := (*entries)[key]; found != nil {
-		return found, nil
+// hasRoomFor reports whether one more result of a kind can be kept. To make room, results are dropped whose query
+// may be sent at once anyway.
+func (s *Sources) hasRoomFor(kind string) bool {
+	if s.last == nil {
+		s.last = map[query]idler{}
 	}
-	if len(*entries) >= maxEntries {
-		now := s.Clock.Now()
-		maps.DeleteFunc(*entries, func(_ string, l *limited[T]) bool { return now.Sub(l.updated) >= maxCredit*s.Interval })
+	if len(s.last) < maxEntries {
+		return true
 	}
-	if len(*entries) >= maxEntries {
-		return nil, errTooManyQueries
-	}
-	if *entries == nil {
-		*entries = map[string]*limited[T]{}
-	}
-	added := &limited[T]{}
-	(*entries)[key] = added
-	return added, nil
+	now, kept := s.Clock.Now(), 0
+	maps.DeleteFunc(s.last, func(q query, l idler) bool {
+		drop := q.kind == kind && now.Sub(l.idleSince()) >= maxCredit*s.Interval
+		if q.kind == kind && !drop {
+			kept++
+		}
+		return drop
+	})
+	return kept < maxEntries
 }
 
-// hashKey returns a short key of a long text.
-func hashKey(long string) string {
-	hash := sha256.Sum256([]byte(long))
-	return string(hash[:])
-}
+// idler is a limited of any type.
+type idler interface{ idleSince() time.Time }
+
+func (l *limited[T]) idleSince() time.Time { return l.updated }
 
 // maxResultAge is the age of the oldest result that opens a gate.
 const maxResultAge = 5 * time.Second

@@ -3,40 +3,22 @@
 
 package checks
 
-import (
-	"context"
-
-	configv1 "github.com/openshift/api/config/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-)
-
-var versionCheck = Check{
-	Name:  "version",
-	Doc:   "The cluster version operator is failing.",
-	Reads: []client.Object{&configv1.ClusterVersion{}},
-	Find:  findVersion,
-}
-
 // keyClusterVersion identifies findings about the only ClusterVersion.
 const keyClusterVersion = "ClusterVersion/version"
 
-// findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
-func findVersion(ctx context.Context, in Input) ([]Finding, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, in.Reader)
-	if err != nil {
-		return nil, err
-	}
-	return Version(version), nil
-}
+// reasonControlPlaneUnknown is the reason of a finding that it is unknown whether a release is being
+// installed.
+const reasonControlPlaneUnknown = "ControlPlaneUnknown"
 
-// Version returns whether the cluster version operator is failing.
-func Version(version clusterstate.Version) []Finding {
-	if !version.Failing.IsTrue() {
+// findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
+func findVersion(in Facts, phase Phase) []Finding {
+	switch {
+	case phase == Update:
+		return in.findVersion(in.findOperators())
+	case !in.Version.Failing.IsTrue():
 		return nil
 	}
 	f := newFinding("ClusterVersionFailing", "the cluster version operator is failing")
-	f.Key, f.Description = keyClusterVersion, version.Failing.MessageOrReason()
+	f.Key, f.Description = keyClusterVersion, in.Version.Failing.MessageOrReason()
 	return []Finding{f}
 }

@@ -1,14 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli implements kubectl-update, the plugin of oc and kubectl for cluster updates.
+// Package cli puts kubectl-update together, the plugin of oc and kubectl for cluster updates.
 //
-// It connects to a cluster or to a dump of one, prints what the Update Status Controller has
-// published, and computes the same status from live reads if the controller is missing. All verdicts
-// come from packages updatestatus and assessment: package cli decides about presentation, exit codes,
-// and which source to read.
+// Each package below it has the commands about one thing: status, plan, upgrade, fleet, migrate, and informer. They
+// stand on session, which has what all commands share; session stands on screen and dump. No command package knows
+// the root, and status is the only one that others call.
 //
-// To add a command, write a method of Program in a file of its own that returns a *cobra.Command, and
-// add it to Program.commands. The command calls Program.connect for its Cluster and returns an error
-// to print, or an exit of its own by exitWith.
+// To add a command, write a type in one of the packages with the methods of session.Command and a function that
+// returns its *cobra.Command, and add that to commands in program.go.
 package cli

@@ -33,7 +33,7 @@ type AdminGate struct {
 	// Minor is the minor version that a cluster with the gate has, for example 4.13; empty means that
 	// the name is malformed.
 	Minor string
-	// Description is what is to be acknowledged, in one bounded line.
+	// Description says what to acknowledge, in one bounded line.
 	Description string
 	Acked       bool
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/blang/semver/v4"
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,29 +31,50 @@ type DeprecatedAPI struct {
 	Resource string
 	// RemovedIn is the minor release of Kubernetes that removes it, for example 1.27.
 	RemovedIn string
-	// Requests is the number of requests in the last 24 hours, without those of the controllers that
-	// watch every resource.
+	// Requests is the number of requests in the last 24 hours, without the requests of the controllers that watch every
+	// resource.
 	Requests int64
 	// Users are the users that sent most requests, sorted; some may be missing.
 	Users []string
+}
+
+// RemovedBy reports whether a release of OpenShift removes the API.
+func (a DeprecatedAPI) RemovedBy(release string) Answer {
+	var major, minor uint64
+	if n, err := fmt.Sscanf(a.RemovedIn, "%d.%d", &major, &minor); err != nil || n != 2 || major != 1 {
+		return Unknown
+	}
+	switch included, known := KubernetesMinor(release); {
+	case !known:
+		return Unknown
+	case minor <= included:
+		return Yes
+	}
+	return No
+}
+
+// KubernetesMinor returns the minor version of Kubernetes 1 in a release of OpenShift; false means that it
+// is unknown. Only OpenShift 4 has a fixed relation to Kubernetes.
+func KubernetesMinor(release string) (uint64, bool) {
+	v, err := semver.Parse(release)
+	if err != nil || v.Major != 4 {
+		return 0, false
+	}
+	return v.Minor + 13, true
 }
 
 // ListDeprecatedAPIs lists the APIs that are going to be removed, used or not, sorted by name. The
 // reader must read from the API server: APIRequestCounts are large and not cached.
 func ListDeprecatedAPIs(ctx context.Context, live client.Reader) ([]DeprecatedAPI, error) {
 	var found []DeprecatedAPI
-	var page apiserverv1.APIRequestCountList
-	for more := true; more; more = page.Continue != "" {
-		from := page.Continue
-		page = apiserverv1.APIRequestCountList{}
-		if err := live.List(ctx, &page, client.Limit(apiRequestPageSize), client.Continue(from)); err != nil {
-			return nil, fmt.Errorf("listing the APIRequestCounts: %w", err)
+	err := EachItem(ctx, live, &apiserverv1.APIRequestCountList{}, apiRequestPageSize, func(count *apiserverv1.APIRequestCount) error {
+		if api := deprecatedAPIOf(count); api.RemovedIn != "" {
+			found = append(found, api)
 		}
-		for i := range page.Items {
-			if api := deprecatedAPIOf(&page.Items[i]); api.RemovedIn != "" {
-				found = append(found, api)
-			}
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the APIRequestCounts: %w", err)
 	}
 	slices.SortFunc(found, func(a, b DeprecatedAPI) int { return cmp.Compare(a.Resource, b.Resource) })
 	return found, nil

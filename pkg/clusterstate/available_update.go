@@ -21,7 +21,10 @@ type AvailableUpdate struct {
 	Available bool
 	// Conditional reports that the release is offered, but not recommended because of its risks.
 	Conditional bool
-	// Ambiguous reports that releases of the same version with other images are offered, too.
+	// Listed reports that status.availableUpdates has the release, so that its version alone requests
+	// it, unless it is ambiguous.
+	Listed bool
+	// Ambiguous reports that releases of the same version with other images are also offered.
 	Ambiguous bool
 	// Risks are the risks that must be accepted.
 	Risks []Risk
@@ -96,26 +99,26 @@ func (v Version) OfferedVersions() []string {
 	return slices.Compact(versions)
 }
 
-// availableUpdates returns what the status offers, recommended updates first. The cluster version
-// operator lists a conditional update whose risks do not apply among the recommended ones, too.
+// availableUpdates returns what the status offers, recommended updates first. The cluster version operator also lists a
+// conditional update whose risks do not apply among the recommended ones.
 func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
 	all := make([]offer, 0, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
-	add := func(release *configv1.Release, risks []Risk) {
+	add := func(release *configv1.Release, listed bool, risks []Risk) {
 		all = append(all, offer{release.Version, AvailableUpdate{
-			Available: true, Conditional: len(risks) > 0, Risks: risks, Image: release.Image, Channels: release.Channels,
+			Available: true, Listed: listed, Conditional: len(risks) > 0, Risks: risks, Image: release.Image, Channels: release.Channels,
 		}})
 	}
 	for i := range status.AvailableUpdates {
-		add(&status.AvailableUpdates[i], nil)
+		add(&status.AvailableUpdates[i], true, nil)
 	}
 	for i := range status.ConditionalUpdates {
 		update := &status.ConditionalUpdates[i]
 		applicable := risks(update)
 		switch {
 		case isRecommended(update):
-			add(&update.Release, nil)
+			add(&update.Release, false, nil)
 		case len(applicable) > 0:
-			add(&update.Release, applicable)
+			add(&update.Release, false, applicable)
 		}
 		// The API promises at least one risk. Without any there is nothing to accept knowingly, so
 		// the update counts as not offered.
@@ -127,9 +130,8 @@ func isRecommended(update *configv1.ConditionalUpdate) bool {
 	return hasStatus(update.Conditions, "Recommended", metav1.ConditionTrue)
 }
 
-// risks returns the risks that may apply to this cluster. A cluster version operator that does not
-// report whether each risk applies (that of 4.20 does not) names the only one that does as its
-// reason.
+// risks returns the risks that may apply to this cluster. A cluster version operator that does not report whether each
+// risk applies (as in 4.20) names the only one that does as its reason.
 func risks(update *configv1.ConditionalUpdate) []Risk {
 	var only string
 	for i := range update.Risks {

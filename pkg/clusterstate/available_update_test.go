@@ -24,12 +24,12 @@ func TestVersion_available_update(t *testing.T) {
 	}{
 		"two releases of one version are offered, and none of them is named": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{{Version: "4.4.6", Image: image446}, {Version: "4.4.6", Image: image445}}},
-			want:   clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Image: image446},
+			want:   clusterstate.AvailableUpdate{Available: true, Listed: true, Ambiguous: true, Image: image446},
 		},
 		"two releases of one version are offered, and the second one is named": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{{Version: "4.4.6", Image: image446}, {Version: "4.4.6", Image: image445}}},
 			image:  "mirror.example.com/ocp@sha256:445",
-			want:   clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Image: image445},
+			want:   clusterstate.AvailableUpdate{Available: true, Listed: true, Ambiguous: true, Image: image445},
 		},
 		"a recommended release does not lift the risks of another one of its version": {
 			status: configv1.ClusterVersionStatus{
@@ -45,7 +45,7 @@ func TestVersion_available_update(t *testing.T) {
 		},
 		"a release without metadata is offered": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{release}},
-			want:   clusterstate.AvailableUpdate{Available: true, Image: image446},
+			want:   clusterstate.AvailableUpdate{Available: true, Listed: true, Image: image446},
 		},
 		"a conditional release is offered with its risks": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release, Risks: []configv1.ConditionalUpdateRisk{risk}}}},
@@ -58,7 +58,7 @@ func TestVersion_available_update(t *testing.T) {
 				AvailableUpdates:   []configv1.Release{release},
 				ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release, Risks: []configv1.ConditionalUpdateRisk{risk}}},
 			},
-			want: clusterstate.AvailableUpdate{Available: true, Image: image446},
+			want: clusterstate.AvailableUpdate{Available: true, Listed: true, Image: image446},
 		},
 		"a conditional release that is recommended has no risks": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{
@@ -82,7 +82,7 @@ func TestVersion_available_update(t *testing.T) {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{
 				{Version: release.Version, Image: release.Image, Channels: []string{"fast-4.4", "stable-4.4"}},
 			}},
-			want: clusterstate.AvailableUpdate{Available: true, Image: image446, Channels: []string{"fast-4.4", "stable-4.4"}},
+			want: clusterstate.AvailableUpdate{Available: true, Listed: true, Image: image446, Channels: []string{"fast-4.4", "stable-4.4"}},
 		},
 		"the risk that is the reason for not recommending a release is the only one": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{

@@ -45,6 +45,56 @@ type ClusterOperator struct {
 	Created time.Time
 }
 
+// IsUnavailable reports whether the operator reports that it is not available, or that it does not know:
+// the cluster version operator treats both alike.
+func (o ClusterOperator) IsUnavailable() bool {
+	return o.Available.Status != "" && !o.Available.IsTrue()
+}
+
+// IsDegraded reports whether the operator reports that it is degraded, or that it does not know.
+func (o ClusterOperator) IsDegraded() bool { return o.Degraded.Status != "" && !o.Degraded.IsFalse() }
+
+// Unreported returns which of the conditions Available and Degraded the operator does not report. Without
+// one of them, it is unknown how the operator is.
+func (o ClusterOperator) Unreported() []string {
+	var names []string
+	for _, c := range []struct {
+		name string
+		Condition
+	}{{"Available", o.Available}, {"Degraded", o.Degraded}} {
+		if c.Status == "" {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// HasRelease reports whether the operator has rolled out a version. It is unknown if either is.
+func (o ClusterOperator) HasRelease(version string) Answer {
+	switch {
+	case version == "" || o.Version == "":
+		return Unknown
+	case o.Version == version:
+		return Yes
+	}
+	return No
+}
+
+// ReleaseOperators returns the ClusterOperators that come with the release: those that the cluster
+// version operator has annotated, and those that report the version of a release of the history. If none
+// does, these are all of them, and known is false.
+func (v Version) ReleaseOperators(all []ClusterOperator) (operators []ClusterOperator, known bool) {
+	for i := range all {
+		if all[i].InRelease || v.HasRun(all[i].Version) {
+			operators = append(operators, all[i])
+		}
+	}
+	if len(operators) == 0 {
+		return all, len(all) == 0
+	}
+	return operators, true
+}
+
 // ListClusterOperators lists the ClusterOperators, sorted by name.
 func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperator, error) {
 	var list configv1.ClusterOperatorList

@@ -28,6 +28,13 @@ func csv(namespace, name, properties string, status map[string]any) unstructured
 	return object
 }
 
+// resolved returns a ClusterServiceVersion with the properties that the Operator Lifecycle Manager writes.
+func resolved(namespace, name, properties string) unstructured.Unstructured {
+	object := csv(namespace, name, "", nil)
+	object.SetAnnotations(map[string]string{"operatorframework.io/properties": properties})
+	return object
+}
+
 func TestListClusterServiceVersions(t *testing.T) {
 	t.Parallel()
 	pages := map[string][]unstructured.Unstructured{
@@ -35,7 +42,10 @@ func TestListClusterServiceVersions(t *testing.T) {
 			csv("b", "last", `[{"type":"olm.maxOpenShiftVersion","value":"4.14"}]`, map[string]any{"phase": "Succeeded"}),
 			csv("a", "number", `[{"type":"x","value":{}},{"type":"olm.maxOpenShiftVersion","value":4.15}]`, map[string]any{"phase": "Failed", "reason": "No\nroom"}),
 		},
-		"more": {csv("a", "bad", `{`, nil), csv("a", "plain", "", map[string]any{"phase": 7})},
+		"more": {
+			resolved("a", "resolved", `{"properties":[{"type":"olm.gvk","value":{"group":"a.io","kind":"A","version":"v1"}},{"type":"olm.maxOpenShiftVersion","value":"4.16"}]}`),
+			resolved("a", "unreadable", `[`), csv("a", "bad", `{`, nil), csv("a", "plain", "", map[string]any{"phase": 7}),
+		},
 	}
 	cluster := interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -57,6 +67,8 @@ func TestListClusterServiceVersions(t *testing.T) {
 		{Namespace: "a", Name: "bad", MaxVersion: "malformed"},
 		{Namespace: "a", Name: "number", Phase: "Failed", Reason: "No room", MaxVersion: "4.15"},
 		{Namespace: "a", Name: "plain"},
+		{Namespace: "a", Name: "resolved", MaxVersion: "4.16"},
+		{Namespace: "a", Name: "unreadable", MaxVersion: "malformed"},
 		{Namespace: "b", Name: "last", Phase: "Succeeded", MaxVersion: "4.14"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -5,6 +5,8 @@ package clusterstate
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -39,6 +41,12 @@ func (c Condition) ReasonAndMessage() string {
 		return c.MessageOrReason()
 	}
 	return reason + ": " + message
+}
+
+// Mentions reports whether the message has the name of an operator.
+func (c Condition) Mentions(name string) bool {
+	words := strings.FieldsFunc(c.Message, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return slices.Contains(words, name)
 }
 
 func condition(conditions []configv1.ClusterOperatorStatusCondition, name configv1.ClusterStatusConditionType) Condition {

@@ -46,24 +46,19 @@ const configPageSize = 500
 // ListRenderedConfigs lists the metadata of the rendered MachineConfigs, by name.
 func ListRenderedConfigs(ctx context.Context, r client.Reader) (map[string]Rendered, error) {
 	rendered := map[string]Rendered{}
-	page := metav1.PartialObjectMetadataList{}
-	for more := true; more; more = page.Continue != "" {
-		from := page.Continue
-		page = metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(MachineConfigKind.GroupVersion().WithKind("MachineConfigList"))
-		if err := r.List(ctx, &page, client.Limit(configPageSize), client.Continue(from)); err != nil {
-			return nil, fmt.Errorf("listing the machine configs: %w", err)
-		}
-		for i := range page.Items {
-			config := &page.Items[i]
-			if !strings.HasPrefix(config.Name, "rendered-") {
-				continue
-			}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(MachineConfigKind.GroupVersion().WithKind("MachineConfigList"))
+	err := EachItem(ctx, r, &list, configPageSize, func(config *metav1.PartialObjectMetadata) error {
+		if strings.HasPrefix(config.Name, "rendered-") {
 			rendered[config.Name] = Rendered{
 				Name: config.Name, Version: sanitize(config.Annotations[annotationReleaseVersion]),
 				Controller: sanitize(config.Annotations[annotationController]), Created: config.CreationTimestamp.Time,
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the machine configs: %w", err)
 	}
 	return rendered, nil
 }

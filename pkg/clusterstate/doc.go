@@ -5,7 +5,6 @@
 // installed, which one is being installed, which updates are offered, and the state of operators,
 // machine config pools, nodes, and PodDisruptionBudgets.
 //
-// It writes nothing and decides nothing. It knows no step, no schedule, and no API of this project.
-// Any field may be missing; that is a fact, too. Objects may be shared with a cache and are never
-// changed.
+// It writes nothing and decides nothing. It knows no step, no schedule, and no API of this project. Any field may be
+// missing, and a missing field is a fact. Objects may be shared with a cache and are never changed.
 package clusterstate

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // LabelExtraNodeOf marks a node that was added for the time of an upgrade, and its Machine and
@@ -38,12 +40,11 @@ type Drain struct {
 	FirstSeen time.Time
 }
 
-// maxClockSkew is the difference that is tolerated between the clocks of a cluster.
-const maxClockSkew = time.Minute
-
 // IsPlausible reports whether a recorded time may be true. Times far in the future are not: the clock
 // that recorded them was ahead, or was set back since.
-func IsPlausible(at, now time.Time) bool { return !at.IsZero() && !at.After(now.Add(maxClockSkew)) }
+func IsPlausible(at, now time.Time) bool {
+	return !at.IsZero() && !at.After(now.Add(text.MaxClockSkew))
+}
 
 // Start returns when the time of the drain began to count: at the latest of its cordon, its first
 // sighting, and the start of the upgrade; zero means that neither the cordon nor the sighting has a
@@ -81,6 +82,12 @@ func DrainState(node *corev1.Node) Drain {
 		return Drain{}
 	}
 	return Drain{Active: true, Request: request, Since: taintTime(taint), FirstSeen: drainFirstSeen(node, request)}
+}
+
+// DrainNotCordoned reports whether a drain of the node is requested although pods can be scheduled to
+// the node: another client has uncordoned it, so the drain cannot end.
+func (n *Node) DrainNotCordoned() bool {
+	return !n.Cordoned && strings.HasPrefix(n.DesiredDrain, drainPrefix) && n.DesiredDrain != n.AppliedDrain
 }
 
 // drainFirstSeen returns when the drain of that request was first seen, as it is recorded on the

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FieldManager is the field manager of the operator's requests that change fields which other clients
-// change, too: spec.paused of pools, and the spec of the ClusterVersion. By it the operator recognizes
-// what it has set itself.
+// FieldManager is the field manager of the operator's requests that change fields which other clients also change:
+// spec.paused of pools, and the spec of the ClusterVersion. By it the operator recognizes what it has set itself.
 const FieldManager = "managed-upgrade-operator"
 
 // OwnedByOthers reports whether another field manager than the operator owns a field of the spec. If
-// none is recorded, as in the cache, that is unknown, and it returns false.
+// none is recorded, as in the cache, that is unknown, and it returns false. The cache has only the
+// managers of spec.desiredUpdate, see IsOwnRequest.
 func OwnedByOthers(managers []metav1.ManagedFieldsEntry, field string) bool {
 	for _, manager := range managers {
 		if manager.Manager == FieldManager || manager.FieldsV1 == nil {

@@ -5,8 +5,11 @@ package clusterstate
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Newest is the newest release that an upgrade may install without a decision by a person.
@@ -24,10 +27,27 @@ type Exclusion struct {
 	Reason  string
 }
 
-// NewestUpdate returns the highest version that is offered without known risks. With patchOnly, or
-// while Upgradeable is False, versions of another minor version are excluded. A version of which
-// several images are offered is excluded, too, and so is one that does not follow the current one.
-func (v Version) NewestUpdate(patchOnly bool) Newest {
+// NewestUpdate returns the highest version that is offered without known risks. With patchOnly, or while Upgradeable is
+// not True, versions of another minor version are excluded. A version of which several images are offered is also
+// excluded, as is one that does not follow the current one.
+func (v Version) NewestUpdate(patchOnly bool) Newest { return v.newestUpdate(patchOnly, false) }
+
+// reasonAdminAck is the reason for which the cluster version operator reports Upgradeable=False if nothing
+// but acknowledgments of an administrator is missing. If something else is, the reason is another one.
+const reasonAdminAck = "AdminAckRequired"
+
+// WaitsForAcknowledgment reports whether the cluster is not upgradeable to another minor version for want
+// of acknowledgments only.
+func (v Version) WaitsForAcknowledgment() bool {
+	return v.Upgradeable.IsFalse() && v.Upgradeable.Reason == reasonAdminAck
+}
+
+// NewestOnceAcknowledged is NewestUpdate of a cluster whose missing acknowledgments will be given.
+func (v Version) NewestOnceAcknowledged() Newest {
+	return v.newestUpdate(false, v.WaitsForAcknowledgment())
+}
+
+func (v Version) newestUpdate(patchOnly, acknowledged bool) Newest {
 	current := cmp.Or(v.Current.Version, v.Installed)
 	var newest Newest
 	for _, version := range v.OfferedVersions() { // the latest first
@@ -36,7 +56,7 @@ func (v Version) NewestUpdate(patchOnly bool) Newest {
 			continue
 		}
 		update := v.AvailableUpdate(Target{Version: version})
-		if reason := v.exclude(version, change, update, patchOnly); reason != "" {
+		if reason := v.exclude(version, change, update, patchOnly, acknowledged); reason != "" {
 			newest.Excluded = append(newest.Excluded, Exclusion{Version: version, Reason: reason})
 			continue
 		}
@@ -47,7 +67,7 @@ func (v Version) NewestUpdate(patchOnly bool) Newest {
 }
 
 // exclude returns why an offered release is not installed without a decision by a person.
-func (v Version) exclude(version string, change ChangeType, update AvailableUpdate, patchOnly bool) string {
+func (v Version) exclude(version string, change ChangeType, update AvailableUpdate, patchOnly, acknowledged bool) string {
 	switch {
 	case update.Ambiguous:
 		return "several images are offered"
@@ -55,8 +75,8 @@ func (v Version) exclude(version string, change ChangeType, update AvailableUpda
 		return "it has known risks"
 	case change.CrossesMinor() && patchOnly:
 		return "it is another minor version"
-	case change.CrossesMinor() && v.Upgradeable.IsFalse():
-		return "it is another minor version, and Upgradeable=False"
+	case change.CrossesMinor() && v.MayLeaveMinor() != Yes && !acknowledged:
+		return strings.TrimSuffix("it is another minor version, and Upgradeable="+text.Excerpt(v.Upgradeable.Status)+": "+v.Upgradeable.Reason, ": ")
 	}
 	return ""
 }

@@ -89,6 +89,23 @@ func TestNewestUpdate_during_an_update(t *testing.T) {
 	}
 }
 
+func TestNewestOnceAcknowledged(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{"AdminAckRequired": "4.21.1", "MultipleReasons": "4.20.9"} {
+		version := VersionOf(&configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{
+			History:          []configv1.UpdateHistory{{Version: "4.20.5", State: configv1.CompletedUpdate}},
+			AvailableUpdates: []configv1.Release{{Version: "4.20.9"}, {Version: "4.21.1"}},
+			Conditions:       []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Reason: reason}},
+		}})
+		if got := version.NewestOnceAcknowledged().Release.Version; got != want {
+			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
+		if got := version.NewestUpdate(false).Release.Version; got != "4.20.9" {
+			t.Errorf("%s: without acknowledgments, got %q", reason, got)
+		}
+	}
+}
+
 func TestUpdatesUnknown(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]Condition{

@@ -4,10 +4,8 @@
 package clusterstate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +28,7 @@ const (
 	annotationLastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
-// Values of these annotations: of a node that is being updated, and of one that is to be drained.
+// Values of these annotations: of a node that is being updated, and of one that should be drained.
 const (
 	stateWorking = "Working"
 	drainPrefix  = "drain-"
@@ -41,20 +39,20 @@ type Node struct {
 	Name string
 	// Ready is the condition of that name, and ReadySince the time of its last transition; zero means
 	// that it is unknown.
-	Ready      bool
-	ReadySince time.Time
+	Ready bool
 	// Cordoned reports that no pods are scheduled to the node, and CordonedSince since when; zero
 	// means that this is unknown.
-	Cordoned      bool
+	Cordoned bool
+	// Updating reports that the machine config operator is updating the node.
+	Updating bool
+	// BeingDeleted reports that the cluster autoscaler is about to delete the node.
+	BeingDeleted  bool
+	ReadySince    time.Time
 	CordonedSince time.Time
 	// Drain is the drain of the node.
 	Drain Drain
 	// Pressure lists what the node lacks, such as "disk", sorted.
 	Pressure []string
-	// Updating reports that the machine config operator is updating the node.
-	Updating bool
-	// BeingDeleted reports that the cluster autoscaler is about to delete the node.
-	BeingDeleted bool
 	// Machine is the namespace and name of the Machine of the node; empty means that none is known.
 	Machine string
 	// CurrentConfig is the rendered configuration that the node has, and DesiredConfig the one that
@@ -78,7 +76,7 @@ type Node struct {
 }
 
 // Condition returns a condition of the node.
-func (n Node) Condition(name corev1.NodeConditionType) Condition {
+func (n *Node) Condition(name corev1.NodeConditionType) Condition {
 	for i := range n.conditions {
 		if c := &n.conditions[i]; c.Type == name {
 			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
@@ -88,96 +86,67 @@ func (n Node) Condition(name corev1.NodeConditionType) Condition {
 }
 
 // Label returns the value of a label of the node; empty means that it has none.
-func (n Node) Label(key string) string { return n.labels[key] }
+func (n *Node) Label(key string) string { return n.labels[key] }
 
 // Degraded reports whether the machine config operator cannot continue with the node by itself.
-func (n Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
+func (n *Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
 
 // CordonedByHand reports whether the node is cordoned for no reason that the node reveals: neither
 // the machine config operator updates it nor does the cluster autoscaler delete it. The machine API
 // cordons the node of a Machine that is being deleted and leaves no mark on it, see
 // ListDeletingMachines.
-func (n Node) CordonedByHand() bool { return n.Cordoned && !n.Updating && !n.BeingDeleted }
+func (n *Node) CordonedByHand() bool { return n.Cordoned && !n.Updating && !n.BeingDeleted }
 
 // isWindows reports whether the node runs Windows. The machine config operator does not manage such
 // a node, although its labels match the selector of a pool.
-func (n Node) isWindows() bool { return n.labels[corev1.LabelOSStable] == "windows" }
+func (n *Node) isWindows() bool { return n.labels[corev1.LabelOSStable] == "windows" }
 
 // ListNodes lists the Nodes, sorted by name.
 func ListNodes(ctx context.Context, r client.Reader) ([]Node, error) {
-	all, err := GetNodes(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	nodes := make([]Node, len(all.items))
-	for i, node := range all.All() {
-		nodes[i] = node
-	}
-	return nodes, nil
-}
-
-// Nodes holds the Nodes of a cluster, sorted by name. Facts are derived on demand: a cluster has
-// thousands of nodes, and the checks need the facts of few.
-type Nodes struct{ items []*corev1.Node }
-
-// GetNodes lists the Nodes. They share memory with the cache.
-func GetNodes(ctx context.Context, r client.Reader) (Nodes, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return Nodes{}, fmt.Errorf("listing the nodes: %w", err)
+		return nil, fmt.Errorf("listing the nodes: %w", err)
 	}
 	items := make([]*corev1.Node, len(list.Items))
 	for i := range list.Items {
 		items[i] = &list.Items[i]
 	}
-	slices.SortFunc(items, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return Nodes{items}, nil
-}
-
-// Len returns the number of the nodes.
-func (n Nodes) Len() int { return len(n.items) }
-
-// At returns the facts of a node by its index.
-func (n Nodes) At(i int) Node { return NodeOf(n.items[i]) }
-
-// All iterates over the indexes and facts of the nodes.
-func (n Nodes) All() iter.Seq2[int, Node] {
-	return func(yield func(int, Node) bool) {
-		for i, item := range n.items {
-			if !yield(i, NodeOf(item)) {
-				return
-			}
-		}
+	slices.SortFunc(items, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	nodes := make([]Node, len(items))
+	for i, item := range items {
+		nodes[i].read(item)
 	}
+	return nodes, nil
 }
 
 // NodeOf returns the facts of a Node.
 func NodeOf(node *corev1.Node) Node {
-	facts := Node{
-		Name:          node.Name,
-		Cordoned:      node.Spec.Unschedulable,
-		CordonedSince: taintTime(cordonTaint(node)),
-		Drain:         DrainState(node),
-		Pressure:      pressure(node),
-		Updating:      updating(node.Annotations),
-		BeingDeleted:  beingDeleted(node),
-		Machine:       node.Annotations[annotationMachine],
-		CurrentConfig: node.Annotations[annotationCurrentConfig],
-		DesiredConfig: node.Annotations[annotationDesiredConfig],
-		State:         sanitize(node.Annotations[annotationState]),
-		Reason:        sanitize(node.Annotations[annotationReason]),
-		DesiredDrain:  node.Annotations[annotationDesiredDrain],
-		AppliedDrain:  node.Annotations[annotationLastAppliedDrain],
-		Created:       node.CreationTimestamp.Time,
-		labels:        node.Labels,
-		conditions:    node.Status.Conditions,
+	var facts Node
+	facts.read(node)
+	return facts
+}
+
+// read sets the facts in place: a cluster may have thousands of nodes, and the facts of one are large. A fact that
+// the node does not have is zero already.
+func (n *Node) read(node *corev1.Node) {
+	n.Name, n.Created = node.Name, node.CreationTimestamp.Time
+	n.labels, n.conditions = node.Labels, node.Status.Conditions
+	n.Cordoned, n.Updating, n.BeingDeleted = node.Spec.Unschedulable, updating(node.Annotations), beingDeleted(node)
+	n.Pressure = pressure(node)
+	if taint := cordonTaint(node); taint != nil {
+		n.CordonedSince, n.Drain = taintTime(taint), DrainState(node)
+	}
+	if len(node.Annotations) > 0 {
+		n.Machine = node.Annotations[annotationMachine]
+		n.CurrentConfig, n.DesiredConfig = node.Annotations[annotationCurrentConfig], node.Annotations[annotationDesiredConfig]
+		n.State, n.Reason = sanitize(node.Annotations[annotationState]), sanitize(node.Annotations[annotationReason])
+		n.DesiredDrain, n.AppliedDrain = node.Annotations[annotationDesiredDrain], node.Annotations[annotationLastAppliedDrain]
 	}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			facts.Ready, facts.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
-	return facts
 }
 
 // The marks that the machine API and the cluster autoscaler leave on a node.

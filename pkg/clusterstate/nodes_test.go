@@ -4,6 +4,7 @@
 package clusterstate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -190,7 +191,8 @@ func TestListPools(t *testing.T) {
 			},
 			clusterstate.Pool{
 				Name: "worker", Observed: true, Config: "r-2", Paused: true, Machines: 3, UpdatedMachines: 3,
-				Degraded: clusterstate.Condition{Status: "True", Reason: "1 nodes", Message: "node x"},
+				Degraded:     clusterstate.Condition{Status: "True", Reason: "1 nodes", Message: "node x"},
+				NodeDegraded: clusterstate.Condition{Status: "True", Reason: "1 nodes", Message: "node x"},
 			},
 			false,
 		},
@@ -237,9 +239,9 @@ func TestNodesByPool(t *testing.T) {
 	}
 	r := simulation.NewFakeClient(t,
 		pool("infra", role("infra")), pool("master", role("master")), pool("worker", role("worker")), pool("zone", role("zone")),
-		pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
+		pool("arbiter", role("arbiter")), pool("empty", &metav1.LabelSelector{}), pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
 		node("m", "master"), node("m-infra", "infra", "master", "worker"), node("w-1", "worker"), node("w-2", "worker"),
-		node("i", "infra", "worker"), node("z", "worker", "zone"), node("both", "infra", "zone"), node("none", "other"), windows(node("win", "worker")))
+		node("a", "arbiter", "worker"), node("m-both", "master", "infra", "zone"), node("i", "infra", "worker"), node("z", "worker", "zone"), node("both", "infra", "zone"), node("none", "other"), windows(node("win", "worker")))
 	pools, err := clusterstate.ListPools(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -249,12 +251,16 @@ func TestNodesByPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string][]string{}
-	for _, node := range nodes {
+	for i := range nodes {
+		node := &nodes[i]
+		if conflicting := clusterstate.ConflictingPools(pools, node); conflicting != nil {
+			got[strings.Join(conflicting, "+")] = append(got[strings.Join(conflicting, "+")], node.Name)
+		}
 		if pool := clusterstate.PoolOf(pools, node); pool != "" {
 			got[pool] = append(got[pool], node.Name)
 		}
 	}
-	want := map[string][]string{"master": {"m", "m-infra"}, "worker": {"w-1", "w-2"}, "infra": {"both", "i"}, "zone": {"z"}}
+	want := map[string][]string{"master": {"m", "m-infra"}, "worker": {"w-1", "w-2"}, "infra": {"i"}, "zone": {"z"}, "arbiter": {"a"}, "infra+zone": {"both", "m-both"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -12,7 +12,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +24,8 @@ type PDB struct {
 	// SelectorError is why the selector is invalid, in one bounded line; empty means that it is
 	// valid. A budget with an invalid selector guards no pod, as for the API server.
 	SelectorError string
-	// Observed reports that the status is that of the current spec. Until then the Eviction API
-	// refuses to evict the pods of the budget.
+	// Observed reports that the status belongs to the current spec. Until then the Eviction API refuses to evict the
+	// pods of the budget.
 	Observed bool
 	// SyncError is why the disruption controller cannot compute the budget, in one bounded line;
 	// empty means that it can.
@@ -45,6 +44,35 @@ type PDB struct {
 	selector labels.Selector
 }
 
+// EvictionBlock is why the Eviction API refuses to evict the pods of a budget.
+type EvictionBlock int
+
+// The reasons.
+const (
+	// NotBlocked means that the budget allows a disruption.
+	NotBlocked EvictionBlock = iota
+	// BlockedUnobserved means that the disruption controller has not observed the budget yet.
+	BlockedUnobserved
+	// BlockedBySyncError means that the budget cannot be computed.
+	BlockedBySyncError
+	// BlockedByCount means that the budget allows no disruption.
+	BlockedByCount
+)
+
+// EvictionBlock returns why the Eviction API refuses to evict any pod of the budget. It is the only answer to
+// that question.
+func (b PDB) EvictionBlock() EvictionBlock {
+	switch {
+	case !b.Observed:
+		return BlockedUnobserved
+	case b.SyncError != "":
+		return BlockedBySyncError
+	case b.BlocksEviction:
+		return BlockedByCount
+	}
+	return NotBlocked
+}
+
 // Selects reports whether the budget guards the pod.
 func (b PDB) Selects(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
@@ -52,57 +80,6 @@ func (b PDB) Selects(p Pod) bool {
 
 // Selector returns the selector as text.
 func (b PDB) Selector() string { return b.selector.String() }
-
-// Overlap is what the selectors of two budgets reveal about the pods that both of them select.
-type Overlap int
-
-const (
-	// OverlapUnknown means that only the pods show it.
-	OverlapUnknown Overlap = iota
-	// OverlapNever means that no pod can match both selectors.
-	OverlapNever
-	// OverlapAlways means that each pod of one budget is a pod of the other.
-	OverlapAlways
-)
-
-// CompareSelectors returns what the selectors of two budgets reveal about their overlap.
-func (b PDB) CompareSelectors(other PDB) Overlap {
-	mine, ok := b.selector.Requirements()
-	theirs, okToo := other.selector.Requirements()
-	switch {
-	case b.Namespace != other.Namespace || !ok || !okToo || disjoint(mine, theirs):
-		return OverlapNever
-	case includes(mine, theirs) || includes(theirs, mine):
-		return OverlapAlways
-	}
-	return OverlapUnknown
-}
-
-// disjoint reports whether two requirements demand different values of one label.
-func disjoint(a, b labels.Requirements) bool {
-	for i := range a {
-		for j := range b {
-			if a[i].Key() == b[j].Key() && isValueSet(a[i]) && isValueSet(b[j]) && !a[i].Values().HasAny(b[j].Values().UnsortedList()...) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func isValueSet(r labels.Requirement) bool {
-	return r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals
-}
-
-// includes reports whether the requirements include all of the others.
-func includes(all, some labels.Requirements) bool {
-	for i := range some {
-		if !slices.ContainsFunc(all, func(r labels.Requirement) bool { return r.Equal(some[i]) }) {
-			return false
-		}
-	}
-	return true
-}
 
 // ListPDBs lists the PodDisruptionBudgets of a namespace, sorted by name.
 func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, error) {
@@ -140,9 +117,9 @@ func listPDBs(ctx context.Context, r client.Reader, include func(namespace strin
 	return budgets, nil
 }
 
-// PDBOf returns the facts of a PodDisruptionBudget. The selector is that of policy/v1: an empty one
-// selects every pod of the namespace, a missing one none. One that is too long to be cached counts
-// as empty: a pod is rather protected than forced too early.
+// PDBOf returns the facts of a PodDisruptionBudget. As in policy/v1, an empty selector selects every pod of the
+// namespace, and a missing one selects no pod. A selector that is too long to be cached counts as empty: it is better
+// to protect a pod than to force it too early.
 func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	facts := PDB{
 		Namespace: budget.Namespace, Name: budget.Name,

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
@@ -99,38 +100,18 @@ func TestListPDBs_in_namespaces(t *testing.T) {
 	}
 }
 
-func TestCompareSelectors(t *testing.T) {
+func TestPDBOf_minAvailable(t *testing.T) {
 	t.Parallel()
-	selecting := func(labels map[string]string, expressions ...metav1.LabelSelectorRequirement) clusterstate.PDB {
-		return clusterstate.PDBOf(&policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: expressions},
-		}})
-	}
-	app := func(names ...string) metav1.LabelSelectorRequirement {
-		return metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: names}
-	}
-	etcd := selecting(map[string]string{"app": "etcd"})
-	elsewhere := clusterstate.PDBOf(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}})
 	for name, tc := range map[string]struct {
-		other clusterstate.PDB
-		want  clusterstate.Overlap
+		least *intstr.IntOrString
+		want  int32
 	}{
-		"the same selector":         {etcd, clusterstate.OverlapAlways},
-		"every pod":                 {selecting(nil), clusterstate.OverlapAlways},
-		"a narrower selector":       {selecting(map[string]string{"app": "etcd", "tier": "db"}), clusterstate.OverlapAlways},
-		"another value":             {selecting(map[string]string{"app": "dns"}), clusterstate.OverlapNever},
-		"other values":              {selecting(nil, app("dns", "api")), clusterstate.OverlapNever},
-		"several values":            {selecting(nil, app("etcd", "api")), clusterstate.OverlapUnknown},
-		"another label":             {selecting(map[string]string{"tier": "db"}), clusterstate.OverlapUnknown},
-		"any other value":           {selecting(nil, metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"etcd"}}), clusterstate.OverlapUnknown},
-		"no pod":                    {clusterstate.PDBOf(&policyv1.PodDisruptionBudget{}), clusterstate.OverlapNever},
-		"pods of another namespace": {elsewhere, clusterstate.OverlapNever},
+		"not set": {nil, 0}, "a number": {new(intstr.FromInt32(2)), 2}, "a negative number": {new(intstr.FromInt32(-1)), 0},
+		"part of the pods": {&intstr.IntOrString{Type: intstr.String, IntVal: 7, StrVal: "50%"}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got, reverse := etcd.CompareSelectors(tc.other), tc.other.CompareSelectors(etcd); got != tc.want || reverse != tc.want {
-				t.Errorf("got %d and %d, want %d", got, reverse, tc.want)
-			}
-		})
+		budget := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: tc.least}}
+		if got := clusterstate.PDBOf(budget).MinAvailable; got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
 	}
 }

@@ -62,17 +62,14 @@ func ListPodsIn(ctx context.Context, r client.Reader, namespace string) ([]Pod, 
 
 func listPods(ctx context.Context, r client.Reader, selection client.ListOption) ([]Pod, error) {
 	var pods []Pod
-	page := metav1.PartialObjectMetadataList{}
-	for more := true; more; more = page.Continue != "" {
-		from := page.Continue
-		page = metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := r.List(ctx, &page, selection, client.Limit(podPageSize), client.Continue(from)); err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			pods = append(pods, podOf(&page.Items[i]))
-		}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := EachItem(ctx, r, &list, podPageSize, func(pod *metav1.PartialObjectMetadata) error {
+		pods = append(pods, podOf(pod))
+		return nil
+	}, selection)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(pods, func(a, b Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -26,9 +26,9 @@ const AnnotationPausedBy = "managedupgrade.appuio.io/paused-by"
 // A mark does not make the pause of a user one of the operator: if the API server records that another
 // client has set spec.paused, also after the operator had, the mark does not count.
 type PoolMark struct {
-	// JobUID and Attempt identify the attempt of the UpgradeJob that paused the pool.
-	JobUID  string
-	Attempt int32
+	// OwnerUID and Attempt identify the attempt that paused the pool, see maintenance.Owner.
+	OwnerUID string
+	Attempt  int32
 	// ReleaseAfter and ReleaseBefore are the window in which the operator unpauses the pool.
 	ReleaseAfter, ReleaseBefore time.Time
 	// KeptSince is when the pool was paused because the upgrade failed: only a user unpauses it. Zero
@@ -42,20 +42,23 @@ const (
 	markTime      = "2006-01-02T15:04:05Z"
 )
 
-var markUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
+var markUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+
+// maxMarkUID bounds a UID. A pattern with the limit would take 100 KiB of memory.
+const maxMarkUID = 128
 
 // ParsePoolMark parses the value of the annotation. It accepts what PoolMark.String returns and
 // nothing else: a pool with another value counts as paused by a user.
 func ParsePoolMark(value string) (PoolMark, bool) {
 	parts := strings.Split(value, markSeparator)
-	if len(parts) != 4 || !markUID.MatchString(parts[0]) {
+	if len(parts) != 4 || len(parts[0]) > maxMarkUID || !markUID.MatchString(parts[0]) {
 		return PoolMark{}, false
 	}
 	attempt, err := strconv.ParseInt(parts[1], 10, 32)
 	if err != nil || attempt < 1 {
 		return PoolMark{}, false
 	}
-	mark := PoolMark{JobUID: parts[0], Attempt: int32(attempt)}
+	mark := PoolMark{OwnerUID: parts[0], Attempt: int32(attempt)}
 	last, err := time.Parse(markTime, parts[3])
 	if err != nil {
 		return PoolMark{}, false
@@ -77,7 +80,7 @@ func (m PoolMark) String() string {
 	if !m.Kept() {
 		after, last = m.ReleaseAfter.UTC().Format(markTime), m.ReleaseBefore
 	}
-	return fmt.Sprintf("%s/%d/%s/%s", m.JobUID, m.Attempt, after, last.UTC().Format(markTime))
+	return fmt.Sprintf("%s/%d/%s/%s", m.OwnerUID, m.Attempt, after, last.UTC().Format(markTime))
 }
 
 // Kept reports whether only a user unpauses the pool.

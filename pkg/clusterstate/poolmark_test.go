@@ -19,9 +19,10 @@ func TestParsePoolMark(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
 	for text, want := range map[string]clusterstate.PoolMark{
-		"3f9c2ab0-7f5e/2/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z": {JobUID: "3f9c2ab0-7f5e", Attempt: 2, ReleaseAfter: at, ReleaseBefore: at.Add(time.Hour)},
-		"uid/1/2027-03-02T22:00:00Z/2027-03-02T22:00:00Z":           {JobUID: "uid", Attempt: 1, ReleaseAfter: at, ReleaseBefore: at},
-		"uid/1/never/2027-03-02T22:00:00Z":                          {JobUID: "uid", Attempt: 1, KeptSince: at},
+		"3f9c2ab0-7f5e/2/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z": {OwnerUID: "3f9c2ab0-7f5e", Attempt: 2, ReleaseAfter: at, ReleaseBefore: at.Add(time.Hour)},
+		"uid/1/2027-03-02T22:00:00Z/2027-03-02T22:00:00Z":           {OwnerUID: "uid", Attempt: 1, ReleaseAfter: at, ReleaseBefore: at},
+		"uid/1/never/2027-03-02T22:00:00Z":                          {OwnerUID: "uid", Attempt: 1, KeptSince: at},
+		"uid/10/never/2027-03-02T22:00:00Z":                         {OwnerUID: "uid", Attempt: 10, KeptSince: at},
 	} {
 		if got, ok := clusterstate.ParsePoolMark(text); !ok || got != want || got.String() != text {
 			t.Errorf("%s is %v, %t, %s", text, got, ok, cmp.Diff(want, got))
@@ -33,6 +34,7 @@ func TestParsePoolMark(t *testing.T) {
 		"no UID":                    "/1/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z",
 		"attempt 0":                 "uid/0/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z",
 		"attempt with a sign":       "uid/+1/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z",
+		"attempt in another base":   "uid/1a/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z",
 		"attempt out of range":      "uid/4294967297/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z",
 		"times in the wrong order":  "uid/1/2027-03-02T23:00:00Z/2027-03-02T22:00:00Z",
 		"offset":                    "uid/1/2027-03-02T22:00:00+01:00/2027-03-02T23:00:00Z",

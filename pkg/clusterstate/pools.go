@@ -8,9 +8,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +24,7 @@ import (
 type Pool struct {
 	Name            string
 	ResourceVersion string
-	// Labels are those of the pool itself. They are dropped if LabelsTooLong.
+	// Labels are the labels of the pool itself. They are dropped if LabelsTooLong.
 	Labels        map[string]string
 	LabelsTooLong bool
 	Paused        bool
@@ -32,11 +34,13 @@ type Pool struct {
 	// Config is the rendered configuration that the machines are to have; empty means that the
 	// machine config operator has not rendered one.
 	Config string
-	// Observed reports that the status is that of the current spec.
+	// Observed reports that the status belongs to the current spec.
 	Observed bool
 	// Updated reports that all machines have Config, and that this was observed.
-	Updated         bool
-	Degraded        Condition
+	Updated  bool
+	Degraded Condition
+	// NodeDegraded is the condition of that name: a node of the pool is degraded.
+	NodeDegraded    Condition
 	Machines        int32
 	UpdatedMachines int32
 
@@ -57,6 +61,12 @@ type Pool struct {
 // Empty reports whether the pool is known to have no machines.
 func (p Pool) Empty() bool { return p.Observed && p.Machines == 0 }
 
+// HoldsBackWorkers reports whether a pool of worker nodes is paused and not updated, so that a person has to start
+// the update of its nodes.
+func HoldsBackWorkers(pools []Pool) bool {
+	return slices.ContainsFunc(pools, func(p Pool) bool { return p.Paused && !p.Updated && !p.Required() && !p.Empty() })
+}
+
 // ListPools lists the MachineConfigPools, sorted by name.
 func ListPools(ctx context.Context, r client.Reader) ([]Pool, error) {
 	var list mcfgv1.MachineConfigPoolList
@@ -76,8 +86,8 @@ func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 	status := &pool.Status
 	config := pool.Spec.Configuration.Name
 	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.NodeSelector)
-	if err != nil {
-		selector = labels.Nothing() // the machine config operator ignores it, too
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing() // as for the machine config operator
 	}
 	// Fail closed: it is not known which nodes belong to a pool whose selector is too long.
 	observed := status.ObservedGeneration >= pool.Generation && !isTooLong(pool.Spec.NodeSelector)
@@ -92,6 +102,7 @@ func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 			status.UpdatedMachineCount >= status.MachineCount &&
 			poolCondition(status.Conditions, mcfgv1.MachineConfigPoolUpdated).IsTrue(),
 		Degraded:        degraded(status.Conditions),
+		NodeDegraded:    poolCondition(status.Conditions, mcfgv1.MachineConfigPoolNodeDegraded),
 		Machines:        status.MachineCount,
 		UpdatedMachines: status.UpdatedMachineCount,
 		UID:             pool.UID,
@@ -134,46 +145,139 @@ func (p Pool) Slots(machines int) int {
 
 // The pools of every cluster.
 const (
-	PoolMaster = "master"
-	poolWorker = "worker"
+	PoolMaster  = "master"
+	poolWorker  = "worker"
+	poolArbiter = "arbiter" // clusters with two nodes of the control plane have it
 )
 
-// PoolOf returns the name of the node's pool; empty means that it is in none. A node is in at most
-// one pool, as for the machine config operator: that of the control plane, else a custom one, else
-// that of the workers. Windows nodes are in none.
-func PoolOf(pools []Pool, node Node) string {
-	if node.isWindows() {
-		return ""
+// labelRequired is the label of the pools that the operator machine-config waits for.
+const labelRequired = "operator.machineconfiguration.openshift.io/required-for-upgrade"
+
+// PoolRole says what the nodes of a pool are for.
+type PoolRole string
+
+// The roles.
+const (
+	// RoleControlPlane is the pool of the nodes of the control plane.
+	RoleControlPlane PoolRole = "ControlPlane"
+	// RoleRequired is another pool that the update of the control plane waits for, such as the one of
+	// arbiter nodes.
+	RoleRequired PoolRole = "Required"
+	// RoleWorker is the pool of the nodes that are in no custom pool.
+	RoleWorker PoolRole = "Worker"
+	// RoleCustom is any other pool.
+	RoleCustom PoolRole = "Custom"
+)
+
+// Role returns what the nodes of the pool are for. It is the only answer to that question. The machine
+// config operator finds the pool of the control plane by its name.
+func (p Pool) Role() PoolRole {
+	_, required := p.Labels[labelRequired]
+	switch {
+	case p.Name == PoolMaster:
+		return RoleControlPlane
+	case required:
+		return RoleRequired
+	case p.Name == poolWorker:
+		return RoleWorker
 	}
-	var in string
-	for _, pool := range pools {
-		switch {
-		case !pool.selector.Matches(node.labels):
-			continue
-		case pool.Name == PoolMaster:
-			return pool.Name
-		case in == "" || in == poolWorker:
-			in = pool.Name
-		}
-	}
+	return RoleCustom
+}
+
+// Required reports whether the update of the control plane waits for the pool, so that nothing may hold it
+// back. A pool whose labels are unknown may be required.
+func (p Pool) Required() bool {
+	role := p.Role()
+	return role == RoleControlPlane || role == RoleRequired || p.LabelsTooLong
+}
+
+// PoolOf returns the name of the node's pool; empty means that it is in no pool. A node is in at most one pool, as for
+// the machine config operator: a custom one, unless the control plane's selects the node as well; else the arbiters' or
+// the workers'. A node that several custom pools select is in no pool, see ConflictingPools. Windows nodes are in no
+// pool.
+func PoolOf(pools []Pool, node *Node) string {
+	in, _ := poolOf(pools, node)
 	return in
 }
 
-// degraded returns the pool's own summary, or a condition with a message that it sums up if it has
-// no message itself.
+// ConflictingPools returns the custom pools that select the node, if there are several. The machine config
+// operator then leaves the node alone, and its pools are updated without it.
+func ConflictingPools(pools []Pool, node *Node) []string {
+	if _, custom := poolOf(pools, node); custom < 2 {
+		return nil
+	}
+	var names []string
+	for i := range pools {
+		if pools[i].IsCustom() && pools[i].selector.Matches(node.labels) {
+			names = append(names, pools[i].Name)
+		}
+	}
+	return names
+}
+
+// poolOf returns the name of the node's pool, and how many custom pools select the node.
+func poolOf(pools []Pool, node *Node) (in string, custom int) {
+	if node.isWindows() {
+		return "", 0
+	}
+	rank := 0
+	for i := range pools {
+		pool := &pools[i]
+		if !pool.selector.Matches(node.labels) {
+			continue
+		}
+		if pool.IsCustom() {
+			custom++
+		}
+		if of := slices.Index(poolOrder, pool.orderedName()) + 1; of > rank {
+			in, rank = pool.Name, of
+		}
+	}
+	if custom > 1 {
+		return "", custom
+	}
+	return in, custom
+}
+
+// poolOrder lists the pools that may select one node; the last one has it. Any other name is a custom pool's.
+var poolOrder = []string{poolWorker, poolArbiter, "", PoolMaster}
+
+// orderedName returns the name of the pool in poolOrder.
+func (p *Pool) orderedName() string {
+	if p.IsCustom() {
+		return ""
+	}
+	return p.Name
+}
+
+// IsCustom reports whether the machine config operator takes the pool for a custom one. It does so by name.
+func (p *Pool) IsCustom() bool {
+	return p.Name != PoolMaster && p.Name != poolWorker && p.Name != poolArbiter
+}
+
+// degraded returns the pool's own summary. If it has no message, it gets the messages of the conditions that it sums
+// up.
 func degraded(conditions []mcfgv1.MachineConfigPoolCondition) Condition {
 	sum := poolCondition(conditions, mcfgv1.MachineConfigPoolDegraded)
 	if sum.Message != "" || !sum.IsTrue() {
 		return sum
 	}
-	for _, part := range []mcfgv1.MachineConfigPoolConditionType{
-		mcfgv1.MachineConfigPoolRenderDegraded, mcfgv1.MachineConfigPoolNodeDegraded,
-	} {
-		if c := poolCondition(conditions, part); c.IsTrue() {
-			return c
+	var parts []string
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Type == mcfgv1.MachineConfigPoolDegraded || !isDegradedCondition(c) || c.Status != corev1.ConditionTrue {
+			continue
 		}
+		sum.Reason = cmp.Or(sum.Reason, c.Reason)
+		parts = append(parts, cmp.Or(sanitize(c.Message), sanitize(c.Reason), string(c.Type)))
 	}
+	sum.Message = strings.Join(parts, "; ")
 	return sum
+}
+
+// isDegradedCondition reports whether a condition of a pool says that something is degraded.
+func isDegradedCondition(c *mcfgv1.MachineConfigPoolCondition) bool {
+	return strings.HasSuffix(string(c.Type), string(mcfgv1.MachineConfigPoolDegraded))
 }
 
 func poolCondition(conditions []mcfgv1.MachineConfigPoolCondition, name mcfgv1.MachineConfigPoolConditionType) Condition {

@@ -23,7 +23,7 @@ func TestConditionText(t *testing.T) {
 		"only a message":           {clusterstate.Condition{Message: "m"}, "m", "m"},
 		"both":                     {clusterstate.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
 		"several lines are one":    {clusterstate.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
-		"control characters":       {clusterstate.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a [31m b c d", "a [31m b c d"},
+		"control characters":       {clusterstate.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a b c d", "a b c d"},
 		"line feeds only":          {clusterstate.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
 	}
 	for name, tc := range cases {
@@ -36,6 +36,39 @@ func TestConditionText(t *testing.T) {
 				t.Errorf("why: got %q, want %q", got, tc.why)
 			}
 		})
+	}
+}
+
+// The name of an operator is a word: neither a part of a longer name nor of a word in capitals.
+func TestCondition_mentions_operators(t *testing.T) {
+	t.Parallel()
+	c := clusterstate.Condition{Message: "Cluster operators kube-apiserver, dns (etcd2), az09 are degraded; NETWORK: image-registry."}
+	for name, want := range map[string]bool{
+		"kube-apiserver": true, "dns": true, "etcd2": true, "az09": true, "image-registry": true, "degraded": true,
+		"apiserver": false, "etcd": false, "image": false, "network": false, "kube": false, "": false,
+	} {
+		if got := c.Mentions(name); got != want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+func TestVersion_waits_for_operators(t *testing.T) {
+	t.Parallel()
+	names, isFailing := clusterstate.Condition{Status: "False", Message: "waiting on dns"}, clusterstate.Condition{Status: "True", Message: "waiting on dns"}
+	for name, tc := range map[string]struct {
+		version clusterstate.Version
+		want    bool
+	}{
+		"neither":     {clusterstate.Version{}, false},
+		"progressing": {clusterstate.Version{Progressing: names}, true},
+		"failing":     {clusterstate.Version{Failing: isFailing}, true},
+		"not failing": {clusterstate.Version{Failing: names}, false},
+		"another one": {clusterstate.Version{Failing: clusterstate.Condition{Status: "True", Message: "waiting on etcd"}}, false},
+	} {
+		if got := tc.version.WaitsFor("dns"); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 	// maxCachedLabels bounds the labels of a node or of a pool that are cached, in bytes.
 	maxCachedLabels = 16 << 10
 	// maxCachedSelector bounds the label selector of a PodDisruptionBudget that is cached, in bytes;
-	// maxCachedNodeSelector bounds that of a pool, which may list the names of its nodes.
+	// maxCachedNodeSelector bounds the selector of a pool, which may list the names of its nodes.
 	maxCachedSelector     = 4 << 10
 	maxCachedNodeSelector = 32 << 10
 )
@@ -73,7 +73,7 @@ func stripMetadata(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// kept returns the first elements that are to be kept, in a slice of their own; nil means none.
+// kept returns the first elements that should be kept, in a slice of their own; nil if there are none.
 func kept[T any](all []T, keep func(*T) bool) []T {
 	var some []T
 	for i := range all {
@@ -163,7 +163,9 @@ func StripClusterVersion(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	managers := desiredUpdateManagers(version.ManagedFields)
 	stripMetadata(version)
+	version.ManagedFields = managers
 	stripConditions(version.Status.Conditions)
 	for i := range version.Status.History {
 		version.Status.History[i].AcceptedRisks = ""
@@ -232,8 +234,7 @@ func StripPool(obj any) (any, error) {
 	}
 	status.Configuration.Name = cachedText(pool.Status.Configuration.Name)
 	status.Conditions = kept(pool.Status.Conditions, func(c *mcfgv1.MachineConfigPoolCondition) bool {
-		return c.Type == mcfgv1.MachineConfigPoolUpdated || c.Type == mcfgv1.MachineConfigPoolDegraded ||
-			c.Type == mcfgv1.MachineConfigPoolRenderDegraded || c.Type == mcfgv1.MachineConfigPoolNodeDegraded
+		return c.Type == mcfgv1.MachineConfigPoolUpdated || isDegradedCondition(c)
 	})
 	for i := range status.Conditions {
 		c := &status.Conditions[i]

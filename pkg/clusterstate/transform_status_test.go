@@ -61,16 +61,25 @@ func TestStripForStatus_keeps_what_the_update_status_reads(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "worker", Annotations: map[string]string{"other": long}},
 				Spec:       mcfgv1.MachineConfigPoolSpec{MaxUnavailable: new(intstr.FromString("10%"))},
 				Status: mcfgv1.MachineConfigPoolStatus{
-					Conditions:  []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue, LastTransitionTime: noon}, {Type: "Other", Message: long}},
+					Conditions:  []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue, LastTransitionTime: noon, Message: long}, {Type: "Other", Message: long}},
 					CertExpirys: []mcfgv1.CertExpiry{{Bundle: "b", Subject: long, Expiry: &noon}, {Bundle: "without a time"}},
 				},
 			},
 			clusterstate.StripPoolForStatus,
 			func(o any) statusFacts {
 				pool := clusterstate.NewPool(o.(*mcfgv1.MachineConfigPool))
+				pool.Updating.Message = "" // it is bounded
 				return statusFacts{MaxUnavailable: pool.MaxUnavailable, Certificates: len(pool.Certificates), Updating: pool.Updating}
 			},
 			statusFacts{MaxUnavailable: new(intstr.FromString("10%")), Certificates: 1, Updating: clusterstate.Condition{Status: "True", Since: noon.Time}},
+		},
+		"a pool of which one machine at a time is unavailable": {
+			&mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}},
+			clusterstate.StripPoolForStatus,
+			func(o any) statusFacts {
+				return statusFacts{MaxUnavailable: clusterstate.NewPool(o.(*mcfgv1.MachineConfigPool)).MaxUnavailable}
+			},
+			statusFacts{},
 		},
 		"a node": {
 			&corev1.Node{
@@ -81,7 +90,8 @@ func TestStripForStatus_keeps_what_the_update_status_reads(t *testing.T) {
 			},
 			clusterstate.StripNodeForStatus,
 			func(o any) statusFacts {
-				return statusFacts{Network: clusterstate.NodeOf(o.(*corev1.Node)).Condition(corev1.NodeNetworkUnavailable)}
+				node := clusterstate.NodeOf(o.(*corev1.Node))
+				return statusFacts{Network: node.Condition(corev1.NodeNetworkUnavailable)}
 			},
 			statusFacts{Network: clusterstate.Condition{Status: "True", Since: noon.Time, Reason: "R"}},
 		},

@@ -6,6 +6,7 @@ package clusterstate_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,13 @@ func TestStripNode_keeps_roles_of_a_node_with_too_many_labels(t *testing.T) {
 	if n := len(node.Labels); n < 500 || n > 800 {
 		t.Errorf("%d labels are kept, want what fits into 16 KiB", n)
 	}
+	size := 0
+	for key, value := range node.Labels {
+		size += len(key) + len(value)
+	}
+	if size > 16<<10 || size < 16<<10-100 {
+		t.Errorf("labels of %d bytes are kept, want 16 KiB", size)
+	}
 	for _, key := range []string{"node-role.kubernetes.io/worker", corev1.LabelOSStable, clusterstate.LabelExtraNodeOf, "example.com/label-0000"} {
 		if _, ok := node.Labels[key]; !ok {
 			t.Errorf("label %s is dropped", key)
@@ -89,6 +97,27 @@ func TestStripPool_keeps_a_long_node_selector(t *testing.T) {
 	}
 	if diff := cmp.Diff(selector, stripped.(*mcfgv1.MachineConfigPool).Spec.NodeSelector); diff != "" {
 		t.Errorf("node selector (-want +got):\n%s", diff)
+	}
+}
+
+// The limit is on all keys, operators, and values together, with a byte for each value.
+func TestStripPDB_bounds_the_selector(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 10
+	for size, kept := range map[int]bool{limit: true, limit + 1: false} {
+		for name, selector := range map[string]*metav1.LabelSelector{
+			"labels": {MatchLabels: map[string]string{"app": strings.Repeat("x", size-3)}},
+			"values": {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{strings.Repeat("x", size-3-2-1-2), "y"}}}},
+		} {
+			budget := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
+			stripped, err := clusterstate.StripPDB(budget)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := cmp.Equal(selector, stripped.(*policyv1.PodDisruptionBudget).Spec.Selector); got != kept {
+				t.Errorf("%s of %d bytes are kept: %t", name, size, got)
+			}
+		}
 	}
 }
 

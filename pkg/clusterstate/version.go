@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,16 +27,16 @@ type Version struct {
 	Current Release
 	// Completed reports whether Current is completely installed.
 	Completed bool
-	// Requested is the release in spec.desiredUpdate; nil means none. It stays there after it was
+	// Requested is the request in spec.desiredUpdate; nil means none. It stays there after it was
 	// installed. A request for a mere preflight counts as none.
-	Requested *Release
+	Requested *Request
 	// Channel is the update channel.
 	Channel string
 	// CurrentChannels are the channels that have the current release, as far as the update service
 	// reports them; empty means that they are unknown.
 	CurrentChannels []string
-	// Observed reports whether the status is that of the current spec. It is not for as long as the
-	// cluster version operator refuses a request.
+	// Observed reports whether the status belongs to the current spec. It does not for as long as the cluster version
+	// operator refuses a request.
 	Observed bool
 
 	Available        Condition
@@ -51,7 +51,7 @@ type Version struct {
 	Updates []Update
 
 	availableUpdates []offer
-	// architecture is that of the current release, as far as it is reported; only Multi is.
+	// architecture is the architecture of the current release, if it is reported; only Multi is.
 	architecture string
 }
 
@@ -74,6 +74,15 @@ func GetClusterID(ctx context.Context, r client.Reader) (string, error) {
 		return "", errors.New("the cluster version has no spec.clusterID")
 	}
 	return string(version.Spec.ClusterID), nil
+}
+
+// GetClusterName gets the name that the installer gave to the cluster, such as shop-x7k2p. It never changes.
+func GetClusterName(ctx context.Context, r client.Reader) (string, error) {
+	var infrastructure configv1.Infrastructure
+	if err := r.Get(ctx, client.ObjectKey{Name: "cluster"}, &infrastructure); err != nil {
+		return "", fmt.Errorf("reading the infrastructure of the cluster: %w", err)
+	}
+	return infrastructure.Status.InfrastructureName, nil
 }
 
 func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, error) {
@@ -100,14 +109,9 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 		RetrievedUpdates: condition(status.Conditions, configv1.RetrievedUpdates),
 		Invalid:          condition(status.Conditions, "Invalid"),
 
+		Requested:        requestOf(version),
 		availableUpdates: availableUpdates(status),
 		architecture:     string(status.Desired.Architecture),
-	}
-	if desired := version.Spec.DesiredUpdate; desired != nil && desired.Mode != configv1.UpdateModePreflight {
-		release := Release{Version: desired.Version, Image: desired.Image, Architecture: string(desired.Architecture)}
-		if release != (Release{}) {
-			facts.Requested = &release
-		}
 	}
 	if len(status.History) > 0 {
 		newest := &status.History[0]
@@ -130,62 +134,92 @@ func (v Version) InHistory(target Target) bool {
 	return slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Matches(target) })
 }
 
+// HasBegunSince reports whether the installation of the target began at that time or later, even if another
+// release has replaced it since; the zero time means never.
+func (v Version) HasBegunSince(target Target, since time.Time) bool {
+	return !since.IsZero() && slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Matches(target) && !u.Start.Before(since) })
+}
+
+// maxContradiction is how long the cluster version operator may report what contradicts itself.
+const maxContradiction = time.Minute
+
+// Contradiction returns why it is unknown whether a release is being installed: the condition Progressing
+// contradicts the history, for longer than the two take to be written. Empty means that they agree.
+func (v Version) Contradiction(now time.Time) string {
+	if len(v.Updates) == 0 || v.Progressing.IsTrue() != v.Completed || !v.Progressing.IsTrue() && !v.Progressing.IsFalse() {
+		return ""
+	}
+	if !IsPlausible(v.Progressing.Since, now) {
+		return "" // it is not known to last
+	}
+	newest := v.Updates[0]
+	for _, at := range []time.Time{v.Progressing.Since, newest.Start, newest.End} {
+		if IsPlausible(at, now) && now.Sub(at) <= maxContradiction {
+			return ""
+		}
+	}
+	state := "Partial"
+	if newest.Completed {
+		state = "Completed"
+	}
+	message := fmt.Sprintf("condition Progressing is %s, but the history shows %s as %s", v.Progressing.Status, newest.Version, state)
+	if reported := v.Progressing.MessageOrReason(); v.Progressing.Message != "" {
+		message += " (" + reported + ")"
+	}
+	return message
+}
+
+// MayLeaveMinor reports whether the cluster may be updated to another minor version. The cluster version
+// operator drops the condition of a cluster that may.
+func (v Version) MayLeaveMinor() Answer {
+	switch {
+	case v.Upgradeable.Status == "" || v.Upgradeable.IsTrue():
+		return Yes
+	case v.Upgradeable.IsFalse():
+		return No
+	}
+	return Unknown
+}
+
+// RefusedElsewhere returns the requested release if the cluster version operator refuses it while it
+// installs another one.
+func (v Version) RefusedElsewhere() (Release, bool) {
+	if _, installing := v.UpdatingTo(); !installing {
+		return Release{}, false
+	}
+	if _, refused := v.Refusal(); !refused {
+		return Release{}, false
+	}
+	return v.PendingRequest()
+}
+
+// HasRun reports whether a release in the history has a version.
+func (v Version) HasRun(version string) bool {
+	return version != "" && slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Version == version })
+}
+
+// WaitsFor reports whether the cluster version operator names an operator among those that it waits for.
+func (v Version) WaitsFor(operator string) bool {
+	return v.Progressing.Mentions(operator) || v.Failing.IsTrue() && v.Failing.Mentions(operator)
+}
+
 // UpdatingTo returns the release that the cluster is updating to; false means that the newest one
 // is completely installed.
 func (v Version) UpdatingTo() (Release, bool) {
 	return v.Current, v.Current != (Release{}) && !v.Completed
 }
 
-// PendingRequest returns the requested release if the cluster is neither at it nor updating to it.
-func (v Version) PendingRequest() (Release, bool) {
-	if v.Requested == nil || v.Requested.equal(v.Current) && !v.changesArchitecture() {
-		return Release{}, false
+// SupersededBy returns the release other than the target that the cluster is at or is updating to, and
+// whether the cluster was at it before the target. What is requested does not count: the cluster version
+// operator may ignore or refuse it. An empty history reveals nothing about that.
+func (v Version) SupersededBy(target Target) (other Release, returned, superseded bool) {
+	if v.Current == (Release{}) || v.Current.Matches(target) {
+		return Release{}, false, false
 	}
-	return *v.Requested, true
-}
-
-// changesArchitecture reports whether a requested change of the architecture is pending. An
-// operator that does not report the architecture has started the change once it has accepted the
-// request.
-func (v Version) changesArchitecture() bool {
-	requested := v.Requested.Architecture
-	return requested != "" && requested != v.architecture && (!v.Observed || v.ReleaseAccepted.IsFalse())
-}
-
-// IsRequested reports whether the target is in spec.desiredUpdate. A request for another
-// architecture is not a request for the target.
-func (v Version) IsRequested(target Target) bool {
-	return v.Requested != nil && v.Requested.Matches(target) && !v.changesArchitecture()
-}
-
-// versionInMessage matches the release that a message of the cluster version operator names.
-var versionInMessage = regexp.MustCompile(`\bversion="([^"]+)"`)
-
-// RejectionMessage returns why the cluster version operator refuses the target, which must have
-// been requested. A message about another release, requested earlier, is not a refusal of the
-// target.
-func (v Version) RejectionMessage(target Target) (string, bool) {
-	if v.Invalid.IsTrue() {
-		return v.Invalid.MessageOrReason(), true
+	replaced := false
+	for _, update := range v.Updates {
+		replaced = replaced || update.Matches(target)
+		returned = returned || replaced && update.Completed && update.equal(v.Current)
 	}
-	if !v.ReleaseAccepted.IsFalse() {
-		return "", false
-	}
-	aboutTarget := v.Observed
-	if found := versionInMessage.FindStringSubmatch(v.ReleaseAccepted.Message); found != nil {
-		aboutTarget = found[1] == target.Version
-	}
-	return v.ReleaseAccepted.MessageOrReason(), aboutTarget
-}
-
-// SupersededBy returns the release other than the target that the cluster is at, is updating to, or
-// is requested to update to. An empty history reveals nothing about that.
-func (v Version) SupersededBy(target Target) (Release, bool) {
-	if v.Current == (Release{}) {
-		return Release{}, false
-	}
-	if !v.Current.Matches(target) {
-		return v.Current, true
-	}
-	return v.PendingRequest()
+	return v.Current, returned, true
 }

@@ -29,8 +29,8 @@ func entry(version, image string, state configv1.UpdateState) configv1.UpdateHis
 
 func TestVersionOf(t *testing.T) {
 	t.Parallel()
-	release := func(version, image string) *clusterstate.Release {
-		return &clusterstate.Release{Version: version, Image: image}
+	request := func(version, image string) *clusterstate.Request {
+		return &clusterstate.Request{Release: clusterstate.Release{Version: version, Image: image}}
 	}
 	cases := map[string]struct {
 		version configv1.ClusterVersion
@@ -50,7 +50,7 @@ func TestVersionOf(t *testing.T) {
 			},
 			want: clusterstate.Version{
 				Installed: "4.4.5", Current: clusterstate.Release{Version: "4.4.6", Image: image446},
-				Requested: release("4.4.6", ""), Channel: "fast-4.4", Observed: true,
+				Requested: request("4.4.6", ""), Channel: "fast-4.4", Observed: true,
 			},
 		},
 		"history without states": {
@@ -103,7 +103,7 @@ func TestVersionOf(t *testing.T) {
 			t.Parallel()
 			before := tc.version.DeepCopy()
 			got := clusterstate.VersionOf(&tc.version)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(clusterstate.Version{}), cmpopts.IgnoreFields(clusterstate.Version{}, "Updates")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(clusterstate.Version{}, clusterstate.Request{}), cmpopts.IgnoreFields(clusterstate.Version{}, "Updates")); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, &tc.version); diff != "" {
@@ -116,7 +116,10 @@ func TestVersionOf(t *testing.T) {
 func TestVersion_target_and_requests(t *testing.T) {
 	t.Parallel()
 	target := clusterstate.Target{Version: "4.4.6"}
-	type answer struct{ MovingTo, Awaits, TakenOver string }
+	type answer struct {
+		MovingTo, Awaits, TakenOver string
+		Returned                    bool
+	}
 	cases := map[string]struct {
 		history []configv1.UpdateHistory
 		desired *configv1.Update
@@ -146,8 +149,8 @@ func TestVersion_target_and_requests(t *testing.T) {
 		},
 		"to the target, with a request for another release": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
-			desired: &configv1.Update{Version: "4.4.7"},
-			want:    answer{MovingTo: "4.4.6", Awaits: "4.4.7", TakenOver: "4.4.7"},
+			desired: &configv1.Update{Version: "4.4.7", Image: "x@sha256:447"},
+			want:    answer{MovingTo: "4.4.6", Awaits: "4.4.7"},
 		},
 		"to the target, requested by its image in a mirror": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
@@ -157,11 +160,22 @@ func TestVersion_target_and_requests(t *testing.T) {
 		"to the target, with a request for another image": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
 			desired: &configv1.Update{Image: image445},
-			want:    answer{MovingTo: "4.4.6", Awaits: image445, TakenOver: image445},
+			want:    answer{MovingTo: "4.4.6", Awaits: image445},
+		},
+		"back from the target": {
+			history: []configv1.UpdateHistory{
+				entry("4.4.5", image445, configv1.PartialUpdate), entry("4.4.6", image446, configv1.PartialUpdate), entry("4.4.5", image445, configv1.CompletedUpdate),
+			},
+			desired: &configv1.Update{Version: "4.4.5", Image: image445},
+			want:    answer{MovingTo: "4.4.5", TakenOver: "4.4.5", Returned: true},
+		},
+		"before the target": {
+			history: []configv1.UpdateHistory{entry("4.4.5", image445, configv1.CompletedUpdate), entry("4.4.4", "", configv1.CompletedUpdate)},
+			want:    answer{TakenOver: "4.4.5"},
 		},
 		"target requested": {
 			history: []configv1.UpdateHistory{entry("4.4.5", image445, configv1.CompletedUpdate)},
-			desired: &configv1.Update{Version: "4.4.6"},
+			desired: &configv1.Update{Version: "4.4.6", Image: image446},
 			want:    answer{Awaits: "4.4.6", TakenOver: "4.4.5"},
 		},
 	}
@@ -179,10 +193,11 @@ func TestVersion_target_and_requests(t *testing.T) {
 				return release.String()
 			}
 			got := answer{
-				MovingTo:  format(facts.UpdatingTo()),
-				Awaits:    format(facts.PendingRequest()),
-				TakenOver: format(facts.SupersededBy(target)),
+				MovingTo: format(facts.UpdatingTo()),
+				Awaits:   format(facts.PendingRequest()),
 			}
+			other, returned, superseded := facts.SupersededBy(target)
+			got.TakenOver, got.Returned = format(other, superseded), returned
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -222,16 +237,12 @@ func TestVersion_pending_architecture(t *testing.T) {
 			if pending != (tc.want != "") || pending && got.String() != tc.want {
 				t.Errorf("got %q, %t, want %q", got, pending, tc.want)
 			}
-			if facts.IsRequested(clusterstate.Target{Version: "4.4.6"}) && tc.desired == multi && tc.want != "" {
-				t.Error("a change of the architecture counts as a request for the version")
-			}
 		})
 	}
 }
 
-func TestVersion_rejection_message(t *testing.T) {
+func TestVersion_refusal(t *testing.T) {
 	t.Parallel()
-	target := clusterstate.Target{Version: "4.4.6"}
 	notAccepted := func(message string) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "False", Reason: "RetrievePayload", Message: message}
 	}
@@ -257,15 +268,12 @@ func TestVersion_rejection_message(t *testing.T) {
 			condition: notAccepted("it is not signed"), unobserved: true,
 		},
 		"rejection without a message": {condition: notAccepted(""), want: "RetrievePayload"},
-		"the spec is invalid": {
-			condition:  configv1.ClusterOperatorStatusCondition{Type: "Invalid", Status: "True", Message: "The cluster version is invalid:\n* a\n* b\n"},
-			unobserved: true, want: "The cluster version is invalid: * a * b",
-		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			version := configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			version.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.6"}
 			version.Status.ObservedGeneration = 2
 			if tc.unobserved {
 				version.Status.ObservedGeneration = 1
@@ -273,7 +281,7 @@ func TestVersion_rejection_message(t *testing.T) {
 			if tc.condition.Type != "" {
 				version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{tc.condition}
 			}
-			got, rejected := clusterstate.VersionOf(&version).RejectionMessage(target)
+			got, rejected := clusterstate.VersionOf(&version).Refusal()
 			if rejected != (tc.want != "") || rejected && got != tc.want {
 				t.Errorf("got %q, refused: %t, want %q", got, rejected, tc.want)
 			}

@@ -14,22 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ListWholePodsOnNode is ListPodsOnNode for callers that need the specs of the pods, too.
+// ListWholePodsOnNode is ListPodsOnNode for callers that also need the specs of the pods.
 func ListWholePodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, error) {
 	var pods []Pod
-	page := corev1.PodList{}
-	for more := true; more; more = page.Continue != "" {
-		from := page.Continue
-		page = corev1.PodList{}
-		if err := r.List(ctx, &page, client.MatchingFields{"spec.nodeName": node}, client.Limit(podPageSize), client.Continue(from)); err != nil {
-			return nil, fmt.Errorf("listing the pods on node %s: %w", node, err)
-		}
-		for i := range page.Items {
-			facts := podOf(&metav1.PartialObjectMetadata{ObjectMeta: page.Items[i].ObjectMeta})
-			grace := page.Items[i].Spec.TerminationGracePeriodSeconds
-			facts.RemovedAtOnce = grace != nil && *grace <= 0
-			pods = append(pods, facts)
-		}
+	err := EachItem(ctx, r, &corev1.PodList{}, podPageSize, func(pod *corev1.Pod) error {
+		facts := podOf(&metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
+		grace := pod.Spec.TerminationGracePeriodSeconds
+		facts.RemovedAtOnce = grace != nil && *grace <= 0
+		pods = append(pods, facts)
+		return nil
+	}, client.MatchingFields{"spec.nodeName": node})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods on node %s: %w", node, err)
 	}
 	slices.SortFunc(pods, func(a, b Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
@@ -47,6 +48,7 @@ type Config struct {
 	Maintenance          Maintenance          `json:"maintenance"`
 	Notifications        Notifications        `json:"notifications"`
 	Webhook              Webhook              `json:"webhook"`
+	TrustedCAFile        string               `json:"trustedCAFile"`
 	PostUpgrade          PostUpgrade          `json:"postUpgrade"`
 	NodeDrain            NodeDrain            `json:"nodeDrain"`
 	HealthCheck          HealthCheck          `json:"healthCheck"`
@@ -153,6 +155,18 @@ type HealthCheck struct {
 	IgnoreNodes   []string `json:"ignoreNodes"`
 	PDBNamespaces []string `json:"pdbNamespaces"`
 	IgnorePDBs    []string `json:"ignorePDBs"`
+	// Objects are conditions that objects must satisfy.
+	Objects []ObjectCheck `json:"objects"`
+}
+
+// ObjectCheck is a condition that objects of one kind must satisfy, as in UpgradeJobs.
+type ObjectCheck struct {
+	APIVersion string                `json:"apiVersion"`
+	Kind       string                `json:"kind"`
+	Namespace  string                `json:"namespace"`
+	Name       string                `json:"name"`
+	Selector   *metav1.LabelSelector `json:"selector"`
+	Expr       string                `json:"expr"`
 }
 
 // NodeDrain configures when pods are deleted from draining nodes by force.
@@ -184,7 +198,7 @@ const (
 
 // Docs that several keys share.
 const (
-	caFileDoc    = "Path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB. Empty means the system CAs."
+	caFileDoc    = "Path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB. Empty means the system CAs and those in trustedCAFile."
 	tokenFileDoc = "Path to the bearer token, a regular file of at most 64 KiB, sent over https only. Empty means no token. The token of a ServiceAccount is sent to services of the cluster only."
 )
 
@@ -198,7 +212,7 @@ func (c *Config) Settings() []Setting {
 		{"postHealthCheck.timeout", "How long the cluster may take to become healthy after its upgrade before the upgrade fails.", DurationSetting{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
 		{"cleanup.settleTimeout", "How long a failed upgrade that had commenced blocks other upgrades while the cluster settles.", DurationSetting{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
 		{"cancellation.timeout", "How long the deletion of an UpgradeConfig or UpgradeJob waits for its cleanup.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
-		{"scale.timeout", "How long an upgrade waits for the extra nodes of spec.capacityReservation before it continues without them, and a cleanup for their removal. Must be shorter than upgradeWindow. The default is reduced to half of upgradeWindow if that is shorter.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
+		{"scale.timeout", "How long an upgrade waits for the extra nodes of spec.capacityReservation before it continues without them, and a cleanup for their removal. An upgrade stops waiting ten minutes before its window closes. Must be shorter than upgradeWindow. The default is reduced to half of upgradeWindow if that is shorter.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
 		{"preChecks.leadTime", "How long before upgradeAt to run pre-checks and report blockers. 0s disables pre-checks.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
 		{"preChecks.mode", "Whether an upgrade waits until each risk that the UpdatePlan of its version reports is accepted. Require needs the Update Status Controller, see deploy/update-status.", EnumSetting{&c.PreChecks.Mode, PreChecksIgnore, []string{PreChecksIgnore, PreChecksRequire}}},
 		{"alerts.url", "URL of the Prometheus API that is queried for firing alerts. Empty disables the check of alerts.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},
@@ -227,12 +241,14 @@ func (c *Config) Settings() []Setting {
 		{"webhook.caFile", caFileDoc, StringSetting{&c.Webhook.CAFile, "", maxPathLen}},
 		{"webhook.tokenFile", tokenFileDoc, StringSetting{&c.Webhook.TokenFile, "", maxPathLen}},
 		{"webhook.timeout", "Timeout of one request.", DurationSetting{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"trustedCAFile", "Path to a PEM bundle of at most 1 MiB. Its CAs are trusted beside the system CAs where no caFile is set. It may be missing, and is read again for each request.", StringSetting{&c.TrustedCAFile, "/etc/trusted-ca/ca-bundle.crt", maxPathLen}},
 		{"postUpgrade.procedures", "Procedures that run after an upgrade, in this order. FileIntegrityReinit requires the permissions in deploy/file-integrity.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
-		{"nodeDrain.timeOut", "How long after the start of a drain pods without a PodDisruptionBudget are deleted by force. The UpgradeConfig sets the time for pods with one.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
+		{"nodeDrain.timeOut", "How long after the start of a drain pods that nothing guards are evicted, and deleted if that has no effect. The UpgradeConfig sets the time for pods with a PodDisruptionBudget, and for pods whose eviction the API server refuses.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
 		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never deleted by force; an asterisk matches any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"healthCheck.ignoreNodes", "Names of nodes whose state does not block upgrades; an asterisk matches any characters.", StringListSetting{&c.HealthCheck.IgnoreNodes, nil, maxNames, maxNameLen}},
 		{"healthCheck.pdbNamespaces", "Namespaces in which a PodDisruptionBudget that allows no disruption blocks upgrades; an asterisk matches any characters. Set it together with nodeDrain.ignoreNamespaces: in these namespaces drains are never forced.", StringListSetting{&c.HealthCheck.PDBNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
-		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
+		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. Together with a budget that is not listed, such a budget blocks the eviction of a pod that both select, and blocks upgrades. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
+		{"healthCheck.objects", "Conditions on objects, each with apiVersion, kind, namespace, name or selector, and expr. See [conditions on objects](../concepts/object-conditions.md).", ObjectsSetting{&c.HealthCheck.Objects, 16}},
 		{"hooks.timeout", "How long an upgrade that has commenced or ended waits for the hooks of an event. A Job that takes longer counts as failed; it is not stopped.", DurationSetting{&c.Hooks.Timeout, time.Hour, time.Second, day}},
 		{"hooks.serviceAccounts", "Names of the ServiceAccounts that templates of UpgradeJobHooks may use. That of the operator is never allowed. A template that names none has no token.", StringListSetting{&c.Hooks.ServiceAccounts, nil, maxNames, maxNameLen}},
 		{"custom", "Settings of upgraders that are not part of this project. An operator without such upgraders accepts none.", CustomSetting{&c.Custom}},

@@ -195,3 +195,29 @@ func (c EnumListSetting) validate(path *field.Path) field.ErrorList {
 	}
 	return errs
 }
+
+// ObjectsSetting is a list of conditions on objects. The default is the empty list. What uses the conditions validates
+// their items.
+type ObjectsSetting struct {
+	Value    *[]ObjectCheck
+	MaxItems int
+}
+
+// DefaultText returns the empty list.
+func (ObjectsSetting) DefaultText() string { return "[]" }
+
+// Range returns the maximum number of the items.
+func (o ObjectsSetting) Range() string { return fmt.Sprintf("up to %d", o.MaxItems) }
+
+func (o ObjectsSetting) reset() { *o.Value = nil }
+
+func (o ObjectsSetting) clear() { *o.Value = nil }
+
+func (ObjectsSetting) complete() {}
+
+func (o ObjectsSetting) validate(path *field.Path) field.ErrorList {
+	if len(*o.Value) > o.MaxItems {
+		return field.ErrorList{field.TooMany(path, len(*o.Value), o.MaxItems)}
+	}
+	return nil
+}

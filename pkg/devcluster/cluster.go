@@ -29,16 +29,17 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/sink"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineapi"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // Options configure a cluster.
@@ -48,8 +49,8 @@ type Options struct {
 	BinDir string
 	// Dir is the state folder. It is created if it is missing.
 	Dir  string
-	Spec Spec
-	// Kinds are YAML files of CustomResourceDefinitions beside those of OpenShift; nil means none.
+	Spec openshiftsim.Spec
+	// Kinds are YAML files of CustomResourceDefinitions beside OpenShift's; nil means none.
 	Kinds fs.FS
 	// Controllers are run by the controller manager beside controlplane.DefaultControllers.
 	Controllers []string
@@ -80,7 +81,7 @@ type Cluster struct {
 	// Sink receives the notifications of the operator's webhook.
 	Sink *sink.Server
 
-	spec           Spec
+	spec           openshiftsim.Spec
 	programs       []string
 	graph          *updategraph.Server
 	realCVO        *realcvo.Operator // nil means that it is simulated
@@ -89,8 +90,7 @@ type Cluster struct {
 	simulators     chan error
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes and those of OpenShift that a dev cluster
-// serves.
+// Scheme returns a scheme with the kinds of Kubernetes and the kinds of OpenShift that a dev cluster serves.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
@@ -108,7 +108,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", allErrs.ToAggregate())
 	}
-	if options.Spec.CVO == Real {
+	if options.Spec.CVO == openshiftsim.Real {
 		if err := realcvo.Require(); err != nil {
 			return nil, fmt.Errorf("--cvo=real: %w", err)
 		}
@@ -152,7 +152,7 @@ func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 }
 
 // Spec returns the description of the cluster with all defaults.
-func (c *Cluster) Spec() Spec { return c.spec }
+func (c *Cluster) Spec() openshiftsim.Spec { return c.spec }
 
 // Path returns the path of a file in the state folder.
 func (c *Cluster) Path(elements ...string) string {
@@ -215,7 +215,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	c.Catalog = updategraph.NewCatalog(c.spec.Releases...)
-	if c.spec.CVO == Real {
+	if c.spec.CVO == openshiftsim.Real {
 		if c.key, err = realcvo.NewKey(); err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 // addCVO adds the simulated or the real cluster version operator to the manager. It returns the
 // function that runs pods.
 func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
-	if c.spec.CVO != Real {
+	if c.spec.CVO != openshiftsim.Real {
 		return c.runProgram, cvo.AddToManager(mgr, c.cvoOptions())
 	}
 	account, err := c.ServiceAccountConfig(ctx, realcvo.Namespace, realcvo.ServiceAccount)

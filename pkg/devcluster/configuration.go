@@ -27,8 +27,8 @@ func (c *Cluster) configuration() configuration {
 	return configuration{file: c.Path("operator.yaml"), urls: urls}
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every ten seconds.
-// Defaults are those of OperatorOptions.Config.
+// Configure replaces the operator's configuration file, which the operator reads every ten seconds. The defaults come
+// from OperatorOptions.Config.
 func (o *Operator) Configure(text string) error {
 	if err := o.config.write(text); err != nil {
 		return fmt.Errorf("writing the operator's configuration: %w", err)

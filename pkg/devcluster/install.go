@@ -21,10 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineapi"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
 // namespaces returns the namespaces of OpenShift that upgraders read from or write to.
@@ -53,7 +54,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, &configv1.FeatureGate{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}); err != nil {
 		return fmt.Errorf("creating the feature gates: %w", err)
 	}
-	if c.spec.CVO == Real { // it needs the binding in order to apply the binding itself
+	if c.spec.CVO == openshiftsim.Real { // it needs the binding in order to apply the binding itself
 		if err := c.Client.Create(ctx, realcvo.ClusterRoleBinding()); err != nil {
 			return fmt.Errorf("granting the cluster version operator its permissions: %w", err)
 		}
@@ -61,14 +62,11 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := machineconfig.Bootstrap(ctx, c.Client, time.Now(), c.spec.Pools, c.spec.Version); err != nil {
 		return err
 	}
-	if err := machineapi.Bootstrap(ctx, c.Client, c.spec.MachineSets, infrastructureName, c.workers()); err != nil {
+	if err := machineapi.Bootstrap(ctx, c.Client, c.spec.MachineSets, openshiftsim.InfrastructureName, c.workers()); err != nil {
 		return err
 	}
 	return cvo.Bootstrap(ctx, c.Client, c.cvoOptions(), c.spec.Channel, c.graph.URL(), string(uuid.NewUUID()))
 }
-
-// infrastructureName is the name of the cluster in its Infrastructure and its MachineSets.
-const infrastructureName = "devcluster"
 
 // workers returns the names of the nodes that MachineSets provide.
 func (c *Cluster) workers() []string {
@@ -88,7 +86,7 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 		return fmt.Errorf("creating the infrastructure: %w", err)
 	}
 	infrastructure.Status = configv1.InfrastructureStatus{
-		InfrastructureName:     infrastructureName,
+		InfrastructureName:     openshiftsim.InfrastructureName,
 		Platform:               configv1.NonePlatformType,
 		PlatformStatus:         &configv1.PlatformStatus{Type: configv1.NonePlatformType},
 		APIServerURL:           c.RESTConfig().Host,
@@ -105,7 +103,7 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 
 // await waits until the cluster is in the state in which an installation ends.
 func (c *Cluster) await(ctx context.Context) error {
-	if err := until(ctx, c.missing); err != nil || c.spec.CVO != Real {
+	if err := until(ctx, c.missing); err != nil || c.spec.CVO != openshiftsim.Real {
 		return err
 	}
 	if err := realcvo.Resync(ctx, c.Client); err != nil {

@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 )
 
 // TestCluster_runs_jobs runs Jobs under the real job controller and TTL controller.
 func TestCluster_runs_jobs(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, devcluster.Spec{})
+	cluster := start(t, openshiftsim.Spec{})
 	t.Run("local process, and its time to live", func(t *testing.T) {
 		t.Parallel()
 		testLocalJob(t, cluster)

@@ -19,9 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineapi"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
 // machines returns phase, error, and node of all Machines except the initial ones.
@@ -79,7 +80,7 @@ func becomes(t *testing.T, what func() string, want string) {
 
 func TestMachineAPI(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, devcluster.Spec{Speed: 240, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
+	cluster := start(t, openshiftsim.Spec{Speed: 240, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
 		{Name: "worker-a"},
 		{Name: "worker-b", Provider: machineapi.Provider{Refused: "InsufficientResources: You have exceeded your quota."}},
 		{Name: "worker-c", Provider: machineapi.Provider{NotReady: true}},

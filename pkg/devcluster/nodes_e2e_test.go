@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
 // eventually polls until the function returns an empty string; after a minute it fails with the last string.
@@ -92,7 +93,7 @@ func workload(t *testing.T, cluster *devcluster.Cluster, replicas int32, budget 
 
 func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, devcluster.Spec{Speed: 480, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
+	cluster := start(t, openshiftsim.Spec{Speed: 480, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
 		{Name: "infra", Nodes: 2, Paused: true},
 	}})
 	workload(t, cluster, 4, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))})

@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // Namespace and ServiceAccount of the operator.
 const (
-	OperatorNamespace      = "managed-upgrade-operator"
+	OperatorNamespace      = openshiftsim.OperatorNamespace
 	OperatorServiceAccount = "managed-upgrade-operator"
 )
 
@@ -41,8 +43,11 @@ type OperatorOptions struct {
 	// cluster does not have them. Paths of CA and token files default to none, since the operator
 	// does not run in a pod.
 	Config string
-	// Replicas is the number of processes; it defaults to 1. Several elect a leader.
+	// Replicas is the number of processes; it defaults to 1. Several elect a leader, and take over from
+	// one that was killed within 17 seconds.
 	Replicas int
+	// DefaultLeases leaves the times of the leader election at the operator's defaults.
+	DefaultLeases bool
 	// Restart starts a replica again when it ends unexpectedly, as its Deployment does; for example
 	// after it lost its leadership.
 	Restart bool
@@ -74,7 +79,7 @@ type Replica struct {
 	restart bool
 
 	mu        sync.Mutex
-	process   *controlplane.Process
+	process   *childprocess.Process
 	shouldRun bool // Start was called after the last Stop or Kill
 }
 
@@ -114,6 +119,9 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 		"--operator-namespace=" + OperatorNamespace,
 		"--metrics-secure=false",
 		"--leader-elect=" + strconv.FormatBool(options.Replicas > 1),
+	}
+	if !options.DefaultLeases {
+		args = append(args, "--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s")
 	}
 	o := &Operator{exitErr: make(chan error, 1), config: c.configuration()}
 	if err := o.Configure(options.Config); err != nil {
@@ -197,7 +205,7 @@ func (r *Replica) start() error {
 	if r.process.Running() {
 		return nil
 	}
-	process, err := controlplane.StartProcess(controlplane.Command{Path: r.program, Args: r.args, Log: r.log, OnExit: r.exited})
+	process, err := childprocess.Start(childprocess.Command{Path: r.program, Args: r.args, Log: r.log, OnExit: r.exited})
 	if err != nil {
 		return err
 	}

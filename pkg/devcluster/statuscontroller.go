@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 // statusController is the name of the Update Status Controller, of its program, and of its ServiceAccount.
@@ -19,7 +20,7 @@ const statusController = "update-status-controller"
 // StartStatusController installs the Update Status Controller as its manifests in a checkout do, and starts
 // it as a process with the permissions of its ServiceAccount. It reads the alerts of the cluster's
 // Prometheus, if there is one. Deploy must have been called. The caller stops the process.
-func (c *Cluster) StartStatusController(ctx context.Context, repository string) (*controlplane.Process, error) {
+func (c *Cluster) StartStatusController(ctx context.Context, repository string) (*childprocess.Process, error) {
 	folder := filepath.Join(repository, "deploy", "update-status")
 	if err := c.Apply(ctx, os.DirFS(filepath.Join(folder, "crds"))); err != nil {
 		return nil, fmt.Errorf("applying the definitions of update status: %w", err)
@@ -59,7 +60,7 @@ func (c *Cluster) StartStatusController(ctx context.Context, repository string) 
 	if err := controlplane.RequireBuilt(c.BinDir(), "make build", statusController); err != nil {
 		return nil, err
 	}
-	return controlplane.StartProcess(controlplane.Command{
+	return childprocess.Start(childprocess.Command{
 		Path: filepath.Join(c.BinDir(), statusController), Args: args, Log: c.Path("logs", statusController+".log"),
 	})
 }

@@ -13,11 +13,11 @@ import (
 // AttemptRef identifies the attempt for which something is done outside of the record: alerts are
 // silenced, nodes are added.
 type AttemptRef struct {
-	// Group and Kind are those of the object that requests the upgrade.
+	// Group and Kind identify the kind of object that requests the upgrade.
 	Group, Kind string
-	// UID, Namespace, and Name are those of the object.
+	// UID, Namespace, and Name identify the object.
 	UID, Namespace, Name string
-	// Key identifies the attempt among those of the object at one version, see AttemptKey.
+	// Key identifies the attempt among the attempts of the object at one version, see AttemptKey.
 	Key string
 	// Version is the version that the attempt leads to; empty if it leads to none.
 	Version string

@@ -26,10 +26,11 @@ func twenty(last engine.Result) engine.Runbook {
 	for i := range 20 {
 		book.Steps = append(book.Steps, engine.Step{
 			Name: fmt.Sprintf("Step%02d", i), FormerNames: []string{fmt.Sprintf("OldStep%02d", i)}, Doc: "A step.",
-			Do: answers(engine.Done("done")), Reached: no, Commits: i == 9,
+			Do: answers(engine.Done("done")), Reached: no,
 			SlowAfter: time.Hour, FailAfter: 24 * time.Hour,
 		})
 	}
+	book.Steps[9].Commit = committing(no)
 	book.Steps[19].Do = answers(last)
 	for i := range 5 {
 		book.Cleanup = append(book.Cleanup, engine.Step{Name: fmt.Sprintf("Cleanup%02d", i), Doc: "A step.", Do: answers(engine.Done(""))})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
@@ -25,8 +26,11 @@ const (
 
 // call calls the step, unless something blocks it, and renews its keep-alives if it waits.
 func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, error) {
-	run := p.newRun(*p.condition(step.Name), now)
+	run := p.newRun(step, now)
 	result, err := p.answer(ctx, step, run)
+	if err == nil && p.saveErr == nil && result.Failed() {
+		result, err = p.takeBack(ctx, step, result, run)
+	}
 	if p.saveErr != nil || err == nil && result.outcome != notYet {
 		return result, err
 	}
@@ -34,7 +38,7 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 	return p.renew(ctx, step, run, result, err)
 }
 
-// timeoutClock is a clock that measures timeouts, too: that of a simulation.
+// timeoutClock is a clock that also measures timeouts: the clock of a simulation.
 type timeoutClock interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
@@ -48,15 +52,23 @@ func WithTimeout(ctx context.Context, by clock.PassiveClock, d time.Duration) (c
 	return context.WithTimeout(ctx, d)
 }
 
-func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
+func (p *pass) newRun(step Step, now time.Time) Run {
+	c := *p.condition(step.Name)
 	run := Run{
-		Started: timeOf(p.record.StartTime), Since: timeOf(c.StartTime), Now: now,
-		Requested: p.record.RequestTime != nil, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
+		Started: text.TimeOf(p.record.StartTime), Since: text.TimeOf(c.StartTime), Now: now,
+		Progress:  Progress{c.Fingerprint, later(text.TimeOf(c.StartTime), text.TimeOf(c.ProgressTime))},
+		Requested: p.record.RequestTime != nil, RequestedImage: p.record.RequestedImage, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
+	}
+	if p.engine.Renew != nil {
+		run.Renew = p.renewRequest
+	}
+	if isInWindow(p.book, p.record.Conditions, step) {
+		run.CommitBy = p.constraints.CommitBy
 	}
 	switch {
 	case run.Failure != nil:
 		run.Outcome = p.book.outcome(run.Failure, run.Committed)
-	case p.book.indexOf(c.Type) >= len(p.book.Steps):
+	case p.book.indexOf(step.Name) >= len(p.book.Steps):
 		run.Outcome = OutcomeUpgraded
 	}
 	return run
@@ -75,18 +87,27 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	}
 	callCtx, cancel := WithTimeout(ctx, p.engine.Clock, timeout)
 	defer cancel()
-	result, err := observe(callCtx, step, run)
+	next := act
+	if step.Commit != nil {
+		var result Result
+		var err error
+		if next, result, err = p.commit(callCtx, step, run); err != nil || !result.IsZero() {
+			return result, err
+		}
+	}
+	result, err := firstClosed(callCtx, step.Gates, run)
 	if err != nil || !result.IsZero() {
 		return result, err
 	}
 	if b := p.blocked(step, *c, p.engine.Clock.Now()); b != nil { // the gates took long
 		return p.whileBlocked(ctx, step, *b, run)
 	}
-	first := step.Undo != nil && p.record.RequestTime == nil
-	if first {
+	if next == wait {
+		return Wait(reasonWaiting, "another client's update is in the way"), nil
+	}
+	if step.Commit != nil && step.Commit.Withdraw != nil && p.record.RequestTime == nil {
 		if rest := p.engine.untilRequest(); rest > 0 {
-			last := lastAnswer(*c)
-			return Result{after: rest, reason: last.Reason, message: last.Message}, nil
+			return p.shownFor(step, rest), nil
 		}
 		now := p.now()
 		p.record.RequestTime, p.urgent = &now, true
@@ -95,11 +116,33 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 		}
 	}
 	result, err = step.Do(callCtx, run)
-	if first && err == nil && result.undone {
-		p.record.RequestTime = nil
+	if err == nil && result.undone {
+		p.forgetRequest()
 	}
 	return result, err
 }
+
+// maxImage bounds the image in a record, in bytes. A longer one is not recorded.
+const maxImage = 512
+
+// renewRequest is Run.Renew.
+func (p *pass) renewRequest(ctx context.Context, image string) error {
+	noted := &image
+	if len(image) > maxImage {
+		noted = nil
+	}
+	if err := p.engine.Renew(ctx, noted); err != nil {
+		return err
+	}
+	p.record.RequestedImage = noted
+	return nil
+}
+
+// sameImage reports whether two images that may not be recorded are the same.
+func sameImage(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// forgetRequest records that the request of the committing step was taken back.
+func (p *pass) forgetRequest() { p.record.RequestTime, p.record.RequestedImage = nil, nil }
 
 // untilRequest returns how long the committing step must not make a request, and how long one is not
 // taken back; 0 means that it may.
@@ -111,19 +154,43 @@ func (e *Engine) untilRequest() time.Duration {
 	return max(minRetry-since, 0)
 }
 
-// observe returns the answer of Observe or of the first gate that does not pass; the zero Result
-// means that the step may act.
-func observe(ctx context.Context, step Step, run Run) (Result, error) {
-	if step.Observe != nil {
-		if result, err := step.Observe(ctx, run); err != nil || !result.IsZero() {
-			return result, err
-		}
+// commit returns what the committing step does next, and its answer if it does nothing: the update has
+// begun, or the request waits.
+func (p *pass) commit(ctx context.Context, step Step, run Run) (reaction, Result, error) {
+	phase, answer, err := p.book.phase(ctx, p.engine.Clock, p.record, run)
+	next := reactions[phase][unhindered]
+	switch {
+	case err != nil:
+		return ask, answer, err
+	case next == adopt && !answer.Passed():
+		return next, Done("holds already"), nil
+	case next != takeBack:
+		return next, answer, nil
 	}
-	for _, gate := range step.Gates {
+	undone, answer, err := p.withdraw(ctx, step, run)
+	switch {
+	case err != nil || !answer.IsZero():
+		return ask, answer, err
+	case !undone.Passed():
+		return ask, p.shownFor(step, undone.after), nil
+	}
+	p.forgetRequest()
+	return wait, Result{}, nil
+}
+
+// shownFor returns what a step shows that does nothing for a while: what it showed before.
+func (p *pass) shownFor(step Step, after time.Duration) Result {
+	last := LastAnswer(*p.condition(step.Name))
+	return Result{after: max(after, minRetry), reason: last.Reason, message: last.Message}
+}
+
+// firstClosed returns the answer of the first gate that does not pass; the zero Result means that all do.
+func firstClosed(ctx context.Context, gates []Gate, run Run) (Result, error) {
+	for _, gate := range gates {
 		result, err := gate.Check(ctx, run)
 		switch {
 		case err != nil:
-			return Result{}, err
+			return Result{after: result.after}, err
 		case result.IsZero():
 			return Wait(reasonWaiting, "gate %s does not pass", gate.Name), nil
 		case !result.Passed():
@@ -136,7 +203,8 @@ func observe(ctx context.Context, step Step, run Run) (Result, error) {
 // blocker is why a step may not act.
 type blocker struct {
 	result Result
-	hold   bool // Undo is called
+	cause  string // the message of the result without what the step was waiting for
+	is     situation
 }
 
 // blocked returns why the step may not act at that time; nil means that it may.
@@ -145,103 +213,138 @@ func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *block
 	constraints := p.constraints
 	switch {
 	case constraints.Cancel != "" && isCancellable(p.book, p.record.Conditions, step):
-		return &blocker{result: Fail(ReasonCancelled, "%s", constraints.Cancel)}
-	case pending && !constraints.CommitBy.IsZero() && !now.Before(constraints.CommitBy):
+		return &blocker{result: Fail(ReasonCancelled, "%s", constraints.Cancel), cause: constraints.Cancel, is: cancelled}
+	case constraints.IsExpired(now) && isInWindow(p.book, p.record.Conditions, step):
 		reason := cmp.Or(p.book.MissedAs, reasonWindowMissed)
-		if last := lastAnswer(c); step.FailReason != "" && last.Reason == step.FailReason {
+		if last := LastAnswer(c); step.FailReason != "" && last.Reason == step.FailReason {
 			reason = step.FailReason
 		}
-		return &blocker{result: missed(c, reason, "not commenced by "+formatTime(constraints.CommitBy)+", when the window closed")}
-	case step.FailAfter > 0 && !now.Before(timeOf(c.StartTime).Add(step.FailAfter)):
-		return &blocker{result: missed(c, cmp.Or(step.FailReason, reasonTimedOut), fmt.Sprintf("not completed within %s", step.FailAfter))}
+		return missed(c, reason, "not commenced by "+text.FormatTime(constraints.CommitBy)+", when the window closed")
+	case step.FailAfter > 0 && !now.Before(text.TimeOf(c.StartTime).Add(step.FailAfter)):
+		return missed(c, cmp.Or(step.FailReason, reasonTimedOut), fmt.Sprintf("not completed within %s", step.FailAfter))
 	case !step.FailBy.IsZero() && !now.Before(step.FailBy):
-		return &blocker{result: missed(c, cmp.Or(step.FailReason, reasonTimedOut), "not completed by "+formatTime(step.FailBy))}
+		return missed(c, cmp.Or(step.FailReason, reasonTimedOut), "not completed by "+text.FormatTime(step.FailBy))
 	case pending && constraints.Hold != "":
-		return &blocker{result: Wait(ReasonPaused, "%s", constraints.Hold), hold: true}
+		return &blocker{result: Wait(ReasonPaused, "%s", constraints.Hold), is: held}
 	}
 	return nil
 }
 
-// missed is the failure of a step at its deadline, with what the step was last waiting for, and when the
-// record was written that has it: a step that waits is not recorded each time that it is called.
-func missed(c history.StepCondition, reason, message string) Result {
+// missed returns the failure of a step that reached its deadline. It includes the last recorded reason of the wait and
+// the time of that record, because waits are not recorded on every call.
+func missed(c history.StepCondition, reason, cause string) *blocker {
+	message := cause
 	if c.Reason != ReasonStarted && c.Message != "" {
 		message += lastSeen("at", c.LastProbeTime) + c.Message
 	}
-	return Fail(reason, "%s", message)
+	return &blocker{result: Fail(reason, "%s", message), cause: cause, is: expired}
 }
 
 // whileBlocked answers for a step that may not act: it is done if what it is named for holds
-// already, and it is passed if the upgrade is committed already.
+// already, and it is passed if the upgrade is committed already. Anything else ends the wait, an error
+// included.
 func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
-	if b.hold {
-		return p.whileHeld(ctx, step, b, run)
-	}
-	if beforeCommit(p.book, p.record.Conditions, step) && !step.Commits {
-		isCommitted, err := Committed(ctx, p.engine.Clock, p.book, p.record)
-		if err != nil {
+	if beforeCommit(p.book, p.record.Conditions, step) {
+		phase, err := p.book.ask(ctx, p.engine.Clock, p.record, b.is != held) // a hold ends nothing
+		switch next := reactions[phase][b.is]; {
+		case next == ask: // it is asked without end
 			return Result{}, err
-		}
-		if isCommitted {
+		case next == adopt && step.Commit != nil:
+			return step.withItems(ctx, p.engine.Clock, Done("holds already"))
+		case next == adopt:
 			return p.adopt(ctx, step)
+		case b.is == held && next == takeBack:
+			return p.undo(ctx, step, b.result, run)
+		case b.is == held:
+			return b.result, nil
+		case step.Commit != nil: // call takes back
+			return step.withItems(ctx, p.engine.Clock, b.result)
 		}
 	}
-	reached, err := step.reached(ctx, p.engine.Clock)
-	switch {
+	switch reached, err := step.reached(ctx, p.engine.Clock); {
 	case err != nil:
-		return Result{}, err
+		b.result.message = joinMessages(b.cause, couldNotBeDetermined(err))
 	case reached:
-		return step.withItems(ctx, p.engine.Clock, Done("holds already"))
+		b.result = Done("holds already")
 	}
 	return step.withItems(ctx, p.engine.Clock, b.result)
 }
 
-// whileHeld is whileBlocked for a hold. It ends nothing, so that it reads no more than the cache
-// where the committing step has Observe.
-func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
-	commit := p.book.Steps[p.book.commitIndex()]
-	observed := false
-	var err error
-	if p.book.adopts(p.record.Conditions) {
-		observed, err = commit.observed(ctx, p.engine.Clock)
+// couldNotBeDetermined is the message about a wait that has ended although its state is unknown.
+func couldNotBeDetermined(err error) string { return "CouldNotBeDetermined: " + err.Error() }
+
+// undo takes back what the committing step did while the upgrade is held. If the cluster has begun by
+// then, the upgrade is adopted.
+func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Result, error) {
+	if !p.canUndo() {
+		return held, nil
 	}
+	undone, answer, err := p.withdraw(ctx, step, run)
 	switch {
-	case err != nil:
-		return Result{}, err
-	case observed && step.Commits:
-		return Done("holds already"), nil
-	case observed:
-		return p.adopt(ctx, step)
+	case err != nil || !answer.IsZero():
+		return answer, err
+	case undone.Passed():
+		p.forgetRequest()
+	case undone.reason != "":
+		held.reason = undone.reason
 	}
-	return p.undo(ctx, commit, b.result, run)
+	held.after = undone.after
+	held.message = joinMessages(held.message, undone.message)
+	return held, nil
 }
 
-// undo takes back what the committing step did, for as long as the record holds that it acted. A
-// forged or recovered record may hold that while an earlier step runs. If this process has done so in
-// the last second, another one whose clock differs has requested it since: without a pause, they
-// would do so in turn.
-func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Result, error) {
-	if step.Undo == nil || p.record.RequestTime == nil {
-		return held, nil
+// takeBack takes back what the committing step did before an upgrade fails: what the cluster begins in
+// between is adopted, so that no upgrade is recorded as failed while the cluster is upgraded. The record
+// still holds the request, since the cleanup takes it back once more.
+func (p *pass) takeBack(ctx context.Context, step Step, failed Result, run Run) (Result, error) {
+	if !p.canUndo() || !beforeCommit(p.book, p.record.Conditions, step) {
+		return failed, nil
 	}
-	if rest := p.engine.untilRequest(); rest > 0 {
-		held.after = rest
-		return held, nil
-	}
-	ctx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)
-	defer cancel()
-	result, err := step.Undo(ctx, run)
+	undone, answer, err := p.withdraw(ctx, step, run)
 	switch {
 	case err != nil:
-		return Result{}, err
-	case result.Passed():
-		p.record.RequestTime = nil
-	case result.reason != "":
-		held.reason = result.reason
+		return Result{}, fmt.Errorf("withdrawing before the upgrade fails (%s): %w", failed.reason, err)
+	case !answer.IsZero():
+		return answer, nil
+	case !undone.Passed(): // until then, the step shows what it showed before
+		return p.shownFor(step, undone.after), nil
 	}
-	held.after = result.after
-	held.message = joinMessages(held.message, result.message)
-	return held, nil
+	if undone.outcome == done {
+		failed.message = joinMessages(failed.message, undone.message)
+	}
+	return failed, nil
+}
+
+// canUndo reports whether the record holds that the committing step acted, and whether that can be taken
+// back.
+func (p *pass) canUndo() bool {
+	commit := p.book.CommitStep()
+	return commit != nil && commit.Commit.Withdraw != nil && p.record.RequestTime != nil
+}
+
+// withdraw takes back what the committing step did, and confirms that the cluster has not begun: a request that is on its way may begin until it is taken back. If
+// the cluster has begun, withdraw returns the answer for the current step. A forged or recovered record may
+// hold a request while an earlier step runs. If this process has withdrawn a request in the last second,
+// another process whose clock differs has made it since: without a pause, they would do so in turn.
+func (p *pass) withdraw(ctx context.Context, current Step, run Run) (undone, answer Result, err error) {
+	if rest := p.engine.untilRequest(); rest > 0 {
+		return Result{after: rest}, Result{}, nil
+	}
+	undoCtx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)
+	defer cancel()
+	if undone, err = p.book.CommitStep().Commit.Withdraw(undoCtx, run); err != nil || !undone.Passed() {
+		return undone, Result{}, err
+	}
+	switch phase, err := p.book.ask(ctx, p.engine.Clock, p.record, true); {
+	case err != nil:
+		return Result{}, Result{}, err
+	case phase == PhaseCommitted && current.Commit != nil:
+		return undone, Done("holds already"), nil
+	case phase == PhaseCommitted:
+		answer, err = p.adopt(ctx, current)
+		return undone, answer, err
+	}
+	return undone, Result{}, nil
 }
 
 // renew renews the keep-alives of a step that waits. What it returns is the step's answer, with
@@ -251,7 +354,7 @@ func (p *pass) renew(ctx context.Context, step Step, run Run, result Result, err
 		run.Requested = p.record.RequestTime != nil
 		renewed, renewErr := keepAlive.renew(ctx, p.engine.Clock, run)
 		if renewErr == nil && renewed.undone {
-			p.record.RequestTime = nil
+			p.forgetRequest()
 		}
 		result.after = minNonZero(result.after, renewed.after)
 		if renewErr == nil && renewed.Failed() {

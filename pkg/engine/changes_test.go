@@ -211,6 +211,53 @@ func TestError_is_over(t *testing.T) {
 	}
 }
 
+// That the state of a step became unknown, or is known again, is no change of what it waits for.
+func TestError_keeps_the_time_of_the_reason(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first, after engine.Result
+		want         int // the minute of the reason; 0 means the first reason
+	}{
+		"the first reason":  {first: engine.Wait("Busy", "a node"), after: engine.Wait("Busy", "another node")},
+		"a later reason":    {first: engine.Wait("Early", "it is"), after: engine.Wait("Busy", "a node"), want: 2},
+		"no reason so far":  {after: engine.Wait("Busy", "a node"), want: 6},
+		"another afterward": {first: engine.Wait("Busy", "a node"), after: engine.Wait("Late", "it is"), want: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			pass := func(minute int) { w.clock.SetTime(noon.Add(time.Duration(minute) * time.Minute)); w.mustPass() }
+			before := tc.after
+			if tc.want == 6 {
+				before = tc.first
+			}
+			if s.setResult("First", tc.first); tc.first.IsZero() {
+				s.setError("First", errNoAnswer)
+			}
+			pass(0)
+			if !before.IsZero() {
+				s.setResult("First", before)
+				pass(2)
+			}
+			s.setError("First", errNoAnswer)
+			pass(4)
+			if c := condition(w.store.load(), "First"); c.Reason != "CannotObserve" {
+				t.Errorf("%+v", c)
+			}
+			s.setError("First", nil)
+			s.setResult("First", tc.after)
+			pass(6)
+			c := condition(w.store.load(), "First")
+			if c.Reason != tc.after.Reason() || (c.ReasonTime == nil) != (tc.want == 0) {
+				t.Fatalf("%+v", c)
+			}
+			if want := noon.Truncate(time.Second).Add(time.Duration(tc.want) * time.Minute); tc.want > 0 && !c.ReasonTime.Time.Equal(want) {
+				t.Errorf("the reason is of %s, want %s", c.ReasonTime, want)
+			}
+		})
+	}
+}
+
 // A step that uses up its time leaves a keep-alive its own.
 func TestKeepAlive_has_a_time_of_its_own(t *testing.T) {
 	t.Parallel()
@@ -222,7 +269,7 @@ func TestKeepAlive_has_a_time_of_its_own(t *testing.T) {
 			return engine.Result{}, ctx.Err()
 		}
 		book := engine.Runbook{Steps: []engine.Step{{
-			Name: "Commit", Commits: true, Doc: "It hangs.", Reached: always(false), Do: hang,
+			Name: "Commit", Commit: committing(always(false)), Doc: "It hangs.", Do: hang,
 			KeepAlive: []engine.KeepAlive{{Name: "Hangs", Renew: hang}, {Name: "Lease", Renew: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 				renewals++
 				return engine.Done(""), ctx.Err()
@@ -247,7 +294,7 @@ func TestKeepAlive_is_renewed_whatever_blocks_the_step(t *testing.T) {
 		},
 		"a deadline that cannot be decided": func(s *script) { s.CommitBy = noon; s.reached["Commit"] = failsAfterFirst() },
 		"request without an observed effect": func(s *script) {
-			s.at("Commit").Observe = recordCall(new([]string), "", engine.Wait("Requested", "requested"), nil)
+			s.observed = recordCall(new([]string), "", engine.Wait("Requested", "requested"), nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Class is what a condition means. It is the only classification of conditions: events, metrics,
-// and the status derive from it.
+// Class says what a condition means. It is the only classification of conditions: events, metrics, and the status
+// derive from it.
 type Class string
 
 const (

@@ -84,7 +84,7 @@ func (c *cluster) runbook() engine.Runbook {
 			{Name: "ExtraNodeReady", Doc: "Adds a node.", Do: c.addNode, SlowAfter: 2 * time.Minute},
 			{
 				Name: "CommenceUpgrade", Doc: "Requests the target.", Do: c.commence, Gates: []engine.Gate{{Name: "Healthy", Check: healthy}},
-				Reached: func(context.Context) (bool, error) { return c.Accepted, nil }, Commits: true,
+				Commit: committing(func(context.Context) (bool, error) { return c.Accepted, nil }),
 			},
 			{
 				Name: "ControlPlaneUpgraded", Doc: "Waits for the control plane.", Do: engine.FromBool(is(&c.ControlPlane)),
@@ -139,7 +139,7 @@ func (c *cluster) commence(context.Context, engine.Run) (engine.Result, error) {
 		c.DesiredSet++
 		c.after(time.Minute, func() {
 			if c.Desired != target {
-				return // withdrawn meanwhile
+				return // withdrawn in the meantime
 			}
 			c.Accepted = true
 			c.after(40*time.Minute, func() { c.ControlPlane = target })

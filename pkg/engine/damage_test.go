@@ -146,7 +146,7 @@ func TestRecord_without_a_start_time_starts_now(t *testing.T) {
 	s.setResult("First", engine.Wait("NotYet", "a while"))
 	record := history.Record{Version: target, Conditions: []history.StepCondition{{Type: "First", Status: "False", Reason: "NotYet"}}}
 	w.store.put(record)
-	if summary := engine.Summarize(s.book(), record, w.clock.Now(), s.Constraints); summary.Stalled || summary.Deadline.Before(noon.Add(9*time.Minute)) {
+	if summary := engine.Summarize(s.book(), record, w.clock.Now(), s.Constraints); summary.Slow || summary.Deadline.Before(noon.Add(9*time.Minute)) {
 		t.Errorf("the verdict is %+v", summary)
 	}
 	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })

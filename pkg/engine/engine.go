@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // How often things are done while nothing happens.
@@ -32,6 +33,11 @@ type Engine struct {
 	// Save stores the record. Once it has returned nil, the next pass must get this record or one
 	// that was made from it; after an error, the one that is really stored, which may be either.
 	Save func(context.Context, history.Record) error
+	// Renew notes again what Save has noted about the request of the committing step, and its image (nil: not known), by a
+	// write. Another process that
+	// takes the note back notes the state of the note first, makes each earlier request conflict by a fence, and removes the
+	// note only if it has not changed: a request that was read after the fence is noted after it. Nil notes nothing.
+	Renew func(ctx context.Context, image *string) error
 	// OnTransition is called with each transition after Save has returned nil for it; so not with
 	// one that was stored but answered with an error. Nil means that no caller is interested.
 	OnTransition func(Transition)
@@ -42,8 +48,9 @@ type Engine struct {
 	// or its message changes. 0 means once a minute; a negative value means once a minute for the
 	// reason and never for a message alone.
 	MessageInterval time.Duration
-	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat
-	// is not saved again within a minute: two processes whose clocks differ would save it in turns.
+	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat, or a
+	// time that was in the future, is not saved again within a minute: two processes whose clocks differ
+	// would save it in turns.
 	SavedAt time.Time
 	// UnrequestedAt is when this process saved last that a request of the committing step was withdrawn
 	// or had no effect; zero means that it did not. The step makes no other request within a second:
@@ -54,14 +61,40 @@ type Engine struct {
 // Constraints are the arguments of a pass that are not part of the table. They affect the steps up
 // to the committing one, and only until it is done.
 type Constraints struct {
+	// NotBefore is the time of the attempt. Until then, Admit adopts no update. Zero means that it is not known.
+	NotBefore time.Time
 	// CommitBy is the end of the window: an upgrade that is not committed by then fails. Zero means
 	// that the window never ends.
 	CommitBy time.Time
 	// Hold is why no step may act; empty means that the upgrade is not held.
 	Hold string
-	// Cancel is why the upgrade is to be aborted; empty means that it is not. It also affects the steps
-	// after a committing one that was skipped for one of Runbook.UncommittedReasons.
+	// Cancel says why the upgrade should be aborted; empty means that it should not. It also affects the steps after a
+	// committing one that was skipped for ReasonNoUpdate.
 	Cancel string
+}
+
+// situation returns what is in the way of the steps before the commit.
+func (c Constraints) situation(now time.Time) situation {
+	switch {
+	case c.Cancel != "":
+		return cancelled
+	case c.IsExpired(now):
+		return expired
+	case c.Hold != "":
+		return held
+	}
+	return unhindered
+}
+
+// IsExpired reports whether the window is over.
+func (c Constraints) IsExpired(now time.Time) bool {
+	return !c.CommitBy.IsZero() && !now.Before(c.CommitBy)
+}
+
+// isEarly reports whether what the cluster does cannot be the update of the attempt, because its time has not come or
+// is not known.
+func (c Constraints) isEarly(now time.Time) bool {
+	return c.NotBefore.IsZero() || now.Before(c.NotBefore)
 }
 
 // Transition is the beginning of a step, a change of its status or reason, or its end.
@@ -87,7 +120,7 @@ type Transition struct {
 //   - Nothing is done after its deadline: past it Reached decides. Yes is done, no is failed, an
 //     error is retried.
 //   - One point of no return: the constraints affect the steps up to the committing one and no
-//     others. Whether it is passed is decided by Committed.
+//     others. Whether it is passed is decided by PhaseOf.
 //   - At least once: a crash can make a step run again; it never makes one be missed.
 //   - The record may be lost, and another client may commit: the steps up to the committing one are
 //     then recorded as AlreadyReached, and the rest runs.
@@ -146,7 +179,7 @@ func (p *pass) run(ctx context.Context) error {
 		if !isFinished(*c) {
 			return p.wait(ctx, *step, c, result, err != nil, now)
 		}
-		if step.Name == p.book.AdoptAfter {
+		if commit := p.book.CommitStep(); commit != nil && step.Name == commit.Commit.After {
 			if err := p.adoptCommitted(ctx); err != nil {
 				return err
 			}
@@ -171,8 +204,7 @@ func (p *pass) begin() (step *Step, isNew bool) {
 	}
 }
 
-// milestone returns the milestone of a step that begins: that of an upgrade which failed depends on
-// the failure.
+// milestone returns the milestone of a step that begins: for an upgrade that failed, it depends on the failure.
 func (p *pass) milestone(step Step) Milestone {
 	f := failure(p.book, p.record.Conditions)
 	if step.Milestone != MilestoneFailed || f == nil {
@@ -218,19 +250,21 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 			p.next = t
 		}
 	}
-	started, probed := timeOf(c.StartTime), timeOf(saved.LastProbeTime)
+	probed := text.TimeOf(saved.LastProbeTime)
 	if result.after > 0 {
 		noLaterThan(now.Add(result.after))
 	}
 	if failing { // wait half as long as it has been failing for
 		since := probed
 		if saved.Status == metav1.ConditionUnknown {
-			since = timeOf(saved.LastTransitionTime)
+			since = text.TimeOf(saved.LastTransitionTime)
 		}
 		noLaterThan(now.Add(max(minRetry, now.Sub(since)/2)))
 	}
-	if step.SlowAfter > 0 {
-		noLaterThan(started.Add(step.SlowAfter))
+	for _, slowAt := range []time.Time{p.book.slowAt(step, *c), p.book.slowAt(step, saved)} {
+		if !slowAt.IsZero() {
+			noLaterThan(slowAt)
+		}
 	}
 	noLaterThan(p.engine.changeDue(*c, saved))
 	if isPauseChange(*c, saved) {
@@ -246,35 +280,38 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 	return nil
 }
 
-// saveDue reports whether the record of a waiting step is to be saved: as a heartbeat, because the
-// step is slow now, because another step has changed, or because its answer has changed and the
-// last save was long enough ago. A clock that has jumped back makes it due.
+// saveDue reports whether the record of a waiting step should be saved: as a heartbeat, because the step is slow now,
+// because another step has changed, or because its answer has changed and the last save was long enough ago. A clock
+// that has jumped back makes it due.
 func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result, now time.Time) bool {
-	probed := timeOf(saved.LastProbeTime)
+	probed := text.TimeOf(saved.LastProbeTime)
 	since := now.Sub(probed)
-	slowAt := timeOf(c.StartTime).Add(step.SlowAfter)
 	heartbeat := p.engine.heartbeat(result)
 	age := now.Sub(p.engine.SavedAt)
-	switch {
-	case (heartbeat > 0 && since >= heartbeat || since <= -time.Second) && (age < 0 || age >= defaultMessageInterval):
-		return true
-	case step.SlowAfter > 0 && probed.Before(slowAt) && !now.Before(slowAt):
+	if (heartbeat > 0 && since >= heartbeat || since <= -time.Second) && (age < 0 || age >= defaultMessageInterval) {
 		return true
 	}
 	if due := p.engine.changeDue(c, saved); !due.IsZero() && !now.Before(due) {
 		return true
 	}
-	return p.changedBeside(c, saved) || isPauseChange(c, saved) && !now.Before(p.engine.pauseDue(now))
+	return p.changedBeside(c, saved) || (isPauseChange(c, saved) || p.becomesSlow(step, saved, now)) && !now.Before(p.engine.pauseDue(now))
 }
 
-// isPauseChange reports whether a step is held and was not, or is not held any more.
+// becomesSlow reports whether a saved step is slow now, unless it has made progress that is not saved, and was not slow
+// when it was saved.
+func (p *pass) becomesSlow(step Step, saved history.StepCondition, now time.Time) bool {
+	slowAt := p.book.slowAt(step, saved)
+	return !slowAt.IsZero() && text.TimeOf(saved.LastProbeTime).Before(slowAt) && !now.Before(slowAt)
+}
+
+// isPauseChange reports whether a step is held and was not, or is no longer held.
 func isPauseChange(c, saved history.StepCondition) bool {
 	return (saved.Reason == ReasonPaused) != (c.Reason == ReasonPaused)
 }
 
-// pauseDue returns when it is saved that a step is held, or not held any more: at once, unless this
-// process has saved the record in the last second. Two processes whose clocks differ may disagree
-// about it, and would overwrite the answer of each other without a pause.
+// pauseDue returns when to save that a step is held, no longer held, or slow: at once, unless this process has saved the
+// record in the last second. Two processes whose clocks differ may disagree about it, and would overwrite the answer of
+// each other without a pause.
 func (e *Engine) pauseDue(now time.Time) time.Time {
 	if due := e.SavedAt.Add(minRetry); !now.Before(e.SavedAt) && now.Before(due) {
 		return due
@@ -288,7 +325,7 @@ func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	if p.saved.StartTime == nil {
 		return true
 	}
-	if (p.record.RequestTime == nil) != (p.saved.RequestTime == nil) || hasNewEnd(c.Items, saved.Items) {
+	if (p.record.RequestTime == nil) != (p.saved.RequestTime == nil) || !sameImage(p.record.RequestedImage, p.saved.RequestedImage) || hasNewEnd(c.Items, saved.Items) {
 		return true
 	}
 	for _, t := range p.transitions() {
@@ -306,18 +343,19 @@ func hasNewEnd(items, saved []history.StepItem) bool {
 	})
 }
 
-// changeDue returns when the answer of a waiting step is to be saved because it differs from what
-// is saved; zero means never. A reason that changes for the first time is saved at once.
+// changeDue returns when to save the answer of a waiting step because it differs from the saved one; zero means never.
+// A reason that changes for the first time is saved at once.
 func (e *Engine) changeDue(c, saved history.StepCondition) time.Time {
 	interval := cmp.Or(max(e.MessageInterval, 0), defaultMessageInterval)
 	switch {
 	case c.Reason != saved.Reason || c.Status != saved.Status:
-		if saved.ReasonTime == nil {
-			return timeOf(c.StartTime)
+		start, since := text.TimeOf(c.StartTime), text.TimeOf(saved.LastTransitionTime)
+		if saved.ReasonTime == nil && (!since.After(start) || saved.Status == metav1.ConditionUnknown && saved.LastAnswer == nil) {
+			return start
 		}
-		return saved.ReasonTime.Add(interval)
+		return later(since, text.TimeOf(saved.ReasonTime)).Add(min(interval, defaultMessageInterval))
 	case e.MessageInterval >= 0 && (c.Message != saved.Message || !slices.Equal(c.Items, saved.Items)):
-		return timeOf(saved.LastProbeTime).Add(interval)
+		return text.TimeOf(saved.LastProbeTime).Add(interval)
 	}
 	return time.Time{}
 }
@@ -333,10 +371,22 @@ func (e *Engine) heartbeat(result Result) time.Duration {
 
 // save stores the record if a step has changed.
 func (p *pass) save(ctx context.Context) error {
-	if p.saved.StartTime != nil && len(p.transitions()) == 0 {
+	if p.saved.StartTime != nil && len(p.transitions()) == 0 && !p.isMended() {
 		return nil
 	}
 	return p.persist(ctx)
+}
+
+// isMended reports whether a time in the future was replaced, which must be saved: until then, what counts from it starts
+// again in each pass. It is not saved again within a minute: another process, whose clock is ahead, would restore it.
+func (p *pass) isMended() bool {
+	if age := p.now().Sub(p.engine.SavedAt); age >= 0 && age < defaultMessageInterval {
+		return false
+	}
+	return slices.ContainsFunc(p.record.Conditions, func(c history.StepCondition) bool {
+		at := indexOfCondition(p.saved.Conditions, c.Type)
+		return at >= 0 && !isFinished(c) && !isFinished(p.saved.Conditions[at]) && hasFutureTime(&p.saved.Conditions[at], p.now())
+	})
 }
 
 // persist stores the record, and then calls OnTransition with what has changed.
@@ -347,9 +397,10 @@ func (p *pass) persist(ctx context.Context) error {
 			p.record.Conditions[i].LastProbeTime = &now
 		}
 	}
+	p.noteProgress(now)
 	transitions := p.transitions()
 	for i, t := range transitions {
-		if c := p.condition(t.To.Type); !isFinished(*c) && t.From.Reason != c.Reason && t.From.Reason != "" && t.From.Reason != ReasonStarted {
+		if c := p.condition(t.To.Type); !isFinished(*c) && hasOtherReason(t.From, *c) {
 			c.ReasonTime = &now
 			transitions[i].To = *c
 		}
@@ -366,6 +417,32 @@ func (p *pass) persist(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// hasOtherReason reports whether a step waits for another reason than before. That its state became unknown, or is known
+// again, is none.
+func hasOtherReason(from, to history.StepCondition) bool {
+	before := LastAnswer(from).Reason
+	return before != "" && before != ReasonStarted && before != LastAnswer(to).Reason
+}
+
+// noteProgress notes that the answer of a waiting step differs from the one that is saved, unless the step knows
+// when it has progressed. That its state became unknown, or is known again, is no progress.
+func (p *pass) noteProgress(now metav1.Time) {
+	for i := range p.record.Conditions {
+		c := &p.record.Conditions[i]
+		at := indexOfCondition(p.saved.Conditions, c.Type)
+		if at < 0 || isFinished(*c) || c.Status != metav1.ConditionFalse {
+			continue
+		}
+		saved := p.saved.Conditions[at]
+		if c.Fingerprint != "" && saved.Fingerprint != "" {
+			continue
+		}
+		if last := LastAnswer(saved); last.Reason != ReasonStarted && (c.Reason != last.Reason || c.Message != last.Message) {
+			c.ProgressTime = &now
+		}
+	}
 }
 
 // transitions returns the conditions whose status or reason differs from what is stored, or that

@@ -181,16 +181,16 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	if next, err := w.pass(); err == nil || !next.IsZero() {
 		t.Errorf("state of the cluster unknown: next pass %s, error %v", next, err)
 	}
-	if _, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err == nil {
-		t.Error("state of the cluster unknown, and Committed returns no error")
+	if _, err := engine.CurrentPhase(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err == nil {
+		t.Error("state of the cluster unknown, and CurrentPhase returns no error")
 	}
 	if w.store.saves > 0 || len(w.calls) > 0 {
 		t.Errorf("nothing is known of the upgrade, yet %d saves and calls of %v", w.store.saves, w.calls)
 	}
 
 	s.setReached("Commit", true, nil)
-	if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || !committed {
-		t.Errorf("the empty record of a committed upgrade: committed %t, %v", committed, err)
+	if phase, err := engine.CurrentPhase(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || phase != engine.PhaseCommitted {
+		t.Errorf("the empty record of a committed upgrade: phase %d, %v", phase, err)
 	}
 	w.run()
 	want := []string{"First True AlreadyReached", "Commit True AlreadyReached", "Last True Done"}
@@ -198,13 +198,12 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 		t.Errorf("the adopted record (-want +got):\n%s", diff)
 	}
 	s.setReached("Commit", false, nil)
-	if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || !committed {
-		t.Errorf("the record is committed: got %t, %v", committed, err)
+	if phase, err := engine.CurrentPhase(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || phase != engine.PhaseCommitted {
+		t.Errorf("the record is committed: phase %d, %v", phase, err)
 	}
 }
 
-// Within one pass, too, the start of a step is saved before the step is called, and its result
-// before the next call.
+// Even within one pass, the start of a step is saved before the step is called, and its result before the next call.
 func TestRecord_is_saved_before_the_step_is_called(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")

@@ -139,7 +139,7 @@ func TestSummary_of_a_step_that_is_slow_or_held(t *testing.T) {
 	s.Hold = "paused"
 	w.mustPass()
 	summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints)
-	if want := summary.Current.StartTime.Add(time.Hour); !summary.SlowAt.Equal(want) || !summary.Held || summary.Stalled {
+	if want := summary.Current.StartTime.Add(time.Hour); !summary.SlowAt.Equal(want) || !summary.Held || summary.Slow {
 		t.Errorf("%+v, want it slow at %s", summary, want)
 	}
 	s.Hold = ""

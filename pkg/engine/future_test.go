@@ -21,7 +21,7 @@ func TestStartInTheFutureDoesNotMoveTheDeadline(t *testing.T) {
 	tomorrow := metav1.NewTime(now.Add(24 * time.Hour))
 	waiting := func(context.Context, engine.Run) (engine.Result, error) { return engine.Wait("Busy", "busy"), nil }
 	book := engine.Runbook{
-		Steps:   []engine.Step{{Name: "Commit", Doc: "Commits.", Do: waiting, Commits: true, FailAfter: 10 * time.Minute}},
+		Steps:   []engine.Step{{Name: "Commit", Doc: "Commits.", Do: waiting, Commit: committing(always(false)), FailAfter: 10 * time.Minute}},
 		Cleanup: []engine.Step{{Name: "Cleaned", Doc: "Cleans up.", Do: waiting, FailAfter: 10 * time.Minute}},
 	}
 	record := history.Record{StartTime: &tomorrow, Conditions: []history.StepCondition{
@@ -38,5 +38,30 @@ func TestStartInTheFutureDoesNotMoveTheDeadline(t *testing.T) {
 	}
 	if s := engine.Summarize(book, record, clk.Now(), engine.Constraints{}); s.State != engine.Failed {
 		t.Errorf("the state is %s, want %s: %+v", s.State, engine.Failed, record.Conditions)
+	}
+}
+
+// What counts from a time in the future counts from the first pass that sees it.
+func TestTimesInTheFutureAreReplacedOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	earlier, tomorrow := metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(24*time.Hour))
+	waiting := func(context.Context, engine.Run) (engine.Result, error) { return engine.Wait("Busy", "busy"), nil }
+	book := engine.Runbook{Steps: []engine.Step{{Name: "Commit", Doc: "Commits.", Do: waiting, Commit: committing(always(false))}}}
+	record := history.Record{StartTime: &earlier, Conditions: []history.StepCondition{{
+		Type: "Commit", Status: metav1.ConditionFalse, Reason: "Busy", Message: "busy", StartTime: &earlier, LastProbeTime: &earlier,
+		LastTransitionTime: &earlier, ReasonTime: &tomorrow, ProgressTime: &tomorrow,
+	}}}
+	clk := clocktesting.NewFakePassiveClock(now)
+	e := &engine.Engine{Clock: clk, Save: func(context.Context, history.Record) error { return nil }}
+	for range 2 {
+		var err error
+		if record, _, err = e.Pass(t.Context(), book, record, engine.Constraints{}); err != nil {
+			t.Fatal(err)
+		}
+		clk.SetTime(clk.Now().Add(time.Minute))
+	}
+	if c := record.Conditions[0]; !c.ReasonTime.Time.Equal(now) || !c.ProgressTime.Time.Equal(now) || !c.StartTime.Equal(&earlier) {
+		t.Errorf("%+v", c)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -72,7 +73,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Observe returns what a step has already done: gates and Do are not called again.
+// Observe returns what became of the request: gates and Do are not called again.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -81,22 +82,25 @@ func TestObserve(t *testing.T) {
 		want     string
 		calls    []string
 	}{
-		"the step has not acted":      {want: "First False Requested …", calls: []string{"observe", "gate", "do"}},
-		"what it did holds":           {observed: engine.Done("so it is"), want: "First True Done", calls: []string{"observe"}},
-		"waits to observe the effect": {observed: engine.Wait("NotYet", "a while"), want: "First False NotYet …", calls: []string{"observe"}},
-		"it is skipped":               {observed: engine.Skip("Ignored", "left out"), want: "First True Ignored", calls: []string{"observe"}},
-		"it failed":                   {observed: engine.Fail("Broken", "broken"), want: "First False Broken", calls: []string{"observe"}},
-		"it cannot be determined":     {err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
-		"an error, and an answer":     {observed: engine.Done("so it is"), err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
+		"the step has not acted":      {want: "Commit False Requested …", calls: []string{"observe", "gate", "do"}},
+		"what it did holds":           {observed: engine.Done("so it is"), want: "Commit True Done", calls: []string{"observe"}},
+		"waits to observe the effect": {observed: engine.Wait("NotYet", "a while"), want: "Commit False NotYet …", calls: []string{"observe"}},
+		"it is skipped":               {observed: engine.Skip("Ignored", "left out"), want: "Commit True Ignored", calls: []string{"observe"}},
+		"it failed":                   {observed: engine.Fail("Broken", "broken"), want: "Commit False Broken", calls: []string{"observe"}},
+		"it cannot be determined":     {err: errNoAnswer, want: "Commit Unknown CannotObserve …", calls: []string{"observe"}},
+		"an error, and an answer":     {observed: engine.Done("so it is"), err: errNoAnswer, want: "Commit Unknown CannotObserve …", calls: []string{"observe"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			w, s := newScript(t, "First", "Commit")
-			first := s.at("First")
-			first.Observe = recordCall(&calls, "observe", tc.observed, tc.err)
-			first.Gates = []engine.Gate{{Name: "Gate", Check: recordCall(&calls, "gate", engine.Done("open"), nil)}}
-			first.Do = recordCall(&calls, "do", engine.Wait("Requested", "requested"), nil)
+			w, s := newScript(t, "Commit", "Last")
+			w.store.put(history.Record{Version: target, StartTime: ago(time.Minute), Conditions: []history.StepCondition{
+				{Type: "Commit", Status: "False", Reason: engine.ReasonStarted, StartTime: ago(time.Minute), LastProbeTime: ago(time.Minute), LastTransitionTime: ago(time.Minute)},
+			}})
+			commit := s.at("Commit")
+			s.observed = recordCall(&calls, "observe", tc.observed, tc.err)
+			commit.Gates = []engine.Gate{{Name: "Gate", Check: recordCall(&calls, "gate", engine.Done("open"), nil)}}
+			commit.Do = recordCall(&calls, "do", engine.Wait("Requested", "requested"), nil)
 			if _, err := w.pass(); err != nil {
 				t.Fatal(err)
 			}

@@ -69,11 +69,17 @@ func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 		w.t.Errorf("%s is called at %s, after its FailAfter", step.Name, now)
 	}
 	commit := indexOfCommit(book)
-	if committed := condition(stored, book.Steps[commit].Name); part != theSteps || i > commit || committed != nil && committed.CompleteTime != nil {
+	commits := commit < len(book.Steps)
+	if part != theSteps || i > commit {
 		return
 	}
+	if commits {
+		if committed := condition(stored, book.Steps[commit].Name); committed != nil && committed.CompleteTime != nil {
+			return
+		}
+	}
 	constraints := w.constraints()
-	if !constraints.CommitBy.IsZero() && !now.Before(constraints.CommitBy) {
+	if (commits || i == 0) && !constraints.CommitBy.IsZero() && !now.Before(constraints.CommitBy) {
 		w.t.Errorf("%s is called at %s, after the window closed", step.Name, now)
 	}
 	if constraints.Hold != "" || constraints.Cancel != "" {
@@ -83,7 +89,7 @@ func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 
 func indexOfCommit(book engine.Runbook) int {
 	for i, step := range book.Steps {
-		if step.Commits {
+		if step.Commit != nil {
 			return i
 		}
 	}

@@ -6,11 +6,12 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"k8s.io/utils/clock"
 )
 
-// PreCheckResult is what the pre-check of a step found.
+// PreCheckResult holds what the pre-check of a step found, or a gate of the admission.
 type PreCheckResult struct {
 	Step, Reason, Message string
 	// Blocking reports whether the upgrade would wait for it. If not, the step is left out for now,
@@ -18,23 +19,24 @@ type PreCheckResult struct {
 	Blocking bool
 }
 
-// RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they
-// would wait for, in the order of the runbook. The cluster and the upgrade are not changed, but a
-// pre-check may create an object for administrators, such as the UpdatePlan of the version. A state
-// that cannot be determined is blocking, too. The clock measures the timeout of each.
+// RunPreChecks evaluates the admission and the pre-checks of the steps up to the committing one ahead of time, and returns
+// what they would wait for, in the order of the runbook. The cluster and the upgrade are not changed, but a pre-check may
+// create an object for administrators, such as the UpdatePlan of the version. A state that cannot be determined is also
+// blocking. The clock measures the timeout of each.
 func RunPreChecks(ctx context.Context, by clock.PassiveClock, book Runbook, run Run) []PreCheckResult {
-	var found []PreCheckResult
+	rows := slices.Clone(book.Admission)
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {
-		step := &book.Steps[i]
-		if step.PreCheck == nil {
-			continue
+		if step := &book.Steps[i]; step.PreCheck != nil {
+			rows = append(rows, Gate{step.Name, step.PreCheck})
 		}
-		result, err := runPreCheck(ctx, by, step.PreCheck, run)
-		switch {
+	}
+	var found []PreCheckResult
+	for _, row := range rows {
+		switch result, err := runPreCheck(ctx, by, row.Check, run); {
 		case err != nil:
-			found = append(found, PreCheckResult{step.Name, reasonCannotObserve, err.Error(), true})
+			found = append(found, PreCheckResult{row.Name, reasonCannotObserve, err.Error(), true})
 		case result.outcome != done:
-			found = append(found, PreCheckResult{step.Name, cmp.Or(result.reason, reasonWaiting), result.message, !result.Passed()})
+			found = append(found, PreCheckResult{row.Name, cmp.Or(result.reason, reasonWaiting), result.message, !result.Passed()})
 		}
 	}
 	return found

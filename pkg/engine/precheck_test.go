@@ -35,7 +35,7 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 	mute := newStep("Mute", Done(""), nil)
 	mute.PreCheck = nil
 	commit := newStep("Commit", Wait("NotYet", "it is not time"), nil)
-	commit.Commits = true
+	commit.Commit = &Commit{}
 	book := Runbook{
 		Steps: []Step{
 			newStep("Well", Done("all is well"), nil),

@@ -34,8 +34,8 @@ func isFinished(c history.StepCondition) bool { return c.CompleteTime != nil }
 // hasFailed reports whether a step has ended, and not well.
 func hasFailed(c history.StepCondition) bool { return Classify(c) == ClassFailed }
 
-// lastAnswer returns the last reason and message that were no error.
-func lastAnswer(c history.StepCondition) history.StepAnswer {
+// LastAnswer returns the last reason and message that were no error.
+func LastAnswer(c history.StepCondition) history.StepAnswer {
 	if c.LastAnswer != nil {
 		return *c.LastAnswer
 	}
@@ -95,11 +95,11 @@ func renameSteps(book Runbook, conditions []history.StepCondition) []history.Ste
 }
 
 // repair finishes steps that were removed from the table while they were running. It records now as
-// the start of a running step without a start. If nothing changes, it returns the same slice,
-// otherwise a new one.
+// the start of a running step without a start, and instead of times in the future. If nothing changes, it
+// returns the same slice, otherwise a new one.
 func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
 	damaged := func(c history.StepCondition) bool {
-		return !isFinished(c) && (!isPlausibleStart(c, now) || book.indexOf(c.Type) < 0)
+		return !isFinished(c) && (c.StartTime == nil || hasFutureTime(&c, now) || book.indexOf(c.Type) < 0)
 	}
 	if !slices.ContainsFunc(conditions, damaged) {
 		return conditions
@@ -110,10 +110,12 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) [
 		if isFinished(*c) {
 			continue
 		}
-		if !isPlausibleStart(*c, now) {
+		if c.StartTime == nil {
 			c.StartTime = &now
-			if c.LastTransitionTime != nil && c.LastTransitionTime.After(now.Time) {
-				c.LastTransitionTime = &now
+		}
+		for _, at := range recordedTimes(c) {
+			if isFuture(*at, now) {
+				*at = &now
 			}
 		}
 		if book.indexOf(c.Type) < 0 {
@@ -123,13 +125,19 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) [
 	return conditions
 }
 
-// maxClockSkew is how far in the future the start of a step may be: clocks differ.
-const maxClockSkew = time.Minute
+// recordedTimes returns the times of a running step from which others count.
+func recordedTimes(c *history.StepCondition) []**metav1.Time {
+	return []**metav1.Time{&c.StartTime, &c.ReasonTime, &c.ProgressTime, &c.LastTransitionTime}
+}
 
-// isPlausibleStart reports whether the start of a step is recorded and is not in the future. A clock
-// that was a day ahead must not move the step's deadline by a day.
-func isPlausibleStart(c history.StepCondition, now metav1.Time) bool {
-	return c.StartTime != nil && !c.StartTime.After(now.Add(maxClockSkew))
+// hasFutureTime reports whether a time of a running step is in the future. A clock that was a day ahead must not move a
+// deadline by a day.
+func hasFutureTime(c *history.StepCondition, now metav1.Time) bool {
+	return slices.ContainsFunc(recordedTimes(c), func(at **metav1.Time) bool { return isFuture(*at, now) })
+}
+
+func isFuture(at *metav1.Time, now metav1.Time) bool {
+	return at != nil && at.After(now.Add(text.MaxClockSkew))
 }
 
 // insert adds a condition where the table has its step.
@@ -167,7 +175,7 @@ func (p *pass) complete() {
 		}
 		c := &p.record.Conditions[at]
 		c.Milestone = p.milestone(*step)
-		if step.Undo != nil && p.record.RequestTime == nil && c.Status != metav1.ConditionTrue {
+		if step.Commit != nil && step.Commit.Withdraw != nil && p.record.RequestTime == nil && c.Status != metav1.ConditionTrue {
 			p.record.RequestTime = c.StartTime
 		}
 	}
@@ -190,6 +198,10 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 		}
 	} else {
 		c.Reason, c.Message, c.LastAnswer = result.reason, result.message, nil
+		c.Fingerprint = limit(result.progress.Fingerprint, maxFingerprint)
+		if changed := toMetaTime(result.progress.Changed); changed.After(later(text.TimeOf(c.StartTime), text.TimeOf(c.ProgressTime))) {
+			c.ProgressTime = &changed
+		}
 		if result.items != nil { // a hold or a deadline answers without the step
 			c.Items = result.Items()
 		}
@@ -215,7 +227,7 @@ func lastSeen(preposition string, t *metav1.Time) string {
 	if t == nil {
 		return "; last seen: "
 	}
-	return "; last seen " + preposition + " " + formatTime(t.Time) + ": "
+	return "; last seen " + preposition + " " + text.FormatTime(t.Time) + ": "
 }
 
 // keepLastAnswer keeps what a step answered before its first error in a row.
@@ -224,6 +236,9 @@ func keepLastAnswer(c *history.StepCondition) {
 		c.LastAnswer = &history.StepAnswer{Reason: c.Reason, Message: limit(c.Message, maxMessage)}
 	}
 }
+
+// maxFingerprint bounds a fingerprint, in bytes.
+const maxFingerprint = 64
 
 // maxMessage bounds a message, in bytes: people read it, and the record is part of one object.
 const maxMessage = 2048
@@ -242,20 +257,11 @@ func limit(message string, maxBytes int) string {
 // toMetaTime returns a time as the record can hold it: whole seconds.
 func toMetaTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 // copyRecord returns a copy whose conditions can be changed. The times stay shared: they are
 // replaced, never written into.
 func copyRecord(record history.Record) history.Record {
 	record.Conditions = slices.Clone(record.Conditions)
 	return record
-}
-
-func timeOf(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
 
 // minNonZero returns the smaller of two durations of which 0 means none.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Retry is how a step tries something whose failure is no reason to stop an upgrade.
@@ -15,13 +17,14 @@ type Retry struct {
 	Timeout time.Duration
 	// Reason is the reason of the step while it fails, and of the skip.
 	Reason string
-	// Failing is what does not work, for the message, e.g. "the alerts are not silenced".
+	// Failing says what does not work, for the message, e.g. "the alerts are not silenced".
 	Failing string
 }
 
 // Step returns a step that calls do until it returns no error. After an error, do is called again
-// after half as long as the step has been running, and a last time when the timeout is over; then
-// the step is skipped. A step whose first call is later than that calls do once.
+// after half as long as the step has been running, and a last time when the timeout is over or when the
+// step yields to the window (see Run.YieldAt); then the step is skipped. A step whose first call is later
+// than that calls do once.
 func (r Retry) Step(do UpgradeStep) UpgradeStep {
 	return func(ctx context.Context, run Run) (Result, error) {
 		result, err := do(ctx, run)
@@ -29,11 +32,14 @@ func (r Retry) Step(do UpgradeStep) UpgradeStep {
 			return result, nil
 		}
 		message := strings.ReplaceAll(err.Error(), "\n", "; ")
-		elapsed := run.Now.Sub(run.Since)
-		if elapsed >= r.Timeout {
-			return Skip(r.Reason, "%s within %s: %s", r.Failing, r.Timeout, message), nil
+		end, within := run.Since.Add(r.Timeout), "within "+r.Timeout.String()
+		if yield := run.YieldAt(); !yield.IsZero() && yield.Before(end) {
+			end, within = yield, "by "+text.FormatTime(yield)+", shortly before the window closes"
 		}
-		after := min(max(elapsed/2, minRetry), r.Timeout-elapsed)
+		if !run.Now.Before(end) {
+			return Skip(r.Reason, "%s %s: %s", r.Failing, within, message), nil
+		}
+		after := min(max(run.Now.Sub(run.Since)/2, minRetry), end.Sub(run.Now))
 		return WaitFor(after, r.Reason, "%s yet: %s", r.Failing, message), nil
 	}
 }

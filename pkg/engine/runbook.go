@@ -18,18 +18,18 @@ import (
 // Gate is a read-only check that a step depends on. It is evaluated in the very pass in which the
 // step acts.
 type Gate struct {
-	Name  string // one CamelCase word, unique among the gates of the step
-	Check UpgradeStep
+	Name  string      // one CamelCase word, unique among the gates of the step
+	Check UpgradeStep `json:"-"`
 }
 
 // KeepAlive renews what must stay alive while a step waits, such as a lease. It never blocks the
 // step: its errors are appended to the step's message.
 type KeepAlive struct {
-	Name  string // one CamelCase word, unique among the keep-alives of the step
-	Renew UpgradeStep
+	Name  string      // one CamelCase word, unique among the keep-alives of the step
+	Renew UpgradeStep `json:"-"`
 }
 
-// Milestone is what a step means to notifications and to the status.
+// Milestone says what a step means to notifications and to the status.
 type Milestone = history.Milestone
 
 // The milestones of an upgrade.
@@ -45,6 +45,21 @@ const (
 	MilestoneSkipped              Milestone = "Skipped"              // the upgrade was skipped, see Runbook.SkipReasons
 )
 
+// Commit is how the committing step learns what became of its request, and how it withdraws that. Do of the
+// step makes the request.
+type Commit struct {
+	// After names the step from whose end on the update of the cluster to the target can be the update of this
+	// attempt; empty means from the start.
+	After string
+	// Observe reads what became of the request, from the cache, or from the API server if Run.Confirm is set. A
+	// Result other than the zero one answers for the step: neither the gates nor Do are called.
+	Observe func(context.Context, Run) (Observed, Result, error) `json:"-"`
+	// Withdraw takes back the request if the cluster has not begun, and makes sure that none which is on its way
+	// is served later. It is idempotent. That a request is made is saved before, see Run.Requested. Nil means
+	// that a request stays.
+	Withdraw UpgradeStep `json:"-"`
+}
+
 // Step is one line of a runbook.
 type Step struct {
 	// Name is the condition's type: what holds once the step is done. It is unique in the runbook.
@@ -53,33 +68,25 @@ type Step struct {
 	FormerNames []string
 	// Doc is one sentence for people.
 	Doc string
-	// Observe reads whether the step has acted already, and returns the zero Result if it has not.
-	// Any other Result answers for the step: neither the gates nor Do are called. Nil means that Do
-	// is always called.
-	Observe UpgradeStep
 	// Gates must all pass before Do is called, in the same pass. The first that does not pass, or
 	// that returns an error, answers for the step.
 	Gates []Gate
 	// Do does the step, or reports why it cannot yet.
-	Do UpgradeStep
-	// Undo takes back what Do did, as far as that is still possible. It is idempotent, and is called
-	// while a hold is in effect; Do is called again when the hold is lifted. Only the committing step
-	// may have it. That it acts is saved before, see Run.Requested. Nil means that a hold leaves alone
-	// what Do did.
-	Undo UpgradeStep
+	Do UpgradeStep `json:"-"`
 	// KeepAlive is renewed while the step waits, also while it is held.
 	KeepAlive []KeepAlive
 	// PreCheck reports what the step would wait for if the upgrade began now. It changes nothing of the
 	// cluster; it may request an analysis. Nil means that this cannot be determined ahead of time.
-	PreCheck UpgradeStep
+	PreCheck UpgradeStep `json:"-"`
 	// Reached is read-only: it reports whether what the step is named for holds already, for this
-	// target. It decides where Do may no longer be called. Nil means that it does not hold.
-	Reached func(context.Context) (bool, error)
+	// target. It decides where Do may no longer be called, except for the committing step. Nil means that it
+	// does not hold.
+	Reached func(context.Context) (bool, error) `json:"-"`
 	// Items is read-only: it returns the items of the step as they are when Do may no longer be called.
 	// Nil means that those recorded stay.
-	Items func(context.Context) ([]history.StepItem, error)
-	// Commits marks the point of no return. Exactly one step of a runbook has it.
-	Commits bool
+	Items func(context.Context) ([]history.StepItem, error) `json:"-"`
+	// Commit marks the point of no return. One step of a runbook has it at most.
+	Commit *Commit
 	// Skip answers for a step that has nothing to do in this upgrade, which is known from the start. The
 	// step is not called, and saved with what follows. The zero Result means that it is called.
 	Skip Result
@@ -87,23 +94,28 @@ type Step struct {
 	// step before: both are then called again. That the step began is saved with its first answer, by one
 	// write instead of two.
 	Repeatable bool
-	// Milestone is what the step means to notifications and to the status; empty means nothing.
+	// Milestone says what the step means to notifications and to the status; empty means nothing.
 	Milestone Milestone
-	// SlowAfter is the time after which the step is reported as stalled; 0 means never.
+	// SlowAfter is the time without progress after which the step is reported as stalled; 0 means never.
+	// A change of its answer is progress, and a wait for one of PauseReasons does not count.
 	SlowAfter time.Duration
 	// FailAfter is the time after which the step fails; 0 means never.
 	FailAfter time.Duration
 	// FailBy is the time at which the step fails; zero means never.
 	FailBy time.Time
-	// FailReason is what failing this step means; empty means TimedOut. A step that misses the
-	// window fails for this reason only if it was waiting for this reason.
+	// FailReason says what failing this step means; empty means TimedOut. A step that misses the window fails for this
+	// reason only if it was waiting for this reason.
 	FailReason string
 }
 
 // Runbook is a table: an ordered list of steps, and what is done instead of the rest of them once
-// the upgrade has failed.
+// the upgrade has failed. Its JSON has everything but the functions.
 type Runbook struct {
-	Steps []Step
+	// Admission must pass before the first step, or before the step of Commit.After. Its gates are read-only, evaluated in
+	// each pass until then, and not recorded. One that fails says why the spec cannot be carried out; it can be corrected
+	// until the window closes. ReasonAlreadyAtVersion says that there is nothing to do.
+	Admission []Gate `json:",omitempty"`
+	Steps     []Step
 	// Cleanup runs instead of the remaining steps once a step has failed.
 	Cleanup []Step
 	// Finally runs after the last step or after the cleanup. The outcome is in the record before.
@@ -117,16 +129,9 @@ type Runbook struct {
 	// PauseReasons are the reasons of a waiting step that pause the upgrade: nothing is left to do
 	// until a time has come or a user has acted.
 	PauseReasons []string
-	// UncommittedReasons are the reasons with which the committing step is skipped because there is
-	// nothing to commit to: the point of no return is not passed then.
-	UncommittedReasons []string
-	// AdoptAfter names a step before the committing one. Until it is done, an upgrade that the cluster
-	// has begun is that of another record: nothing is adopted, and Committed reports no. Empty means
-	// that every upgrade of the cluster to the target is that of this record.
-	AdoptAfter string
-	// Abandon removes what would be orphaned if the controller stopped managing an unfinished
-	// upgrade. It does not wait. The engine never calls it. Nil means that nothing is to be removed.
-	Abandon func(context.Context) error
+	// Abandon removes what would be orphaned if the controller stopped managing an unfinished upgrade. It does not
+	// wait. The engine never calls it. Nil means that nothing needs to be removed.
+	Abandon func(context.Context) error `json:"-"`
 
 	problems []error // what could not be inserted
 }
@@ -154,8 +159,8 @@ func (b Runbook) insert(name string, offset int, step Step) Runbook {
 // other gates.
 func (b Runbook) WithCommitGates(gates ...Gate) Runbook {
 	b.Steps = slices.Clone(b.Steps)
-	if i := b.commitIndex(); i < len(b.Steps) {
-		b.Steps[i].Gates = slices.Concat(gates, b.Steps[i].Gates)
+	if commit := b.CommitStep(); commit != nil {
+		commit.Gates = slices.Concat(gates, commit.Gates)
 	}
 	return b
 }
@@ -164,35 +169,56 @@ var namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 
 // Validate returns an error that lists everything that is wrong with the table.
 func (b Runbook) Validate() error {
-	errs := slices.Clone(b.problems)
+	errs := append(slices.Clone(b.problems), validateGates("the admission", "gate", b.Admission)...)
 	names := map[string]bool{}
 	commits := 0
 	for i, step := range b.allSteps() {
 		errs = append(errs, step.validateNames(names)...)
 		errs = append(errs, step.validate()...)
+		if step.Commit == nil {
+			continue
+		}
+		commits++
+		after := b.indexOf(step.Commit.After)
 		switch {
-		case !step.Commits:
 		case i >= len(b.Steps):
 			errs = append(errs, fmt.Errorf("step %s commits, but is not one of the steps before the cleanup", step.Name))
-		case step.Reached == nil:
-			errs = append(errs, fmt.Errorf("step %s commits, but has no Reached", step.Name))
+		case step.Commit.Observe == nil:
+			errs = append(errs, fmt.Errorf("step %s commits, but has no Observe", step.Name))
+		case step.Commit.After != "" && (after < 0 || after >= i):
+			errs = append(errs, fmt.Errorf("step %s commits after step %s, which does not precede it", step.Name, step.Commit.After))
 		}
-		if step.Commits {
-			commits++
-		}
 	}
-	if commits != 1 {
-		errs = append(errs, fmt.Errorf("%d steps commit, exactly one must", commits))
+	if commits > 1 {
+		errs = append(errs, fmt.Errorf("%d steps commit, at most one may", commits))
 	}
-	if b.AdoptAfter != "" && !slices.ContainsFunc(b.Steps[:min(b.commitIndex(), len(b.Steps))], func(s Step) bool { return s.Name == b.AdoptAfter }) {
-		errs = append(errs, fmt.Errorf("AdoptAfter: no step before the committing one has the name %s", b.AdoptAfter))
+	if len(b.Steps) == 0 {
+		errs = append(errs, errors.New("there are no steps"))
 	}
-	for _, reason := range slices.Concat([]string{b.MissedAs}, b.SkipReasons, b.PauseReasons, b.UncommittedReasons) {
+	for _, reason := range slices.Concat([]string{b.MissedAs}, b.SkipReasons, b.PauseReasons) {
 		if reason != "" && !namePattern.MatchString(reason) {
 			errs = append(errs, fmt.Errorf("reason %q is not one CamelCase word", reason))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validateGates returns what is wrong with gates, or with what else has a name and a function.
+func validateGates(of, kind string, gates []Gate) []error {
+	var errs []error
+	inUse := map[string]bool{}
+	for _, gate := range gates {
+		switch {
+		case !namePattern.MatchString(gate.Name):
+			errs = append(errs, fmt.Errorf("%s: %s name %q is not one CamelCase word of at most 64 letters and digits", of, kind, gate.Name))
+		case inUse[gate.Name]:
+			errs = append(errs, fmt.Errorf("%s: %s name %s is used twice", of, kind, gate.Name))
+		case gate.Check == nil:
+			errs = append(errs, fmt.Errorf("%s: %s %s does nothing", of, kind, gate.Name))
+		}
+		inUse[gate.Name] = true
+	}
+	return errs
 }
 
 // validateNames adds the names of the step to those that are in use.
@@ -218,40 +244,24 @@ func (s *Step) validate() []error {
 	if s.Doc == "" {
 		errs = append(errs, fmt.Errorf("step %s has no Doc", s.Name))
 	}
-	if s.Undo != nil && !s.Commits {
-		errs = append(errs, fmt.Errorf("step %s has Undo, but does not commit", s.Name))
-	}
 	if !s.Skip.IsZero() && s.Skip.outcome != skipped {
 		errs = append(errs, fmt.Errorf("step %s: Skip has another result than one of engine.Skip", s.Name))
 	}
-	if !s.Skip.IsZero() && s.Commits {
+	if !s.Skip.IsZero() && s.Commit != nil {
 		errs = append(errs, fmt.Errorf("step %s commits, but has Skip", s.Name))
 	}
 	if s.FailReason != "" && !namePattern.MatchString(s.FailReason) {
 		errs = append(errs, fmt.Errorf("step %s: FailReason %q is not one CamelCase word", s.Name, s.FailReason))
 	}
-	inUse := map[string]bool{}
-	part := func(kind, name string, do UpgradeStep) {
-		switch {
-		case !namePattern.MatchString(name):
-			errs = append(errs, fmt.Errorf("step %s: %s name %q is not one CamelCase word of at most 64 letters and digits", s.Name, kind, name))
-		case inUse[kind+name]:
-			errs = append(errs, fmt.Errorf("step %s: %s name %s is used twice", s.Name, kind, name))
-		case do == nil:
-			errs = append(errs, fmt.Errorf("step %s: %s %s does nothing", s.Name, kind, name))
-		}
-		inUse[kind+name] = true
-	}
-	for _, gate := range s.Gates {
-		part("gate", gate.Name, gate.Check)
-	}
+	var keepAlives []Gate
 	for _, keepAlive := range s.KeepAlive {
-		part("keep-alive", keepAlive.Name, keepAlive.Renew)
+		keepAlives = append(keepAlives, Gate{keepAlive.Name, keepAlive.Renew})
 	}
-	return errs
+	errs = append(errs, validateGates("step "+s.Name, "gate", s.Gates)...)
+	return append(errs, validateGates("step "+s.Name, "keep-alive", keepAlives)...)
 }
 
-// allSteps returns the steps, those of the cleanup, and the final ones, each with its index.
+// allSteps returns the steps, the steps of the cleanup, and the final ones, each with its index.
 func (b Runbook) allSteps() iter.Seq2[int, *Step] {
 	return func(yield func(int, *Step) bool) {
 		index := 0
@@ -280,11 +290,19 @@ func (b Runbook) indexOf(name string) int {
 // commitIndex returns the index of the step that commits, or the number of steps.
 func (b Runbook) commitIndex() int {
 	for i := range b.Steps {
-		if b.Steps[i].Commits {
+		if b.Steps[i].Commit != nil {
 			return i
 		}
 	}
 	return len(b.Steps)
+}
+
+// CommitStep returns the step that commits; nil means that none does.
+func (b Runbook) CommitStep() *Step {
+	if i := b.commitIndex(); i < len(b.Steps) {
+		return &b.Steps[i]
+	}
+	return nil
 }
 
 // outcome returns what a failure before or after the commit makes of the upgrade.

@@ -69,21 +69,25 @@ func TestValidate_reports_all_errors(t *testing.T) {
 			func(s *script) { s.at("Last").Doc = "" },
 			[]string{"step Last has no Doc"},
 		},
-		"no step that commits": {
-			func(s *script) { s.at("Commit").Commits = false },
-			[]string{"0 steps commit, exactly one must"},
-		},
 		"two steps that commit": {
-			func(s *script) { s.at("Last").Commits = true },
-			[]string{"2 steps commit, exactly one must"},
+			func(s *script) { s.at("Last").Commit = s.at("Commit").Commit },
+			[]string{"2 steps commit, at most one may"},
 		},
 		"cleanup that commits": {
-			func(s *script) { s.at("Commit").Commits, s.at("LastCleaned").Commits = false, true },
+			func(s *script) { s.at("LastCleaned").Commit, s.at("Commit").Commit = s.at("Commit").Commit, nil },
 			[]string{"step LastCleaned commits, but is not one of the steps before the cleanup"},
 		},
-		"commit without Reached": {
-			func(s *script) { s.at("Commit").Reached = nil },
-			[]string{"step Commit commits, but has no Reached"},
+		"commit without Observe": {
+			func(s *script) { s.at("Commit").Commit.Observe = nil },
+			[]string{"step Commit commits, but has no Observe"},
+		},
+		"commit after itself": {
+			func(s *script) { s.at("Commit").Commit.After = "Commit" },
+			[]string{"step Commit commits after step Commit, which does not precede it"},
+		},
+		"commit after a step that does not exist": {
+			func(s *script) { s.at("Commit").Commit.After = "Frist" },
+			[]string{"step Commit commits after step Frist, which does not precede it"},
 		},
 		"gates and keep-alives without a name or a function": {
 			func(s *script) {
@@ -99,10 +103,6 @@ func TestValidate_reports_all_errors(t *testing.T) {
 				"step First: keep-alive C does nothing",
 			},
 		},
-		"Undo of a step that does not commit": {
-			func(s *script) { s.at("First").Undo = s.at("First").Do },
-			[]string{"step First has Undo, but does not commit"},
-		},
 		"reasons that are not one CamelCase word": {
 			func(s *script) {
 				s.at("First").FailReason, s.MissedAs, s.SkipReasons = "too late", "missed!", []string{"Fine", "not fine"}
@@ -116,7 +116,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 		"a final step that commits": {
 			func(s *script) {
 				s.Finally = append(s.Finally, s.step("End"))
-				s.at("Commit").Commits, s.at("End").Commits = false, true
+				s.at("End").Commit, s.at("Commit").Commit = s.at("Commit").Commit, nil
 			},
 			[]string{"step End commits, but is not one of the steps before the cleanup"},
 		},
@@ -132,22 +132,22 @@ func TestValidate_reports_all_errors(t *testing.T) {
 		"all at once": {
 			func(s *script) {
 				s.at("First").Do, s.at("First").Doc = nil, ""
-				s.at("Commit").Reached = nil
-				s.at("Last").Commits = true
+				s.at("Commit").Commit.Observe = nil
+				s.at("Last").Commit = s.commit(always(false))
 				s.at("FirstCleaned").FormerNames = []string{"Last", "x"}
 			},
 			[]string{
 				"step First does nothing: Do is nil",
 				"step First has no Doc",
-				"step Commit commits, but has no Reached",
+				"step Commit commits, but has no Observe",
 				"step name Last is used twice",
 				`step name "x" is not one CamelCase word of at most 64 letters and digits`,
-				"2 steps commit, exactly one must",
+				"2 steps commit, at most one may",
 			},
 		},
 		"no steps at all": {
 			func(s *script) { s.Runbook = engine.Runbook{} },
-			[]string{"0 steps commit, exactly one must"},
+			[]string{"there are no steps"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

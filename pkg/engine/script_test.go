@@ -18,7 +18,8 @@ type script struct {
 	engine.Constraints
 	handlers     map[string]func(engine.Run) (engine.Result, error)
 	reached      map[string]func() (bool, error)
-	reachedCalls []string // steps whose Reached was called, in order
+	observed     engine.UpgradeStep // what Observe of the committing step answers from the cache
+	reachedCalls []string           // steps whose Reached was called, in order
 }
 
 // newScript returns a world with that table, and with the cleanup steps FirstCleaned and
@@ -39,8 +40,8 @@ func newScript(t tester, steps ...string) (*world, *script) {
 func (s *script) book() engine.Runbook { return s.Runbook }
 
 func (s *script) step(name string) engine.Step {
-	return engine.Step{
-		Name: name, Doc: "It is a step.", Commits: name == "Commit",
+	step := engine.Step{
+		Name: name, Doc: "It is a step.",
 		Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
 			if do := s.handlers[name]; do != nil {
 				return do(run)
@@ -55,6 +56,48 @@ func (s *script) step(name string) engine.Step {
 			return false, nil
 		},
 	}
+	if name == "Commit" {
+		step.Commit = s.commit(step.Reached)
+	}
+	return step
+}
+
+// commit returns the commit of a step whose update has begun if it is reached.
+func (s *script) commit(reached func(context.Context) (bool, error)) *engine.Commit {
+	return &engine.Commit{Observe: func(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
+		if !run.Confirm && s.observed != nil {
+			result, err := s.observed(ctx, run)
+			return observedAs(result), result, err
+		}
+		begun, err := reached(ctx)
+		return begunIf(begun), engine.Result{}, err
+	}}
+}
+
+// observedAs returns what a committing step with that answer has observed.
+func observedAs(answer engine.Result) engine.Observed {
+	switch {
+	case answer.Passed():
+		return engine.ObservedBegun
+	case answer.IsZero():
+		return engine.ObservedNone
+	}
+	return engine.ObservedPending
+}
+
+func begunIf(begun bool) engine.Observed {
+	if begun {
+		return engine.ObservedBegun
+	}
+	return engine.ObservedNone
+}
+
+// committing returns the commit of an update that has begun if reached says so.
+func committing(reached func(context.Context) (bool, error)) *engine.Commit {
+	return &engine.Commit{Observe: func(ctx context.Context, _ engine.Run) (engine.Observed, engine.Result, error) {
+		begun, err := reached(ctx)
+		return begunIf(begun), engine.Result{}, err
+	}}
 }
 
 // at returns the step of that name, to be changed.

@@ -18,8 +18,8 @@ import (
 // bubble is the clock of synctest bubbles, in which sleeping takes no time.
 var bubble = clock.RealClock{}
 
-// A slow step must not act after its deadline, must not block the pass, and what fell due meanwhile
-// is due at once.
+// A slow step must not act after its deadline, must not block the pass, and anything that fell due in that time is due
+// at once.
 func TestCall_ends_at_its_deadline(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -39,8 +39,7 @@ func TestCall_ends_at_its_deadline(t *testing.T) {
 				e := &engine.Engine{Clock: bubble, Save: func(_ context.Context, r history.Record) error { record = r; return nil }}
 				var lasted []time.Duration
 				book := engine.Runbook{Steps: []engine.Step{{
-					Name: "Commit", Commits: true, Doc: "It hangs.",
-					Reached: func(context.Context) (bool, error) { return false, nil },
+					Name: "Commit", Commit: committing(always(false)), Doc: "It hangs.",
 					Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
 						defer func() { lasted = append(lasted, bubble.Since(run.Now)) }()
 						return engine.Result{}, hang(ctx)
@@ -72,15 +71,14 @@ func TestCall_ends_at_its_deadline(t *testing.T) {
 	}
 }
 
-// The call takes half a minute and ignores its context; meanwhile the window closes.
+// The call takes half a minute and ignores its context; in that time the window closes.
 func TestCall_during_which_something_fell_due(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
 		constraints := engine.Constraints{CommitBy: bubble.Now().Add(10 * time.Second)}
 		book := engine.Runbook{Steps: []engine.Step{{
-			Name: "Commit", Commits: true, Doc: "It is slow.",
-			Reached: always(false),
+			Name: "Commit", Commit: committing(always(false)), Doc: "It is slow.",
 			Do: func(context.Context, engine.Run) (engine.Result, error) {
 				bubble.Sleep(30 * time.Second)
 				return engine.Wait("NotYet", "a while"), nil
@@ -98,8 +96,8 @@ func TestReached_that_hangs_ends_after_a_minute(t *testing.T) {
 		began := bubble.Now()
 		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
 		book := engine.Runbook{Steps: []engine.Step{{
-			Name: "Commit", Commits: true, Doc: "It hangs.",
-			Reached: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() },
+			Name: "Commit", Doc: "It hangs.",
+			Commit: committing(func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }),
 		}}}
 		if _, _, err := e.Pass(t.Context(), book, history.Record{}, engine.Constraints{}); err == nil || bubble.Since(began) != time.Minute {
 			t.Errorf("after %s: %v", bubble.Since(began), err)
@@ -112,7 +110,7 @@ func TestPreCheck_that_hangs_ends_after_a_minute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := bubble.Now()
 		book := engine.Runbook{Steps: []engine.Step{{
-			Name: "Commit", Commits: true, Doc: "It hangs.",
+			Name: "Commit", Commit: committing(always(false)), Doc: "It hangs.",
 			PreCheck: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 				<-ctx.Done()
 				return engine.Result{}, ctx.Err()

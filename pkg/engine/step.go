@@ -13,26 +13,59 @@ import (
 
 // UpgradeStep does one piece of an upgrade, or reports why it cannot yet. It is idempotent: it
 // looks before it acts and may be called again at any time. An error means that it could not
-// determine the state; it is retried with growing delays.
+// determine the state; it is retried with growing delays, or earlier if the result says when.
 type UpgradeStep func(ctx context.Context, run Run) (Result, error)
 
-// Run is what the engine passes to a step.
+// Run holds what the engine passes to a step.
 type Run struct {
 	Started time.Time // when the first step of the upgrade began
 	Since   time.Time // when this step began
 	Now     time.Time
+	// CommitBy is when the window of a step up to the committing one closes; zero means never.
+	CommitBy time.Time
 	// Requested reports whether the record holds that Do of the committing step was called and not
-	// undone since. It is recorded only if that step has Undo.
+	// withdrawn since. It is recorded only if that step has Commit.Withdraw.
 	Requested bool
+	// RequestedImage is the image that was requested, empty if the version alone was; nil means that the record does
+	// not hold it.
+	RequestedImage *string
+	// Renew notes again that Do of the committing step acts, and the image that it requests. It is called between
+	// the read on which the request of that step is conditional and the request; see Engine.Renew. Nil means that
+	// nothing is noted.
+	Renew func(ctx context.Context, image string) error
+	// Confirm tells Commit.Observe that an attempt may end by its answer, which the API server must confirm.
+	Confirm bool
 	// Committed reports whether the record holds that the point of no return is passed.
 	Committed bool
 	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
+	// Progress holds what the record says about the progress of the step.
+	Progress Progress
 	// Blocked reports to a keep-alive that the step may not act at present: it is held or past its
 	// deadline.
 	Blocked bool
-	// Outcome is what became of the upgrade; empty while that is open.
+	// Outcome says what became of the upgrade; empty while that is open.
 	Outcome Outcome
+}
+
+// yieldBefore is how long before the end of the window optional steps yield to the others.
+const yieldBefore = 10 * time.Minute
+
+// YieldAt returns when a step that is optional stops waiting, so that the window is not missed because of
+// it; zero means never.
+func (r Run) YieldAt() time.Time {
+	if r.CommitBy.IsZero() {
+		return time.Time{}
+	}
+	return r.CommitBy.Add(-yieldBefore)
+}
+
+// Progress holds what a step that waits remembers, so that it can tell later whether what it waits for has changed.
+type Progress struct {
+	// Fingerprint identifies what the step waits for; empty means that nothing is remembered.
+	Fingerprint string
+	// Changed is when that last changed: at the start of the step at the earliest.
+	Changed time.Time
 }
 
 // Result is the answer of a step: one of Done, Wait, WaitFor, WaitUntil, Skip, and Fail. The zero
@@ -45,6 +78,8 @@ type Result struct {
 	message string
 	items   *[]history.StepItem // a pointer, so that results can be compared
 	undone  bool
+
+	progress Progress
 }
 
 type outcome int
@@ -66,6 +101,9 @@ const (
 	// ReasonAlreadyAtVersion is the reason of a step that failed because the cluster is at the version
 	// already.
 	ReasonAlreadyAtVersion = "AlreadyAtVersion"
+	// ReasonNoUpdate is the reason of a committing step that is skipped because the upgrade leads to no
+	// version: the point of no return is not passed.
+	ReasonNoUpdate = "NoUpdate"
 	// ReasonNotDelivered is the reason of a step that was skipped because its notification could not
 	// be delivered.
 	ReasonNotDelivered = "NotDelivered"
@@ -88,10 +126,17 @@ func WaitFor(after time.Duration, reason, format string, args ...any) Result {
 	return Result{after: max(after, minRetry), reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitUntil waits for a time and for nothing else. Nothing is saved meanwhile, and the step need
-// not be called again before.
+// WaitUntil waits for a time and for nothing else. Nothing is saved during the wait, and the step need not be called
+// again before.
 func WaitUntil(t time.Time, reason, format string, args ...any) Result {
 	return Result{until: t, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// WithProgress returns the result of a step that knows when what it waits for last changed. Without it, each
+// change of the answer is progress.
+func (r Result) WithProgress(p Progress) Result {
+	r.progress = p
+	return r
 }
 
 // NoLaterThan returns a result with which a waiting step is called again after that time at the
@@ -111,9 +156,9 @@ func Undone(format string, args ...any) Result {
 	return result
 }
 
-// WithoutEffect marks the result of a call of Do of the committing step that has changed nothing, for
-// example because of a conflict. If no call before may have acted, the record does not hold that one
-// has: what another client does at the same moment is not undone.
+// WithoutEffect marks the result of a call of Do of the committing step that has changed nothing and that proves that
+// no earlier call can still take effect; a conflict proves nothing. The record then no longer holds that one has acted:
+// what another client does at the same moment is not undone.
 func (r Result) WithoutEffect() Result {
 	r.undone = true
 	return r
@@ -124,7 +169,7 @@ func Skip(reason, format string, args ...any) Result {
 	return Result{outcome: skipped, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Fail reports that the step cannot succeed any more, and why. The upgrade fails.
+// Fail reports that the step can no longer succeed, and why. The upgrade fails.
 func Fail(reason, format string, args ...any) Result {
 	return Result{outcome: failed, reason: reason, message: fmt.Sprintf(format, args...)}
 }
@@ -181,6 +226,29 @@ func (r Result) Items() []history.StepItem {
 		return nil
 	}
 	return *r.items
+}
+
+// Plain returns a runbook of plain functions: each is called until it returns true, and then the next. It commits
+// nothing: the window counts until the first function is done, a pause or a cancellation at any time, and its end says
+// nothing about the ClusterVersion. The steps are named for the runbook and their number.
+func Plain(name string, functions ...func(context.Context) (bool, error)) Runbook {
+	var book Runbook
+	for i, do := range functions {
+		what := fmt.Sprintf("function %d of %d of %s", i+1, len(functions), name)
+		book.Steps = append(book.Steps, Step{
+			Name: fmt.Sprintf("%s%d", name, i+1), Doc: "Waits until " + what + " is done.",
+			Do: func(ctx context.Context, _ Run) (Result, error) {
+				switch done, err := do(ctx); {
+				case err != nil:
+					return Result{}, err
+				case !done:
+					return Wait(reasonWaiting, "%s is not done yet", what), nil
+				}
+				return Done("%s is done", what), nil
+			},
+		})
+	}
+	return book
 }
 
 // FromBool adapts the plain form of a step: true is done, false is not yet.

@@ -33,22 +33,28 @@ func TestRetry(t *testing.T) {
 		return engine.WaitFor(after, "NotSent", "not sent yet: no answer")
 	}
 	skip := engine.Skip("NotSent", "not sent within 2m0s: no answer")
+	yielded := engine.Skip("NotSent", "not sent by 2026-03-01T12:01:30Z, shortly before the window closes: no answer")
+	late := engine.Skip("NotSent", "not sent by 2026-03-01T11:59:00Z, shortly before the window closes: no answer")
 	for name, tc := range map[string]struct {
 		tried  time.Duration
 		result engine.Result
 		err    error
 		want   engine.Result
+		window time.Duration // from the first call to its end; 0 means that it never ends
 	}{
-		"at once":                     {0, engine.Result{}, errNoAnswer, wait(time.Second)},
-		"after a moment":              {time.Second, engine.Result{}, errNoAnswer, wait(time.Second)},
-		"after a while":               {40 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second)},
-		"not later than the timeout":  {100 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second)},
-		"a moment before the timeout": {2*time.Minute - time.Millisecond, engine.Result{}, errNoAnswer, wait(time.Second)},
-		"at the timeout":              {2 * time.Minute, engine.Result{}, errNoAnswer, skip},
-		"long after it":               {time.Hour, engine.Result{}, errNoAnswer, skip},
-		"success":                     {time.Hour, engine.Done("sent"), nil, engine.Done("sent")},
-		"waiting":                     {time.Hour, engine.Wait("NotYet", "a while"), nil, engine.Wait("NotYet", "a while")},
-		"several errors":              {time.Hour, engine.Result{}, errors.Join(errNoAnswer, errStore), engine.Skip("NotSent", "not sent within 2m0s: no answer; the store does not answer")},
+		"at once":                                 {0, engine.Result{}, errNoAnswer, wait(time.Second), 0},
+		"after a moment":                          {time.Second, engine.Result{}, errNoAnswer, wait(time.Second), 0},
+		"after a while":                           {40 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second), 0},
+		"not later than the timeout":              {100 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second), 0},
+		"a moment before the timeout":             {2*time.Minute - time.Millisecond, engine.Result{}, errNoAnswer, wait(time.Second), 0},
+		"at the timeout":                          {2 * time.Minute, engine.Result{}, errNoAnswer, skip, 0},
+		"long after it":                           {time.Hour, engine.Result{}, errNoAnswer, skip, 0},
+		"success":                                 {time.Hour, engine.Done("sent"), nil, engine.Done("sent"), 0},
+		"waiting":                                 {time.Hour, engine.Wait("NotYet", "a while"), nil, engine.Wait("NotYet", "a while"), 0},
+		"several errors":                          {time.Hour, engine.Result{}, errors.Join(errNoAnswer, errStore), engine.Skip("NotSent", "not sent within 2m0s: no answer; the store does not answer"), 0},
+		"it yields to the window":                 {90 * time.Second, engine.Result{}, errNoAnswer, yielded, 11*time.Minute + 30*time.Second},
+		"it is called when it yields":             {80 * time.Second, engine.Result{}, errNoAnswer, wait(10 * time.Second), 11*time.Minute + 30*time.Second},
+		"less than ten minutes are left, one try": {0, engine.Result{}, errNoAnswer, late, 9 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +63,11 @@ func TestRetry(t *testing.T) {
 				calls++
 				return tc.result, tc.err
 			})
-			got, err := step(t.Context(), engine.Run{Since: noon, Now: noon.Add(tc.tried)})
+			run := engine.Run{Since: noon, Now: noon.Add(tc.tried)}
+			if tc.window > 0 {
+				run.CommitBy = noon.Add(tc.window)
+			}
+			got, err := step(t.Context(), run)
 			if err != nil || got != tc.want || calls != 1 {
 				t.Errorf("got %+v, %v in %d calls, want %+v", got, err, calls, tc.want)
 			}

@@ -22,7 +22,7 @@ type store struct {
 	refused bool                     // a save of this pass returned an error
 }
 
-// saveFault is what becomes of a save.
+// saveFault says what becomes of a save.
 type saveFault int
 
 const (

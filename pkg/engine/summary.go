@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // State is how far an upgrade has come.
@@ -30,7 +31,7 @@ const (
 	Failed State = "Failed"
 )
 
-// Outcome is what became of an upgrade.
+// Outcome says what became of an upgrade.
 type Outcome string
 
 const (
@@ -44,11 +45,11 @@ const (
 	OutcomeSkipped Outcome = "Skipped"
 )
 
-// Summary is what a record means.
+// Summary holds the meaning of a record.
 type Summary struct {
 	State State
-	// Outcome is what became of the upgrade; empty while that is open. It is set before the cleanup
-	// and the final steps run.
+	// Outcome says what became of the upgrade; empty while that is open. It is set before the cleanup and the final
+	// steps run.
 	Outcome Outcome
 	// Committed reports whether the record holds that the point of no return is passed.
 	Committed bool
@@ -60,9 +61,9 @@ type Summary struct {
 	Held bool
 	// Paused reports whether the current step waits for one of Runbook.PauseReasons.
 	Paused bool
-	// Stalled reports whether the current step takes longer than it should.
-	Stalled bool
-	// SlowAt is when the current step stalls, or stalled; zero means never.
+	// Slow reports whether the current step makes no progress for longer than it should.
+	Slow bool
+	// SlowAt is when the current step becomes slow, or became slow; zero means never.
 	SlowAt time.Time
 	// Deadline is the next time at which the upgrade or the current step fails; zero means never.
 	Deadline time.Time
@@ -102,11 +103,9 @@ func Summarize(book Runbook, record history.Record, now time.Time, constraints C
 	default:
 		c := conditions[index]
 		s.Current, s.Deadline = &c, p.deadline(*step, c)
-		s.Paused = c.Status == metav1.ConditionFalse && slices.Contains(book.PauseReasons, c.Reason)
-		if step.SlowAfter > 0 {
-			s.SlowAt = c.StartTime.Add(step.SlowAfter)
-			s.Stalled = !now.Before(s.SlowAt)
-		}
+		s.Paused = book.isPause(c)
+		s.SlowAt = book.slowAt(*step, c)
+		s.Slow = !s.SlowAt.IsZero() && !now.Before(s.SlowAt)
 	}
 	s.Held = step != nil && constraints.Hold != "" && beforeCommit(book, conditions, *step)
 	return s
@@ -144,13 +143,27 @@ func failure(book Runbook, conditions []history.StepCondition) *history.StepCond
 // deadline returns when the step fails, or zero if it never does.
 func (p *pass) deadline(step Step, c history.StepCondition) time.Time {
 	due := step.FailBy
-	if beforeCommit(p.book, p.record.Conditions, step) {
+	if isInWindow(p.book, p.record.Conditions, step) {
 		due = Earliest(due, p.constraints.CommitBy)
 	}
 	if step.FailAfter > 0 && c.StartTime != nil {
 		due = Earliest(due, c.StartTime.Add(step.FailAfter))
 	}
 	return due
+}
+
+// slowAt returns when a step becomes slow: once it has made no progress for SlowAfter. The zero time means
+// never. A step that waits for a time of the spec, or for a person, is not slow.
+func (r Runbook) slowAt(step Step, c history.StepCondition) time.Time {
+	if step.SlowAfter <= 0 || r.isPause(c) {
+		return time.Time{}
+	}
+	return later(text.TimeOf(c.StartTime), text.TimeOf(c.ProgressTime)).Add(step.SlowAfter)
+}
+
+// isPause reports whether a step waits for one of the PauseReasons.
+func (r Runbook) isPause(c history.StepCondition) bool {
+	return c.Status == metav1.ConditionFalse && slices.Contains(r.PauseReasons, c.Reason)
 }
 
 // Earliest returns the earlier of two times; zero means none.

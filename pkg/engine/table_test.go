@@ -67,7 +67,7 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			before: []string{"First", "Commit", "Last"}, waits: "Last",
 			change: func(s *script) {
 				renameStep(s, "Commit")
-				s.at("Renamed").Commits = true
+				s.at("Renamed").Commit = s.commit(always(false))
 				s.CommitBy = noon.Add(-time.Hour)
 			},
 			calls:     []string{"Last"},

@@ -84,10 +84,7 @@ func (t *Throttle) Drop(prefix string) {
 
 // answerAt returns the answer, and requests the next call when it is due.
 func (t throttled) answerAt(now time.Time) (Result, error) {
-	if t.err != nil {
-		return Result{}, t.err
-	}
 	result := t.result
 	result.after = max(t.due.Sub(now), minRetry)
-	return result, nil
+	return result, t.err
 }

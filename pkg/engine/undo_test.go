@@ -4,6 +4,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,13 +25,13 @@ func requested(t *testing.T) (w *world, s *script, isRequested *bool) {
 	var calls []string
 	commit := s.at("Commit")
 	commit.Milestone = engine.MilestoneCommenced
-	commit.Observe = func(_ ctx, run engine.Run) (engine.Result, error) {
+	s.observed = func(_ ctx, run engine.Run) (engine.Result, error) {
 		if *isRequested {
 			return engine.Wait("Requested", "requested"), nil
 		}
 		return engine.Result{}, nil
 	}
-	commit.Undo = recordCall(&calls, "undo", engine.Done("withdrawn"), nil)
+	commit.Commit.Withdraw = recordCall(&calls, "undo", engine.Done("withdrawn"), nil)
 	s.setDo("Commit", func(engine.Run) (engine.Result, error) {
 		if w.store.load().RequestTime == nil {
 			t.Error("requested, and the record does not hold it")
@@ -52,7 +53,7 @@ func TestHold_withdraws_the_request_and_makes_it_again(t *testing.T) {
 	t.Parallel()
 	w, s, isRequested := requested(t)
 	undone := 0
-	s.at("Commit").Undo = func(_ ctx, run engine.Run) (engine.Result, error) {
+	s.at("Commit").Commit.Withdraw = func(_ ctx, run engine.Run) (engine.Result, error) {
 		undone++
 		*isRequested = false
 		return engine.Done("withdrawn"), nil
@@ -85,7 +86,7 @@ func TestHold_withdraws_the_request_and_makes_it_again(t *testing.T) {
 func TestHold_withdraws(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		results []engine.Result // of Undo, in order
+		results []engine.Result // of Withdraw, in order
 		err     error           // of the first
 		reasons []string        // of the step after each pass
 		calls   int
@@ -100,7 +101,7 @@ func TestHold_withdraws(t *testing.T) {
 			t.Parallel()
 			w, s, _ := requested(t)
 			calls := 0
-			s.at("Commit").Undo = func(ctx, engine.Run) (engine.Result, error) {
+			s.at("Commit").Commit.Withdraw = func(ctx, engine.Run) (engine.Result, error) {
 				calls++
 				if calls == 1 {
 					return tc.results[0], tc.err
@@ -119,7 +120,7 @@ func TestHold_withdraws(t *testing.T) {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
 			if calls != tc.calls || w.store.load().RequestTime != nil {
-				t.Errorf("%d calls of Undo, want %d; the record holds a request at %v", calls, tc.calls, w.store.load().RequestTime)
+				t.Errorf("%d withdrawals, want %d; the record holds a request at %v", calls, tc.calls, w.store.load().RequestTime)
 			}
 		})
 	}
@@ -130,7 +131,7 @@ func TestHold_leaves_alone_what_was_never_requested(t *testing.T) {
 	t.Parallel()
 	w, s, isRequested := requested(t)
 	*isRequested = true
-	s.at("Commit").Undo = func(ctx, engine.Run) (engine.Result, error) {
+	s.at("Commit").Commit.Withdraw = func(ctx, engine.Run) (engine.Result, error) {
 		t.Error("withdrawn, and this upgrade has requested nothing")
 		return engine.Done(""), nil
 	}
@@ -221,7 +222,7 @@ func TestCommit_by_another_client(t *testing.T) {
 			s.at("ControlPlane").Milestone = engine.MilestoneControlPlaneUpgraded
 			commenced := false
 			if tc.observe {
-				s.at("Commit").Observe = func(ctx, engine.Run) (engine.Result, error) {
+				s.observed = func(ctx, engine.Run) (engine.Result, error) {
 					if commenced {
 						return engine.Done("accepted"), nil
 					}
@@ -234,12 +235,12 @@ func TestCommit_by_another_client(t *testing.T) {
 			if got := lines(w.store.load()); !cmp.Equal(got, []string{"First False Unhealthy …"}) {
 				t.Fatalf("before: %q", got)
 			}
-			if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); committed || err != nil {
-				t.Fatalf("committed: %t, %v", committed, err)
+			if phase, err := engine.CurrentPhase(t.Context(), clock.RealClock{}, s.book(), w.store.load()); phase != engine.PhaseOpen || err != nil {
+				t.Fatalf("phase %d, %v", phase, err)
 			}
 			commenced = true
-			if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); !committed || err != nil {
-				t.Errorf("the cluster is past it: committed %t, %v", committed, err)
+			if phase, err := engine.CurrentPhase(t.Context(), clock.RealClock{}, s.book(), w.store.load()); phase != engine.PhaseCommitted || err != nil {
+				t.Errorf("the cluster is past it: phase %d, %v", phase, err)
 			}
 			tc.constraints(s)
 			w.clock.SetTime(noon.Add(time.Minute))
@@ -290,6 +291,66 @@ func TestCleanup_of_an_earlier_release(t *testing.T) {
 	w.run()
 	if diff := cmp.Diff([]bool{true}, got); diff != "" {
 		t.Errorf("requested (-want +got):\n%s\n%q", diff, lines(w.store.load()))
+	}
+}
+
+// An upgrade that fails takes back first, confirms, and only then records that it failed.
+func TestFailure_takes_back_first(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(w *world, s *script){
+		"the window closes": func(_ *world, s *script) { s.CommitBy = noon.Add(10 * time.Minute) },
+		"it is cancelled":   func(_ *world, s *script) { s.Cancel = "deleted" },
+		"it is held":        func(_ *world, s *script) { s.Hold = "paused" },
+		"it takes too long": func(_ *world, s *script) { s.at("Commit").FailAfter = 10 * time.Minute },
+		"the step itself fails": func(_ *world, s *script) {
+			s.observed = recordCall(new([]string), "observe", engine.Fail("Suspended", "not now"), nil)
+		},
+		"an earlier step runs, by a record that was recovered": func(w *world, s *script) {
+			record := w.store.load()
+			record.Conditions = nil
+			w.store.put(record)
+			s.observed = nil
+			s.Cancel = "the record was lost"
+		},
+	} {
+		for _, begins := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, begun meanwhile: %t", name, begins), func(t *testing.T) {
+				t.Parallel()
+				w, s, isRequested := requested(t)
+				commenced, tries := false, 0
+				s.at("Commit").Commit.Withdraw = func(ctx, engine.Run) (engine.Result, error) {
+					for _, c := range w.store.load().Conditions {
+						if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
+							t.Errorf("recorded before the withdrawal: %+v", c)
+						}
+					}
+					switch tries++; tries {
+					case 1:
+						return engine.WaitFor(time.Second, "Retrying", "conflict"), nil
+					case 2:
+						return engine.Result{}, errNoAnswer
+					}
+					*isRequested, commenced = false, begins
+					return engine.Done("withdrawn"), nil
+				}
+				s.reached["Commit"] = func() (bool, error) { return commenced, t.Context().Err() }
+				w.mustPass()
+				w.clock.SetTime(noon.Add(10 * time.Minute))
+				fail(w, s)
+				for range 3 {
+					w.mustPass()
+					w.advance(w.clock.Now().Add(time.Second))
+				}
+				if tries != 3 || *isRequested {
+					t.Fatalf("%d tries, still requested: %t", tries, *isRequested)
+				}
+				w.mustPass()
+				summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints)
+				if summary.Committed != begins || (summary.Failure != nil) != (!begins && s.Hold == "") {
+					t.Errorf("committed: %t, failure %+v", summary.Committed, summary.Failure)
+				}
+			})
+		}
 	}
 }
 
@@ -365,10 +426,10 @@ func TestKeepAlive_learns_whether_the_step_may_act(t *testing.T) {
 	}{
 		"it may": {block: func(*world, *script) {}},
 		"held":   {block: func(_ *world, s *script) { s.Hold = "paused" }, want: true},
-		"past its deadline, and whether it is done is unknown": {
+		"past the window, and whether the upgrade has commenced is unknown": {
 			block: func(w *world, s *script) {
-				s.at("First").FailAfter = time.Minute
-				s.setReached("First", false, errNoAnswer)
+				s.CommitBy = noon.Add(time.Minute)
+				s.setReached("Commit", false, errNoAnswer)
 				w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 			},
 			want: true,

@@ -118,7 +118,7 @@ func (w *world) pass() (next time.Time, err error) {
 	return next, nil
 }
 
-// save stores a record, and notes when it holds no request any more.
+// save stores a record, and notes when it no longer holds a request.
 func (w *world) save(ctx context.Context, record history.Record) error {
 	if w.store.load().RequestTime != nil && record.RequestTime == nil {
 		w.unrequestedAt = w.clock.Now()

@@ -26,12 +26,15 @@ type Options struct {
 	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB; empty means
 	// the system CAs. A changed file is used for the next request.
 	CAFile string
+	// ExtraCAFile is the path to a PEM bundle of at most 1 MiB. Its CAs are trusted beside the system CAs if there is
+	// no CAFile and no CA. It may be missing; a changed file is used for the next request. Empty means none.
+	ExtraCAFile string
 	// CA is a PEM bundle of trusted CAs that replaces CAFile; nil means CAFile.
 	CA []byte
 	// ServerName is the name that the certificate of the server must have; empty means the host of URL.
 	ServerName string
-	// DialAddress is the address, as IP and port, to which every connection is opened; empty means that
-	// of the host of URL. It excludes a proxy.
+	// DialAddress is the address, as IP and port, to which every connection is opened; empty means the host of URL. It
+	// excludes a proxy.
 	DialAddress string
 	// DialTimeout bounds the opening of a connection, without the handshake of TLS; 0 means Timeout.
 	DialTimeout time.Duration
@@ -109,7 +112,7 @@ func New(o Options) (*Client, error) {
 // Request is a request.
 type Request struct {
 	Method      string
-	Path        []string // below that of the client's URL, one element each
+	Path        []string // below the path of the client's URL, one element each
 	Query       url.Values
 	ContentType string
 	Body        []byte
@@ -118,18 +121,26 @@ type Request struct {
 }
 
 // Do sends a request and returns the body of the response. A status other than 2xx is a
-// *StatusError; a response that is too long or too late is an error, too.
+// *StatusError; one that is too long or compressed is a *ResponseError. A late response is an error.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
-	target := c.base.JoinPath(escapePath(r.Path)...)
-	target.RawQuery = r.Query.Encode()
-	body, err := c.roundTrip(ctx, target, r)
-	if err != nil {
-		return nil, fmt.Errorf("requesting %s/%s: %w", c.base.Host, strings.TrimPrefix(target.Path, "/"), stableError(err))
-	}
-	return body, nil
+	body, _, err := c.DoDated(ctx, r)
+	return body, err
 }
 
-func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]byte, error) {
+// DoDated does what Do does, and returns the time at which the server responded, by its clock and in seconds; zero means
+// that it does not say.
+func (c *Client) DoDated(ctx context.Context, r Request) ([]byte, time.Time, error) {
+	target := c.base.JoinPath(escapePath(r.Path)...)
+	target.RawQuery = r.Query.Encode()
+	var date time.Time
+	body, err := c.roundTrip(ctx, target, r, &date)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("requesting %s/%s: %w", c.base.Host, strings.TrimPrefix(target.Path, "/"), stableError(err))
+	}
+	return body, date, nil
+}
+
+func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request, date *time.Time) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, r.Method, target.String(), bytes.NewReader(r.Body))
@@ -156,6 +167,7 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // an error was seen when it was read
+	*date, _ = http.ParseTime(response.Header.Get("Date"))
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.options.MaxBodyBytes+1))
 	if err == nil {
 		err = ctx.Err() // a server may end a response early because it sees the connection close
@@ -166,16 +178,16 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 	case r.StatusOnly:
 		return nil, nil
 	case !isIdentity(response.Header):
-		return nil, fmt.Errorf("the response is compressed (Content-Encoding %s), which was not requested", text.Excerpt(response.Header.Get("Content-Encoding")))
+		return nil, &ResponseError{"the response is compressed (Content-Encoding " + text.Excerpt(response.Header.Get("Content-Encoding")) + "), which was not requested"}
 	case err != nil:
 		return nil, fmt.Errorf("reading the response: %w", err)
 	case int64(len(body)) > c.options.MaxBodyBytes:
-		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxBodyBytes)
+		return nil, &ResponseError{fmt.Sprintf("the response is longer than %d bytes", c.options.MaxBodyBytes)}
 	}
 	return body, nil
 }
 
-// isIdentity reports whether a body is sent as it is: the bound of its size is that of its content.
+// isIdentity reports whether a body is sent as it is, so that the bound of its size also bounds its content.
 func isIdentity(header http.Header) bool {
 	encoding := header.Get("Content-Encoding")
 	return encoding == "" || strings.EqualFold(encoding, "identity")

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -104,7 +105,7 @@ func TestDo_returns_an_error_for_every_invalid_response(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"status 500":             {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "responded 500 Internal Server Error: oh no [31mred"},
+		"status 500":             {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "responded 500 Internal Server Error: oh no red"},
 		"status 401":             {respondWith(401, "<html>who?</html>"), "responded 401 Unauthorized: <html>who?</html>"},
 		"error with a long body": {respondWith(403, strings.Repeat("x", 1<<21)), "Forbidden: " + strings.Repeat("x", 200) + "…"},
 		"error without a body":   {respondWith(502, ""), "responded 502 Bad Gateway"},
@@ -318,6 +319,34 @@ func TestDo_trusts_the_CAs_that_the_file_holds_now(t *testing.T) {
 		if _, err := newClient(t, o).Do(t.Context(), get); err == nil {
 			t.Errorf("%s, and it was believed", name)
 		}
+	}
+}
+
+func TestDo_trusts_the_CAs_of_the_cluster_as_they_are_now(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(respondWith(200, "x"))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(server.Close)
+	bundle := filepath.Join(t.TempDir(), "ca-bundle.crt")
+	e := newClient(t, httpclient.Options{URL: server.URL, ExtraCAFile: bundle})
+	for _, step := range []struct{ ca, want string }{
+		{"", "certificate"},
+		{" \n", "certificate"},
+		{strings.Repeat("# a comment\n", 10_000) + caPEM(server), ""},
+		{"nothing", "does not hold a PEM certificate"},
+		{caPEM(server), ""},
+	} {
+		if step.ca != "" {
+			rewrite(t, bundle, step.ca)
+		}
+		_, err := e.Do(t.Context(), get)
+		if step.want == "" && err != nil || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
+			t.Errorf("with %.20q: got %v, want %q", step.ca, err, step.want)
+		}
+	}
+	own := writeTempFile(t, "nothing")
+	if _, err := newClient(t, httpclient.Options{URL: server.URL, ExtraCAFile: bundle, CAFile: own}).Do(t.Context(), get); err == nil {
+		t.Error("a caFile was not decisive")
 	}
 }
 

@@ -52,6 +52,11 @@ func newStatusError(response *http.Response, body, token string) *StatusError {
 	return e
 }
 
+// ResponseError is a response of success that is not used: it is too long, or compressed.
+type ResponseError struct{ message string }
+
+func (e *ResponseError) Error() string { return e.message }
+
 // stableError returns an error without what differs from one request to the next, such as the local
 // port: messages are saved when they change.
 func stableError(err error) error {

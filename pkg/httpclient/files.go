@@ -16,16 +16,20 @@ import (
 	"syscall"
 )
 
-// maxFileBytes bounds a file with CA certificates or a token.
-const maxFileBytes = 64 << 10
+const (
+	// maxFileBytes bounds a file with CA certificates or a token.
+	maxFileBytes = 64 << 10
+	// maxBundleBytes bounds the file with the CAs that a cluster trusts. A ConfigMap holds less.
+	maxBundleBytes = 1 << 20
+)
 
 // serviceAccountDirs are the directories in which a kubelet mounts the token of a pod's
 // ServiceAccount. The first one is a link to the second one in most images.
 var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io/serviceaccount", "/run/secrets/kubernetes.io/serviceaccount"}
 
-// readFile returns the content of a regular file of at most 64 KiB. Every other file, such as a
+// readFile returns the content of a regular file of at most limit bytes. Every other file, such as a
 // pipe or a device, is an error; it is never waited for.
-func readFile(name string) ([]byte, fs.FileInfo, error) {
+func readFile(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	file, err := os.OpenFile(filepath.Clean(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -38,12 +42,12 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(data) > maxFileBytes {
-		return nil, nil, fmt.Errorf("%s is longer than %d bytes", name, maxFileBytes)
+	if int64(len(data)) > limit {
+		return nil, nil, fmt.Errorf("%s is longer than %d bytes", name, limit)
 	}
 	return data, info, nil
 }
@@ -61,7 +65,7 @@ func (c *Client) token(ctx context.Context) (string, error) {
 	if c.options.TokenFile == "" {
 		return "", nil
 	}
-	data, info, err := readFile(c.options.TokenFile)
+	data, info, err := readFile(c.options.TokenFile, maxFileBytes)
 	if err != nil {
 		return "", fmt.Errorf("reading the token: %w", err)
 	}

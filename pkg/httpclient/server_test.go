@@ -34,7 +34,7 @@ func port(t *testing.T, server *httptest.Server) string {
 	return port
 }
 
-// A server in the cluster is reached by its address; its certificate is that of its name.
+// A server in the cluster is reached by its address; its certificate has its name.
 func TestDo_dials_a_fixed_address(t *testing.T) {
 	t.Parallel()
 	var host string

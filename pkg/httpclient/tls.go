@@ -10,9 +10,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
@@ -23,12 +26,11 @@ const (
 // currentTransport returns a transport that trusts the CAs that the source holds now.
 func (c *Client) currentTransport() (*http.Transport, error) {
 	ca, source := c.options.CA, "the CA bundle"
-	if c.options.CAFile != "" {
+	if ca == nil {
 		var err error
-		if ca, _, err = readFile(c.options.CAFile); err != nil {
-			return nil, fmt.Errorf("reading the CA certificates: %w", err)
+		if ca, source, err = readCAs(c.options.CAFile, c.options.ExtraCAFile); err != nil {
+			return nil, err
 		}
-		source = c.options.CAFile
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,11 +38,9 @@ func (c *Client) currentTransport() (*http.Transport, error) {
 		return c.transport, nil
 	}
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.options.ServerName}
-	if c.options.CAFile != "" || c.options.CA != nil {
-		var err error
-		if tlsConfig.RootCAs, err = parseCAs(ca, source); err != nil {
-			return nil, err
-		}
+	var err error
+	if tlsConfig.RootCAs, err = parseCAs(ca, source, c.options.CA == nil && c.options.CAFile == ""); err != nil {
+		return nil, err
 	}
 	if c.transport != nil {
 		c.transport.CloseIdleConnections()
@@ -53,22 +53,52 @@ func (c *Client) currentTransport() (*http.Transport, error) {
 		MaxIdleConns:           1,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // the bound is that of what is sent
+		DisableCompression:     true, // the bound applies to the bytes that are sent
 	}
 	return c.transport, nil
 }
 
-// ReadCAs returns the CA certificates of a PEM bundle, a regular file of at most 64 KiB.
-func ReadCAs(name string) (*x509.CertPool, error) {
-	ca, _, err := readFile(name)
+// RootCAs returns the CAs in a file, or, if it is empty, the CAs of the system and of the file extra, which may be
+// missing. Nil means the CAs of the system.
+func RootCAs(file, extra string) (*x509.CertPool, error) {
+	ca, source, err := readCAs(file, extra)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CA certificates: %w", err)
+		return nil, err
 	}
-	return parseCAs(ca, name)
+	return parseCAs(ca, source, file == "")
 }
 
-func parseCAs(ca []byte, source string) (*x509.CertPool, error) {
+// readCAs returns the PEM bundle that RootCAs parses, and the path of its file; nil means that there is none.
+func readCAs(file, extra string) (ca []byte, source string, err error) {
+	source, limit := file, int64(maxFileBytes)
+	if file == "" {
+		source, limit = extra, maxBundleBytes
+	}
+	if source == "" {
+		return nil, "", nil
+	}
+	ca, _, err = readFile(source, limit)
+	switch {
+	case file == "" && (errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(ca)) == 0):
+		return nil, source, nil
+	case err != nil:
+		return nil, "", fmt.Errorf("reading the CA certificates: %w", err)
+	}
+	return ca, source, nil
+}
+
+// parseCAs returns the CAs of a PEM bundle, and of the system if withSystem is true.
+func parseCAs(ca []byte, source string, withSystem bool) (*x509.CertPool, error) {
+	if ca == nil {
+		return nil, nil //nolint:nilnil // as in tls.Config
+	}
 	pool := x509.NewCertPool()
+	if withSystem {
+		var err error
+		if pool, err = x509.SystemCertPool(); err != nil {
+			return nil, fmt.Errorf("reading the CA certificates of the system: %w", err)
+		}
+	}
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("%s does not hold a PEM certificate", source)
 	}
@@ -105,8 +135,8 @@ func (c *Client) dialTLS(config *tls.Config) func(context.Context, string, strin
 	}
 }
 
-// IsTLSError reports whether a request failed because no trusted connection came about: the server
-// does not speak TLS, or its certificate is not that of the expected server.
+// IsTLSError reports whether a request failed because no trusted connection came about: the server does not speak TLS,
+// or its certificate does not belong to the expected server.
 func IsTLSError(err error) bool {
 	var verification *tls.CertificateVerificationError
 	return errors.Is(err, errTLS) || errors.As(err, &verification)
@@ -123,7 +153,7 @@ func stableTLSError(err error) error {
 		return errors.New("the server does not speak TLS")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the certificate is valid from %s until %s",
-			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339))
+			text.FormatTime(invalid.Cert.NotBefore), text.FormatTime(invalid.Cert.NotAfter))
 	}
 	return err
 }

@@ -8,16 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 func newTestHub(t *testing.T, o Options) *hub {
 	t.Helper()
-	h, err := newHub(o, clocktesting.NewFakePassiveClock(metav1.Now().Time))
+	h, err := newHub(o, logr.Discard(), clocktesting.NewFakeClock(metav1.Now().Time))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestBinary_kinds_are_declared_consistently(t *testing.T) {
 	}
 }
 
-// Events of runs that cannot be written are counted with those of upgrades: there is one alert about both.
+// Events of runs that cannot be written are counted by the metric of the alert ManagedUpgradeFleetNotificationsFailing.
 func TestMetrics_count_events_of_runs(t *testing.T) {
 	t.Parallel()
 	h := newTestHub(t, Options{})
@@ -47,8 +49,10 @@ func TestMetrics_count_events_of_runs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == "managed_upgrade_fleet_event_failures_total" && family.GetMetric()[0].GetCounter().GetValue() == 1 {
-			return
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == metrics.NotificationFailures && metric.GetLabel()[0].GetValue() == "events" && metric.GetCounter().GetValue() == 1 {
+				return
+			}
 		}
 	}
 	t.Error("the failure is not exported")
@@ -72,7 +76,7 @@ func TestCommand_help_lists_the_flags(t *testing.T) {
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range []string{"--allow-placement-namespaces", "--leader-elect", "--metrics-bind-address", "--health-probe-bind-address"} {
+	for _, flag := range []string{"--allow-placement-namespaces", "--leader-elect", "--metrics-bind-address", "--health-probe-bind-address", "--webhook-url", "--webhook-token-file"} {
 		if !strings.Contains(out.String(), flag+" ") {
 			t.Errorf("--help lacks %s:\n%s", flag, out.String())
 		}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,14 +27,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/conformance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -45,9 +49,10 @@ const (
 // conformance kit as the Update Status Controller sees it.
 func TestExample(t *testing.T) {
 	t.Parallel()
+	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
 	program := buildExample(t)
-	running := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
-		return controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), WithoutControllerManager: true})
+	running := devtest.Start(t, func(ctx context.Context) (*devcluster.Cluster, error) {
+		return devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
 	})
 	api, err := manifests.Client(running.RESTConfig())
 	if err != nil {
@@ -79,13 +84,13 @@ func TestExample(t *testing.T) {
 	}
 	target := conformance.Target{
 		URL: "https://" + address, CA: ca, ServerName: exampleName + "." + exampleName + ".svc",
-		Token: controllerToken(t, admin, v1alpha.Audience(exampleName, exampleName)),
+		Token: controllerToken(t, admin, hooksv1alpha.Audience(exampleName, exampleName)),
 	}
-	awaitExample(t, address)
+	awaitExample(t, address, time.Minute)
 	if findings, err := conformance.Run(t.Context(), target); err != nil || len(findings) > 0 {
 		t.Errorf("findings %v, %v", findings, err)
 	}
-	target.Token = controllerToken(t, admin, v1alpha.Audience(exampleName, "another"))
+	target.Token = controllerToken(t, admin, hooksv1alpha.Audience(exampleName, "another"))
 	if findings, err := conformance.Run(t.Context(), target); err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "401") {
 		t.Errorf("with a token of another audience: findings %v, %v", findings, err)
 	}
@@ -112,7 +117,7 @@ func buildExample(t *testing.T) string {
 	return program
 }
 
-// installExample applies the manifests of the example and of update status, with two notes. It returns
+// installExample applies the manifests of the example, with two notes. It returns
 // the address of the Service.
 func installExample(t *testing.T, api client.Client) string {
 	t.Helper()
@@ -120,19 +125,11 @@ func installExample(t *testing.T, api client.Client) string {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": exampleName, "name": exampleName},
 		"data": map[string]any{"backup": "The backup takes two hours.", "sale": "No update\nbefore Monday."},
 	}}
-	controller := []*unstructured.Unstructured{
-		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "managed-upgrade-operator"}}},
-		{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": "managed-upgrade-operator", "name": "update-status-controller"}}},
-	}
-	definitions, err := manifests.Read(os.DirFS("../../deploy/update-status/crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	example, err := manifests.Read(os.DirFS(exampleFolder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, objects := range [][]*unstructured.Unstructured{definitions, controller, example, {notes}} {
+	for _, objects := range [][]*unstructured.Unstructured{example, {notes}} {
 		if err := manifests.Apply(t.Context(), api, objects); err != nil {
 			t.Fatal(err)
 		}
@@ -160,11 +157,10 @@ func awaitService(t *testing.T, api client.Client) (address string) {
 }
 
 // guideBlock matches the commands of a step of the guide.
-var guideBlock = regexp.MustCompile("(?ms)^   ```\\n(.*?)^   ```$")
+var guideBlock = regexp.MustCompile("(?ms)^   ```sh\\n(.*?)^   ```$")
 
-// runGuide runs the commands of the guide as they are printed, on a control plane in place of the dev
-// cluster that its first step starts.
-func runGuide(t *testing.T, api client.Client, running *controlplane.ControlPlane) {
+// runGuide runs the commands of the guide as they are printed, on a cluster like the one that its first step starts.
+func runGuide(t *testing.T, api client.Client, running *devcluster.Cluster) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/update-informers.md")
 	if err != nil {
@@ -174,10 +170,18 @@ func runGuide(t *testing.T, api client.Client, running *controlplane.ControlPlan
 	for _, match := range guideBlock.FindAllStringSubmatch(string(page), -1) {
 		steps = append(steps, match[1])
 	}
-	if len(steps) != 5 || !strings.Contains(steps[0], "bin/devcluster up --without-operator") {
+	if len(steps) != 6 || !strings.Contains(steps[0], "bin/devcluster up --without-operator --update-status") {
 		t.Fatalf("the guide has other steps than this test knows: %q", steps)
 	}
-	folder := guideFolder(t, running)
+	folder := guideFolder(t, running.ControlPlane)
+	if err := running.Deploy(t.Context(), "../.."); err != nil {
+		t.Fatal(err)
+	}
+	controller, err := running.StartStatusController(t.Context(), "../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = controller.Stop(time.Minute) }()
 	informer := shell(t, folder, strings.Join(steps[1:4], ""))
 	informer.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the informer is a child of the shell
 	var printed bytes.Buffer
@@ -194,17 +198,30 @@ func runGuide(t *testing.T, api client.Client, running *controlplane.ControlPlan
 			t.Logf("the informer of the guide:\n%s", printed.String())
 		}
 	}()
-	awaitExample(t, awaitService(t, api))
-	output, err := shell(t, folder, steps[4]).CombinedOutput()
-	if err != nil {
-		t.Fatalf("the last step of the guide: %v\n%s", err, output)
-	}
-	for _, want := range []string{"The informer follows the protocol.", exampleName} {
-		if !strings.Contains(string(output), want) {
-			t.Errorf("the last step of the guide does not print %q:\n%s", want, output)
+	awaitExample(t, awaitService(t, api), 5*time.Minute) // the guide builds it first
+	for _, last := range []struct {
+		commands string
+		code     int
+		want     []string
+	}{
+		{steps[4], 0, []string{"The informer follows the protocol.", exampleName}},
+		{environment(steps[4]) + steps[5], 30, []string{"NOT READY  4.20.5 to 4.20.6.", "note/sale", "No update before Monday."}},
+	} {
+		cmd := shell(t, folder, last.commands)
+		output, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != last.code {
+			t.Fatalf("%s: %v, want exit code %d\n%s", last.commands, err, last.code, output)
+		}
+		for _, want := range last.want {
+			if !strings.Contains(string(output), want) {
+				t.Errorf("%s does not print %q:\n%s", last.commands, want, output)
+			}
 		}
 	}
 }
+
+// environment returns the first line of a step, which sets what the further steps in its terminal need.
+func environment(step string) string { return strings.SplitAfterN(step, "\n", 2)[0] }
 
 // guideFolder returns a folder that is like the one of the repository while the dev cluster runs.
 func guideFolder(t *testing.T, running *controlplane.ControlPlane) string {
@@ -253,8 +270,10 @@ func link(t *testing.T, from, to string, links func(name string) bool) {
 // shell returns a shell in a folder that runs commands as an interactive one does, and ends at the first error.
 func shell(t *testing.T, folder, commands string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eo pipefail; shopt -s expand_aliases\n"+commands)
-	cmd.Dir = folder
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // then the test is over, whatever a command waits for
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "bash", "-c", "set -eo pipefail; shopt -s expand_aliases\n"+commands)
+	cmd.Dir, cmd.WaitDelay = folder, time.Second
 	return cmd
 }
 
@@ -285,9 +304,9 @@ func startExample(t *testing.T, program string, env ...string) (stop func()) {
 }
 
 // awaitExample waits until the program listens.
-func awaitExample(t *testing.T, address string) {
+func awaitExample(t *testing.T, address string, limit time.Duration) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return false, nil //nolint:nilerr // It does not listen yet.
@@ -313,16 +332,16 @@ func controllerToken(t *testing.T, admin kubernetes.Interface, audience string) 
 func checkOnline(t *testing.T, api client.Client) {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("UpdateInformer"))
+	object.SetGroupVersionKind(updatev1beta1.GroupVersion.WithKind("UpdateInformer"))
 	if err := api.Get(t.Context(), client.ObjectKey{Name: exampleName}, object); err != nil {
 		t.Fatal(err)
 	}
-	var informer v1beta1.UpdateInformer
+	var informer updatev1beta1.UpdateInformer
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &informer); err != nil {
 		t.Fatal(err)
 	}
 	for _, condition := range informer.Status.Conditions {
-		if condition.Type == v1beta1.ConditionOnline && condition.Status == metav1.ConditionTrue && condition.LastHeartbeatTime != nil {
+		if condition.Type == updatev1beta1.ConditionOnline && condition.Status == metav1.ConditionTrue && condition.LastHeartbeatTime != nil {
 			return
 		}
 	}

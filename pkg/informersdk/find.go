@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -24,7 +24,7 @@ import (
 // worth reporting. The fields of the request may be empty. An error that Wait returns makes the
 // caller try again after five seconds. Any other error is reported as a failure of the informer,
 // with the insights that accompany it: the caller then resolves no insight that is missing.
-type Find func(ctx context.Context, request v1alpha.RequestSpec) ([]v1alpha.Insight, error)
+type Find func(ctx context.Context, request hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error)
 
 // Wait returns an error with which a Find answers that it still acquires data.
 func Wait(message string) error { return &waitError{message} }
@@ -33,10 +33,10 @@ type waitError struct{ message string }
 
 func (e *waitError) Error() string { return e.message }
 
-// answer is what a Find found.
+// answer holds what a Find found.
 type answer struct {
-	insights []v1alpha.Insight
-	status   v1alpha.ResponseStatus
+	insights []hooksv1alpha.Insight
+	status   hooksv1alpha.ResponseStatus
 }
 
 // finder calls a Find.
@@ -49,7 +49,7 @@ type finder struct {
 
 // answer calls the function, at most for the timeout. It calls release when the function has
 // returned, which may be later.
-func (f *finder) answer(ctx context.Context, request v1alpha.RequestSpec, release func()) answer {
+func (f *finder) answer(ctx context.Context, request hooksv1alpha.RequestSpec, release func()) answer {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel() // not when the function returns: the answer would compete with the end of the context
 	found := make(chan answer, 1)
@@ -65,7 +65,7 @@ func (f *finder) answer(ctx context.Context, request v1alpha.RequestSpec, releas
 	}
 }
 
-func (f *finder) call(ctx context.Context, request v1alpha.RequestSpec) (a answer) {
+func (f *finder) call(ctx context.Context, request hooksv1alpha.RequestSpec) (a answer) {
 	defer func() {
 		if r := recover(); r != nil {
 			f.log.Error(fmt.Errorf("panic: %v", r), "The function of the informer panicked.", "stack", string(debug.Stack()))
@@ -77,11 +77,11 @@ func (f *finder) call(ctx context.Context, request v1alpha.RequestSpec) (a answe
 	var wait *waitError
 	switch {
 	case errors.As(err, &wait) && invalid == nil:
-		return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseWait, Message: text.Sanitize(wait.message, maxMessageBytes)}}
+		return answer{insights, hooksv1alpha.ResponseStatus{Response: hooksv1alpha.ResponseWait, Message: text.Sanitize(wait.message, maxMessageBytes)}}
 	case err != nil || invalid != nil:
 		return f.failure(insights, cmp.Or(err, invalid))
 	}
-	return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseSuccess}}
+	return answer{insights, hooksv1alpha.ResponseStatus{Response: hooksv1alpha.ResponseSuccess}}
 }
 
 // maxMessageBytes bounds the message of a failure or of a wait.
@@ -91,18 +91,18 @@ const maxMessageBytes = 1024
 const failureUID = "informersdk/failure"
 
 // failure returns an answer with an insight that explains the error.
-func (f *finder) failure(insights []v1alpha.Insight, err error) answer {
+func (f *finder) failure(insights []hooksv1alpha.Insight, err error) answer {
 	message := text.Sanitize(err.Error(), maxMessageBytes)
-	insights = append(insights, v1alpha.Insight{
+	insights = append(insights, hooksv1alpha.Insight{
 		UID:             failureUID,
 		AcquisitionTime: f.now(),
-		Scope:           v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
-		Impact: v1beta1.InsightImpact{
-			Level: v1beta1.LevelWarning, Type: "Unknown", Reason: v1beta1.ReasonInformerFailed,
+		Scope:           updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+		Impact: updatev1beta1.InsightImpact{
+			Level: updatev1beta1.LevelWarning, Type: "Unknown", Reason: updatev1beta1.ReasonInformerFailed,
 			Summary: "An informer could not find all of its insights", Description: message,
 		},
 	})
-	return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseFailure, Message: message}}
+	return answer{insights, hooksv1alpha.ResponseStatus{Response: hooksv1alpha.ResponseFailure, Message: message}}
 }
 
 func (f *finder) now() metav1.Time {
@@ -111,8 +111,8 @@ func (f *finder) now() metav1.Time {
 
 // complete returns the insights that are valid, with their times and within the bounds of texts, and
 // an error that names the first one that is not.
-func (f *finder) complete(insights []v1alpha.Insight) ([]v1alpha.Insight, error) {
-	valid := make([]v1alpha.Insight, 0, len(insights))
+func (f *finder) complete(insights []hooksv1alpha.Insight) ([]hooksv1alpha.Insight, error) {
+	valid := make([]hooksv1alpha.Insight, 0, len(insights))
 	seen := map[string]bool{}
 	var invalid error
 	for i := range insights {
@@ -121,39 +121,39 @@ func (f *finder) complete(insights []v1alpha.Insight) ([]v1alpha.Insight, error)
 			invalid = cmp.Or(invalid, fmt.Errorf("insight %d: %w", i, err))
 			continue
 		}
-		if len(valid) == v1alpha.MaxInsights-1 { // one more explains a failure
-			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), v1alpha.MaxInsights-1))
+		if len(valid) == hooksv1alpha.MaxInsights-1 { // one more explains a failure
+			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), hooksv1alpha.MaxInsights-1))
 			break
 		}
 		seen[in.UID] = true
 		if in.AcquisitionTime.IsZero() {
 			in.AcquisitionTime = f.now()
 		}
-		in.Impact.Summary = text.Fit(in.Impact.Summary, v1alpha.MaxSummaryBytes)
-		in.Impact.Description = text.Fit(in.Impact.Description, v1alpha.MaxDescriptionBytes)
+		in.Impact.Summary = text.Fit(in.Impact.Summary, hooksv1alpha.MaxSummaryBytes)
+		in.Impact.Description = text.Fit(in.Impact.Description, hooksv1alpha.MaxDescriptionBytes)
 		valid = append(valid, in)
 	}
 	return valid, invalid
 }
 
-func check(in *v1alpha.Insight, seen map[string]bool) error {
+func check(in *hooksv1alpha.Insight, seen map[string]bool) error {
 	switch {
 	case in.UID == "":
 		return errors.New("the uid is empty: derive it from what is wrong and with which object")
-	case len(in.UID) > v1alpha.MaxUIDBytes:
-		return fmt.Errorf("uid %s has %d bytes, more than %d", text.Excerpt(in.UID), len(in.UID), v1alpha.MaxUIDBytes)
+	case len(in.UID) > hooksv1alpha.MaxUIDBytes:
+		return fmt.Errorf("uid %s has %d bytes, more than %d", text.Excerpt(in.UID), len(in.UID), hooksv1alpha.MaxUIDBytes)
 	case seen[in.UID]:
 		return fmt.Errorf("uid %s is used twice", text.Excerpt(in.UID))
 	case !in.Impact.Level.Known():
 		return fmt.Errorf("uid %s has level %q: use status, info, warning, error, or critical", text.Excerpt(in.UID), in.Impact.Level)
-	case in.Scope.Type != v1beta1.ScopeControlPlane && in.Scope.Type != v1beta1.ScopeWorkerPool:
+	case in.Scope.Type != updatev1beta1.ScopeControlPlane && in.Scope.Type != updatev1beta1.ScopeWorkerPool:
 		return fmt.Errorf("uid %s has scope type %q: use ControlPlane or WorkerPool", text.Excerpt(in.UID), in.Scope.Type)
 	case in.Impact.Summary == "":
 		return fmt.Errorf("uid %s has no summary", text.Excerpt(in.UID))
-	case len(in.Impact.Type) > v1alpha.MaxWordBytes || len(in.Impact.Reason) > v1alpha.MaxWordBytes:
-		return fmt.Errorf("uid %s has a type or a reason of more than %d bytes", text.Excerpt(in.UID), v1alpha.MaxWordBytes)
-	case len(in.Scope.Resources) > v1alpha.MaxReferences || len(in.Scope.WorkerPool) > v1alpha.MaxReferences:
-		return fmt.Errorf("uid %s has more than %d resources or pools: report several insights", text.Excerpt(in.UID), v1alpha.MaxReferences)
+	case len(in.Impact.Type) > hooksv1alpha.MaxWordBytes || len(in.Impact.Reason) > hooksv1alpha.MaxWordBytes:
+		return fmt.Errorf("uid %s has a type or a reason of more than %d bytes", text.Excerpt(in.UID), hooksv1alpha.MaxWordBytes)
+	case len(in.Scope.Resources) > hooksv1alpha.MaxReferences || len(in.Scope.WorkerPool) > hooksv1alpha.MaxReferences:
+		return fmt.Errorf("uid %s has more than %d resources or pools: report several insights", text.Excerpt(in.UID), hooksv1alpha.MaxReferences)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // HealthPath answers each GET request with status 200, without a token. It is for probes.
@@ -79,19 +79,19 @@ func NewHandler(o Options) (http.Handler, error) {
 	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	h := &handler{authorize: o.Authorize, slots: make(chan struct{}, cmp.Or(o.MaxConcurrent, defaultMaxConcurrent)), log: o.Log}
 	mux := http.NewServeMux()
-	var handlers []v1alpha.Handler
+	var handlers []hooksv1alpha.Handler
 	for _, served := range []struct {
 		name, path, request, response string
 		find                          Find
 		needsBody                     bool
 	}{
-		{v1alpha.HandlerStatus, v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind, v1alpha.UpdateInsightsResponseKind, o.UpdateInsights, false},
-		{v1alpha.HandlerPlan, v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind, v1alpha.UpdatePlanInsightsResponseKind, o.PlanInsights, true},
+		{hooksv1alpha.HandlerStatus, hooksv1alpha.UpdateInsightsPath, hooksv1alpha.UpdateInsightsRequestKind, hooksv1alpha.UpdateInsightsResponseKind, o.UpdateInsights, false},
+		{hooksv1alpha.HandlerPlan, hooksv1alpha.UpdatePlanInsightsPath, hooksv1alpha.UpdatePlanInsightsRequestKind, hooksv1alpha.UpdatePlanInsightsResponseKind, o.PlanInsights, true},
 	} {
 		if served.find == nil {
 			continue
 		}
-		handlers = append(handlers, v1alpha.Handler{
+		handlers = append(handlers, hooksv1alpha.Handler{
 			Name: served.name, Methods: []string{http.MethodGet, http.MethodPost}, TimeoutSeconds: int32(math.Ceil(timeout.Seconds())),
 		})
 		e := &endpoint{
@@ -103,13 +103,13 @@ func NewHandler(o Options) (http.Handler, error) {
 		}
 	}
 	var err error
-	if h.discovery, err = json.Marshal(v1alpha.DiscoveryResponse{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: v1alpha.DiscoveryResponseKind},
-		Spec:     v1alpha.DiscoverySpec{APIVersions: []string{v1alpha.HooksAPIVersion}, Handlers: handlers},
+	if h.discovery, err = json.Marshal(hooksv1alpha.DiscoveryResponse{
+		TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: hooksv1alpha.DiscoveryResponseKind},
+		Spec:     hooksv1alpha.DiscoverySpec{APIVersions: []string{hooksv1alpha.HooksAPIVersion}, Handlers: handlers},
 	}); err != nil {
 		return nil, fmt.Errorf("encoding the discovery response: %w", err)
 	}
-	mux.HandleFunc("GET "+v1alpha.DiscoveryPath, h.authorized(func(w http.ResponseWriter, _ *http.Request) { h.write(w, h.discovery) }))
+	mux.HandleFunc("GET "+hooksv1alpha.DiscoveryPath, h.authorized(func(w http.ResponseWriter, _ *http.Request) { h.write(w, h.discovery) }))
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { h.write(w, []byte("{}")) })
 	return mux, nil
 }
@@ -172,8 +172,8 @@ func (e *endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	found := e.finder.answer(r.Context(), request.Spec, func() { <-e.slots })
 	body, err := e.encode(found)
-	if err == nil && len(body) > v1alpha.MaxAnswerBytes {
-		body, err = e.encode(e.finder.failure(nil, fmt.Errorf("the insights have %d bytes, more than %d: shorten the descriptions", len(body), v1alpha.MaxAnswerBytes)))
+	if err == nil && len(body) > hooksv1alpha.MaxAnswerBytes {
+		body, err = e.encode(e.finder.failure(nil, fmt.Errorf("the insights have %d bytes, more than %d: shorten the descriptions", len(body), hooksv1alpha.MaxAnswerBytes)))
 	}
 	if err != nil {
 		e.log.Error(err, "An answer could not be encoded.")
@@ -185,7 +185,7 @@ func (e *endpoint) serve(w http.ResponseWriter, r *http.Request) {
 
 // decode returns the request in a body, or the status of the answer and what is wrong. An empty body
 // is a request about an update of which nothing is known.
-func (e *endpoint) decode(body io.Reader) (request v1alpha.UpdateInsightsRequest, code int, err error) {
+func (e *endpoint) decode(body io.Reader) (request hooksv1alpha.UpdateInsightsRequest, code int, err error) {
 	data, err := io.ReadAll(body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -201,8 +201,8 @@ func (e *endpoint) decode(body io.Reader) (request v1alpha.UpdateInsightsRequest
 	if err := json.Unmarshal(data, &request); err != nil {
 		return request, http.StatusBadRequest, fmt.Errorf("the body is no %s in JSON: %w", e.requestKind, err)
 	}
-	if request.APIVersion != v1alpha.APIVersion || request.Kind != e.requestKind {
-		return request, http.StatusBadRequest, fmt.Errorf("the body is %q of %q: send an %s of %s", request.Kind, request.APIVersion, e.requestKind, v1alpha.APIVersion)
+	if request.APIVersion != hooksv1alpha.APIVersion || request.Kind != e.requestKind {
+		return request, http.StatusBadRequest, fmt.Errorf("the body is %q of %q: send an %s of %s", request.Kind, request.APIVersion, e.requestKind, hooksv1alpha.APIVersion)
 	}
 	return request, 0, nil
 }
@@ -210,11 +210,11 @@ func (e *endpoint) decode(body io.Reader) (request v1alpha.UpdateInsightsRequest
 func (e *endpoint) encode(found answer) ([]byte, error) {
 	insights := found.insights
 	if insights == nil {
-		insights = []v1alpha.Insight{}
+		insights = []hooksv1alpha.Insight{}
 	}
-	return json.Marshal(v1alpha.UpdateInsightsResponse{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: e.responseKind},
-		Spec:     v1alpha.ResponseSpec{Insights: insights},
+	return json.Marshal(hooksv1alpha.UpdateInsightsResponse{
+		TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: e.responseKind},
+		Spec:     hooksv1alpha.ResponseSpec{Insights: insights},
 		Status:   found.status,
 	})
 }

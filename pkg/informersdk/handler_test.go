@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 )
 
@@ -63,7 +63,9 @@ func ask(t *testing.T, handler http.Handler, method, path, token, body string) *
 	return recorder
 }
 
-func noInsights(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { return nil, nil }
+func noInsights(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
+	return nil, nil
+}
 
 const (
 	statusRequest = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsRequest", "spec": {"targetControlPlaneVersion": "4.20.6", "new": 1}}`
@@ -78,28 +80,28 @@ func TestHandlerStatusCodes(t *testing.T) {
 		method, path, token, body string
 		want                      int
 	}{
-		"status by GET":                  {"GET", v1alpha.UpdateInsightsPath, "valid", statusRequest, 200},
-		"status by POST":                 {"POST", v1alpha.UpdateInsightsPath, "valid", statusRequest, 200},
-		"status without body":            {"GET", v1alpha.UpdateInsightsPath, "valid", "", 200},
-		"status by PUT":                  {"PUT", v1alpha.UpdateInsightsPath, "valid", statusRequest, 405},
-		"status with the body of a plan": {"POST", v1alpha.UpdateInsightsPath, "valid", planRequest, 400},
-		"status with a list":             {"POST", v1alpha.UpdateInsightsPath, "valid", "[]", 400},
-		"status with two documents":      {"POST", v1alpha.UpdateInsightsPath, "valid", statusRequest + statusRequest, 400},
-		"status with half a document":    {"POST", v1alpha.UpdateInsightsPath, "valid", statusRequest[:20], 400},
-		"status with an empty object":    {"POST", v1alpha.UpdateInsightsPath, "valid", "{}", 400},
-		"status with a long body":        {"POST", v1alpha.UpdateInsightsPath, "valid", strings.Repeat(" ", 64<<10) + statusRequest, 413},
-		"status without token":           {"GET", v1alpha.UpdateInsightsPath, "", "", 401},
-		"status with another token":      {"GET", v1alpha.UpdateInsightsPath, "stolen", "", 401},
-		"status as another user":         {"GET", v1alpha.UpdateInsightsPath, "other", "", 403},
-		"status with unknown token":      {"GET", v1alpha.UpdateInsightsPath, "unknown", "", 503},
-		"plan by POST":                   {"POST", v1alpha.UpdatePlanInsightsPath, "valid", planRequest, 200},
-		"plan by GET":                    {"GET", v1alpha.UpdatePlanInsightsPath, "valid", planRequest, 200},
-		"plan without body":              {"POST", v1alpha.UpdatePlanInsightsPath, "valid", "", 400},
-		"plan without token":             {"POST", v1alpha.UpdatePlanInsightsPath, "", planRequest, 401},
-		"discovery":                      {"GET", v1alpha.DiscoveryPath, "valid", "", 200},
-		"discovery without token":        {"GET", v1alpha.DiscoveryPath, "", "", 401},
-		"discovery by POST":              {"POST", v1alpha.DiscoveryPath, "valid", "", 405},
-		"path in lower case":             {"GET", strings.ToLower(v1alpha.UpdateInsightsPath), "valid", "", 404},
+		"status by GET":                  {"GET", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest, 200},
+		"status by POST":                 {"POST", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest, 200},
+		"status without body":            {"GET", hooksv1alpha.UpdateInsightsPath, "valid", "", 200},
+		"status by PUT":                  {"PUT", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest, 405},
+		"status with the body of a plan": {"POST", hooksv1alpha.UpdateInsightsPath, "valid", planRequest, 400},
+		"status with a list":             {"POST", hooksv1alpha.UpdateInsightsPath, "valid", "[]", 400},
+		"status with two documents":      {"POST", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest + statusRequest, 400},
+		"status with half a document":    {"POST", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest[:20], 400},
+		"status with an empty object":    {"POST", hooksv1alpha.UpdateInsightsPath, "valid", "{}", 400},
+		"status with a long body":        {"POST", hooksv1alpha.UpdateInsightsPath, "valid", strings.Repeat(" ", 64<<10) + statusRequest, 413},
+		"status without token":           {"GET", hooksv1alpha.UpdateInsightsPath, "", "", 401},
+		"status with another token":      {"GET", hooksv1alpha.UpdateInsightsPath, "stolen", "", 401},
+		"status as another user":         {"GET", hooksv1alpha.UpdateInsightsPath, "other", "", 403},
+		"status with unknown token":      {"GET", hooksv1alpha.UpdateInsightsPath, "unknown", "", 503},
+		"plan by POST":                   {"POST", hooksv1alpha.UpdatePlanInsightsPath, "valid", planRequest, 200},
+		"plan by GET":                    {"GET", hooksv1alpha.UpdatePlanInsightsPath, "valid", planRequest, 200},
+		"plan without body":              {"POST", hooksv1alpha.UpdatePlanInsightsPath, "valid", "", 400},
+		"plan without token":             {"POST", hooksv1alpha.UpdatePlanInsightsPath, "", planRequest, 401},
+		"discovery":                      {"GET", hooksv1alpha.DiscoveryPath, "valid", "", 200},
+		"discovery without token":        {"GET", hooksv1alpha.DiscoveryPath, "", "", 401},
+		"discovery by POST":              {"POST", hooksv1alpha.DiscoveryPath, "valid", "", 405},
+		"path in lower case":             {"GET", strings.ToLower(hooksv1alpha.UpdateInsightsPath), "valid", "", 404},
 		"unknown path":                   {"GET", unknown, "valid", "", 404},
 		"probe":                          {"GET", informersdk.HealthPath, "", "", 200},
 	} {
@@ -125,19 +127,19 @@ func TestHandlerListsWhatIsImplemented(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			handler := newHandler(t, noInsights, tc.change)
-			var discovery v1alpha.DiscoveryResponse
-			decode(t, ask(t, handler, "GET", v1alpha.DiscoveryPath, "valid", ""), &discovery)
+			var discovery hooksv1alpha.DiscoveryResponse
+			decode(t, ask(t, handler, "GET", hooksv1alpha.DiscoveryPath, "valid", ""), &discovery)
 			var got []string
 			for _, h := range discovery.Spec.Handlers {
 				got = append(got, h.Name)
-				if diff := cmp.Diff(v1alpha.Handler{Name: h.Name, Methods: []string{"GET", "POST"}, TimeoutSeconds: 8}, h); diff != "" {
+				if diff := cmp.Diff(hooksv1alpha.Handler{Name: h.Name, Methods: []string{"GET", "POST"}, TimeoutSeconds: 8}, h); diff != "" {
 					t.Errorf("handler (-want +got):\n%s", diff)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("handlers (-want +got):\n%s", diff)
 			}
-			if got := ask(t, handler, "POST", v1alpha.UpdatePlanInsightsPath, "valid", planRequest).Code; (got == http.StatusOK) != strings.Contains(strings.Join(tc.want, " "), "plan") {
+			if got := ask(t, handler, "POST", hooksv1alpha.UpdatePlanInsightsPath, "valid", planRequest).Code; (got == http.StatusOK) != strings.Contains(strings.Join(tc.want, " "), "plan") {
 				t.Errorf("the status of a plan request is %d", got)
 			}
 		})
@@ -169,18 +171,18 @@ func decode(t *testing.T, response *httptest.ResponseRecorder, into any) {
 }
 
 // valid returns a valid insight.
-func valid(uid string) v1alpha.Insight {
-	return v1alpha.Insight{
+func valid(uid string) hooksv1alpha.Insight {
+	return hooksv1alpha.Insight{
 		UID:   uid,
-		Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
-		Impact: v1beta1.InsightImpact{
-			Level: v1beta1.LevelWarning, Type: "api-availability", Summary: "High control plane CPU during upgrade",
+		Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+		Impact: updatev1beta1.InsightImpact{
+			Level: updatev1beta1.LevelWarning, Type: "api-availability", Summary: "High control plane CPU during upgrade",
 		},
 	}
 }
 
 // changed returns a valid insight with a change.
-func changed(uid string, change func(*v1alpha.Insight)) v1alpha.Insight {
+func changed(uid string, change func(*hooksv1alpha.Insight)) hooksv1alpha.Insight {
 	in := valid(uid)
 	change(&in)
 	return in
@@ -189,46 +191,48 @@ func changed(uid string, change func(*v1alpha.Insight)) v1alpha.Insight {
 func TestHandlerAnswers(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("ä", n) }
-	refs := make([]v1beta1.ResourceReference, v1alpha.MaxReferences+1)
+	refs := make([]updatev1beta1.ResourceReference, hooksv1alpha.MaxReferences+1)
 	for name, tc := range map[string]struct {
-		insights []v1alpha.Insight
+		insights []hooksv1alpha.Insight
 		err      error
-		response v1alpha.Response
+		response hooksv1alpha.Response
 		message  string   // a part of the message
-		uids     []string // without that of a failure
+		uids     []string // without the uid of a failure
 	}{
-		"nothing":             {response: v1alpha.ResponseSuccess},
-		"one":                 {insights: []v1alpha.Insight{valid("a")}, response: v1alpha.ResponseSuccess, uids: []string{"a"}},
-		"wait":                {err: informersdk.Wait("collecting"), response: v1alpha.ResponseWait, message: "collecting"},
-		"wait in an error":    {err: fmt.Errorf("reading metrics: %w", informersdk.Wait("collecting")), response: v1alpha.ResponseWait, message: "collecting"},
-		"failure":             {insights: []v1alpha.Insight{valid("a")}, err: errors.New("no database"), response: v1alpha.ResponseFailure, message: "no database", uids: []string{"a"}},
-		"empty uid":           {insights: []v1alpha.Insight{valid("a"), valid("")}, response: v1alpha.ResponseFailure, message: "insight 1: the uid is empty", uids: []string{"a"}},
-		"uid twice":           {insights: []v1alpha.Insight{valid("a"), valid("a"), valid("b")}, response: v1alpha.ResponseFailure, message: "uid a is used twice", uids: []string{"a", "b"}},
-		"long uid":            {insights: []v1alpha.Insight{valid(strings.Repeat("a", 254))}, response: v1alpha.ResponseFailure, message: "more than 253"},
-		"unknown level":       {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Impact.Level = "fatal" })}, response: v1alpha.ResponseFailure, message: `level "fatal"`},
-		"no level":            {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Impact.Level = "" })}, response: v1alpha.ResponseFailure, message: `level ""`},
-		"no scope":            {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Scope.Type = "" })}, response: v1alpha.ResponseFailure, message: `scope type ""`},
-		"no summary":          {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Impact.Summary = "" })}, response: v1alpha.ResponseFailure, message: "no summary"},
-		"long reason":         {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Impact.Reason = strings.Repeat("a", 129) })}, response: v1alpha.ResponseFailure, message: "128 bytes"},
-		"too many resources":  {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Scope.Resources = refs })}, response: v1alpha.ResponseFailure, message: "16 resources"},
-		"invalid wait":        {insights: []v1alpha.Insight{valid("")}, err: informersdk.Wait("collecting"), response: v1alpha.ResponseFailure, message: "collecting"},
-		"long texts":          {insights: []v1alpha.Insight{changed("a", func(in *v1alpha.Insight) { in.Impact.Summary, in.Impact.Description = long(300), long(3000) })}, response: v1alpha.ResponseSuccess, uids: []string{"a"}},
-		"too many insights":   {insights: many(400, 10), response: v1alpha.ResponseFailure, message: "400 insights"},
-		"319 insights":        {insights: many(319, 10), response: v1alpha.ResponseSuccess},
-		"more than a MiB":     {insights: many(319, 4000), response: v1alpha.ResponseFailure, message: "bytes, more than 1048576: shorten"},
-		"a MiB with Failure":  {insights: many(319, 4000), err: errors.New("no database"), response: v1alpha.ResponseFailure, message: "more than 1048576"},
-		"message with escape": {err: errors.New("no\n \x1b[31mdatabase\u202e here"), response: v1alpha.ResponseFailure, message: "database"},
+		"nothing":             {response: hooksv1alpha.ResponseSuccess},
+		"one":                 {insights: []hooksv1alpha.Insight{valid("a")}, response: hooksv1alpha.ResponseSuccess, uids: []string{"a"}},
+		"wait":                {err: informersdk.Wait("collecting"), response: hooksv1alpha.ResponseWait, message: "collecting"},
+		"wait in an error":    {err: fmt.Errorf("reading metrics: %w", informersdk.Wait("collecting")), response: hooksv1alpha.ResponseWait, message: "collecting"},
+		"failure":             {insights: []hooksv1alpha.Insight{valid("a")}, err: errors.New("no database"), response: hooksv1alpha.ResponseFailure, message: "no database", uids: []string{"a"}},
+		"empty uid":           {insights: []hooksv1alpha.Insight{valid("a"), valid("")}, response: hooksv1alpha.ResponseFailure, message: "insight 1: the uid is empty", uids: []string{"a"}},
+		"uid twice":           {insights: []hooksv1alpha.Insight{valid("a"), valid("a"), valid("b")}, response: hooksv1alpha.ResponseFailure, message: "uid a is used twice", uids: []string{"a", "b"}},
+		"long uid":            {insights: []hooksv1alpha.Insight{valid(strings.Repeat("a", 254))}, response: hooksv1alpha.ResponseFailure, message: "more than 253"},
+		"unknown level":       {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Impact.Level = "fatal" })}, response: hooksv1alpha.ResponseFailure, message: `level "fatal"`},
+		"no level":            {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Impact.Level = "" })}, response: hooksv1alpha.ResponseFailure, message: `level ""`},
+		"no scope":            {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Scope.Type = "" })}, response: hooksv1alpha.ResponseFailure, message: `scope type ""`},
+		"no summary":          {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Impact.Summary = "" })}, response: hooksv1alpha.ResponseFailure, message: "no summary"},
+		"long reason":         {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Impact.Reason = strings.Repeat("a", 129) })}, response: hooksv1alpha.ResponseFailure, message: "128 bytes"},
+		"too many resources":  {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Scope.Resources = refs })}, response: hooksv1alpha.ResponseFailure, message: "16 resources"},
+		"invalid wait":        {insights: []hooksv1alpha.Insight{valid("")}, err: informersdk.Wait("collecting"), response: hooksv1alpha.ResponseFailure, message: "collecting"},
+		"long texts":          {insights: []hooksv1alpha.Insight{changed("a", func(in *hooksv1alpha.Insight) { in.Impact.Summary, in.Impact.Description = long(300), long(3000) })}, response: hooksv1alpha.ResponseSuccess, uids: []string{"a"}},
+		"too many insights":   {insights: many(400, 10), response: hooksv1alpha.ResponseFailure, message: "400 insights"},
+		"319 insights":        {insights: many(319, 10), response: hooksv1alpha.ResponseSuccess},
+		"more than a MiB":     {insights: many(319, 4000), response: hooksv1alpha.ResponseFailure, message: "bytes, more than 1048576: shorten"},
+		"a MiB with Failure":  {insights: many(319, 4000), err: errors.New("no database"), response: hooksv1alpha.ResponseFailure, message: "more than 1048576"},
+		"message with escape": {err: errors.New("no\n \x1b[31mdatabase\u202e here"), response: hooksv1alpha.ResponseFailure, message: "database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			handler := newHandler(t, func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { return tc.insights, tc.err }, nil)
-			recorder := ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", statusRequest)
-			if recorder.Body.Len() > v1alpha.MaxAnswerBytes || strings.ContainsAny(recorder.Body.String(), "\x1b\u202e") {
+			handler := newHandler(t, func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
+				return tc.insights, tc.err
+			}, nil)
+			recorder := ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", statusRequest)
+			if recorder.Body.Len() > hooksv1alpha.MaxAnswerBytes || strings.ContainsAny(recorder.Body.String(), "\x1b\u202e") {
 				t.Errorf("the answer has %d bytes, or control characters", recorder.Body.Len())
 			}
-			var response v1alpha.UpdateInsightsResponse
+			var response hooksv1alpha.UpdateInsightsResponse
 			decode(t, recorder, &response)
-			if response.APIVersion != v1alpha.APIVersion || response.Kind != v1alpha.UpdateInsightsResponseKind {
+			if response.APIVersion != hooksv1alpha.APIVersion || response.Kind != hooksv1alpha.UpdateInsightsResponseKind {
 				t.Errorf("the answer is %s of %s", response.Kind, response.APIVersion)
 			}
 			if response.Status.Response != tc.response || !strings.Contains(response.Status.Message, tc.message) {
@@ -239,17 +243,17 @@ func TestHandlerAnswers(t *testing.T) {
 	}
 }
 
-func many(n, description int) []v1alpha.Insight {
-	var all []v1alpha.Insight
+func many(n, description int) []hooksv1alpha.Insight {
+	var all []hooksv1alpha.Insight
 	for i := range n {
-		all = append(all, changed(fmt.Sprintf("uid-%d", i), func(in *v1alpha.Insight) { in.Impact.Description = strings.Repeat("x", description) }))
+		all = append(all, changed(fmt.Sprintf("uid-%d", i), func(in *hooksv1alpha.Insight) { in.Impact.Description = strings.Repeat("x", description) }))
 	}
 	return all
 }
 
 // checkInsights checks the uids, if there are not too many to list, and that an insight explains a
 // failure.
-func checkInsights(t *testing.T, response v1alpha.UpdateInsightsResponse, want []string) {
+func checkInsights(t *testing.T, response hooksv1alpha.UpdateInsightsResponse, want []string) {
 	t.Helper()
 	var got []string
 	explained := false
@@ -257,13 +261,13 @@ func checkInsights(t *testing.T, response v1alpha.UpdateInsightsResponse, want [
 		if in.AcquisitionTime.IsZero() || len(in.Impact.Summary) > 256 || len(in.Impact.Description) > 4096 {
 			t.Errorf("insight %s has time %s and texts of %d and %d bytes", in.UID, in.AcquisitionTime, len(in.Impact.Summary), len(in.Impact.Description))
 		}
-		if in.Impact.Reason == v1beta1.ReasonInformerFailed {
+		if in.Impact.Reason == updatev1beta1.ReasonInformerFailed {
 			explained = true
 			continue
 		}
 		got = append(got, in.UID)
 	}
-	if explained != (response.Status.Response == v1alpha.ResponseFailure) {
+	if explained != (response.Status.Response == hooksv1alpha.ResponseFailure) {
 		t.Errorf("a %s is explained: %t", response.Status.Response, explained)
 	}
 	if len(got) > 320 {
@@ -276,29 +280,29 @@ func checkInsights(t *testing.T, response v1alpha.UpdateInsightsResponse, want [
 
 func TestHandlerPassesTheRequest(t *testing.T) {
 	t.Parallel()
-	var got v1alpha.RequestSpec
-	handler := newHandler(t, func(_ context.Context, request v1alpha.RequestSpec) ([]v1alpha.Insight, error) {
+	var got hooksv1alpha.RequestSpec
+	handler := newHandler(t, func(_ context.Context, request hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 		got = request
 		return nil, nil
 	}, nil)
 	body := `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdatePlanInsightsRequest", "spec": {"clusterID": "a", "controlPlaneVersion": "4.20.5", "targetControlPlaneVersion": "4.20.6", "informerUpdate": true}}`
-	var response v1alpha.UpdatePlanInsightsResponse
-	decode(t, ask(t, handler, "POST", v1alpha.UpdatePlanInsightsPath, "valid", body), &response)
-	want := v1alpha.RequestSpec{ClusterID: "a", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: "4.20.6", InformerUpdate: true}
+	var response hooksv1alpha.UpdatePlanInsightsResponse
+	decode(t, ask(t, handler, "POST", hooksv1alpha.UpdatePlanInsightsPath, "valid", body), &response)
+	want := hooksv1alpha.RequestSpec{ClusterID: "a", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: "4.20.6", InformerUpdate: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
-	if response.Kind != v1alpha.UpdatePlanInsightsResponseKind {
+	if response.Kind != hooksv1alpha.UpdatePlanInsightsResponseKind {
 		t.Errorf("the answer is an %s", response.Kind)
 	}
 }
 
 func TestHandlerReportsPanics(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t, func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { panic("secret") }, nil)
-	var response v1alpha.UpdateInsightsResponse
-	decode(t, ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", ""), &response)
-	if response.Status.Response != v1alpha.ResponseFailure || strings.Contains(response.Status.Message, "secret") {
+	handler := newHandler(t, func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) { panic("secret") }, nil)
+	var response hooksv1alpha.UpdateInsightsResponse
+	decode(t, ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", ""), &response)
+	if response.Status.Response != hooksv1alpha.ResponseFailure || strings.Contains(response.Status.Message, "secret") {
 		t.Errorf("status %v, want a failure without details", response.Status)
 	}
 }
@@ -308,22 +312,22 @@ func TestHandlerBoundsFunctionsThatHang(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
 	called := make(chan struct{}, 2)
-	handler := newHandler(t, func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) {
+	handler := newHandler(t, func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 		called <- struct{}{}
 		<-hang
 		return nil, nil
 	}, func(o *informersdk.Options) { o.Timeout, o.MaxConcurrent = 20*time.Millisecond, 1 })
-	var response v1alpha.UpdateInsightsResponse
-	decode(t, ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", ""), &response)
-	if response.Status.Response != v1alpha.ResponseFailure || !strings.Contains(response.Status.Message, "20ms") {
+	var response hooksv1alpha.UpdateInsightsResponse
+	decode(t, ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", ""), &response)
+	if response.Status.Response != hooksv1alpha.ResponseFailure || !strings.Contains(response.Status.Message, "20ms") {
 		t.Errorf("status %v, want a failure", response.Status)
 	}
 	<-called
-	if second := ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", ""); second.Code != http.StatusServiceUnavailable || second.Header().Get("Retry-After") == "" {
+	if second := ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", ""); second.Code != http.StatusServiceUnavailable || second.Header().Get("Retry-After") == "" {
 		t.Errorf("while the function hangs: status %d: %s", second.Code, second.Body)
 	}
 	close(hang)
-	for ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", "").Code != http.StatusOK {
+	for ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", "").Code != http.StatusOK {
 		if t.Context().Err() != nil {
 			t.Fatal("the slot is not released")
 		}
@@ -335,8 +339,8 @@ func TestHandlerLosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t, noInsights, nil)
 	for range 2000 {
-		var response v1alpha.UpdateInsightsResponse
-		if decode(t, ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", ""), &response); response.Status.Response != v1alpha.ResponseSuccess {
+		var response hooksv1alpha.UpdateInsightsResponse
+		if decode(t, ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", ""), &response); response.Status.Response != hooksv1alpha.ResponseSuccess {
 			t.Fatalf("status %v", response.Status)
 		}
 	}
@@ -351,7 +355,7 @@ func FuzzHandlerDecodesRequests(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if code := ask(t, handler, "POST", v1alpha.UpdateInsightsPath, "valid", body).Code; code != 200 && code != 400 && code != 413 {
+		if code := ask(t, handler, "POST", hooksv1alpha.UpdateInsightsPath, "valid", body).Code; code != 200 && code != 400 && code != 413 {
 			t.Errorf("status %d", code)
 		}
 	})

@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // heartbeatInterval is less than half of the five minutes after which a heartbeat is stale.
 const heartbeatInterval = 2 * time.Minute
 
-// State is what an informer reports about itself.
+// State holds what an informer reports about itself.
 type State struct {
-	// Reason is v1beta1.ReasonAsExpected if the informer works, ReasonInformerUpdating while its
+	// Reason is updatev1beta1.ReasonAsExpected if the informer works, ReasonInformerUpdating while its
 	// software is updated, or ReasonDegraded; empty means AsExpected.
 	Reason string
 	// Message explains the reason to people.
@@ -46,7 +46,7 @@ type Heartbeat struct {
 	// Log gets errors; zero means none.
 	Log logr.Logger
 
-	published *v1beta1.InformerCondition // as it was last seen or written
+	published *updatev1beta1.InformerCondition // as it was last seen or written
 }
 
 // Run publishes the condition at once and every two minutes, until the context ends.
@@ -78,7 +78,7 @@ func (h *Heartbeat) clock() clock.WithTicker {
 
 // Publish writes the condition by server-side apply. It must not be called concurrently.
 func (h *Heartbeat) Publish(ctx context.Context, state State) error {
-	informers := h.Client.Resource(v1beta1.GroupVersion.WithResource("updateinformers"))
+	informers := h.Client.Resource(updatev1beta1.GroupVersion.WithResource("updateinformers"))
 	if h.published == nil {
 		current, err := informers.Get(ctx, h.Informer, metav1.GetOptions{})
 		if err != nil {
@@ -94,7 +94,7 @@ func (h *Heartbeat) Publish(ctx context.Context, state State) error {
 		return fmt.Errorf("encoding the condition: %w", err)
 	}
 	applied := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1beta1.GroupVersion.String(), "kind": "UpdateInformer",
+		"apiVersion": updatev1beta1.GroupVersion.String(), "kind": "UpdateInformer",
 		"metadata": map[string]any{"name": h.Informer},
 		"status":   map[string]any{"conditions": []any{condition}},
 	}}
@@ -106,14 +106,14 @@ func (h *Heartbeat) Publish(ctx context.Context, state State) error {
 }
 
 // next returns the condition about a state.
-func (h *Heartbeat) next(state State) v1beta1.InformerCondition {
+func (h *Heartbeat) next(state State) updatev1beta1.InformerCondition {
 	now := metav1.Time{Time: h.clock().Now().UTC().Truncate(time.Second)}
-	next := v1beta1.InformerCondition{
-		Type: v1beta1.ConditionOnline, Status: metav1.ConditionFalse,
-		Reason: cmp.Or(state.Reason, v1beta1.ReasonAsExpected), Message: text.Sanitize(state.Message, maxMessageBytes),
+	next := updatev1beta1.InformerCondition{
+		Type: updatev1beta1.ConditionOnline, Status: metav1.ConditionFalse,
+		Reason: cmp.Or(state.Reason, updatev1beta1.ReasonAsExpected), Message: text.Sanitize(state.Message, maxMessageBytes),
 		LastHeartbeatTime: &now, LastTransitionTime: now,
 	}
-	if next.Reason == v1beta1.ReasonAsExpected {
+	if next.Reason == updatev1beta1.ReasonAsExpected {
 		next.Status = metav1.ConditionTrue
 	}
 	if h.published.Status == next.Status && !h.published.LastTransitionTime.IsZero() {
@@ -123,15 +123,15 @@ func (h *Heartbeat) next(state State) v1beta1.InformerCondition {
 }
 
 // online returns the condition Online of an UpdateInformer, or an empty one.
-func online(object *unstructured.Unstructured) (*v1beta1.InformerCondition, error) {
-	var informer v1beta1.UpdateInformer
+func online(object *unstructured.Unstructured) (*updatev1beta1.InformerCondition, error) {
+	var informer updatev1beta1.UpdateInformer
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &informer); err != nil {
 		return nil, fmt.Errorf("decoding UpdateInformer %s: %w", object.GetName(), err)
 	}
 	for _, condition := range informer.Status.Conditions {
-		if condition.Type == v1beta1.ConditionOnline {
+		if condition.Type == updatev1beta1.ConditionOnline {
 			return &condition, nil
 		}
 	}
-	return &v1beta1.InformerCondition{}, nil
+	return &updatev1beta1.InformerCondition{}, nil
 }

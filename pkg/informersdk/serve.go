@@ -22,7 +22,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // The defaults of a Config.
@@ -34,11 +34,11 @@ const (
 // shutdownTimeout bounds how long requests may take to end when the program does.
 const shutdownTimeout = 10 * time.Second
 
-// Config is what Run needs to know.
+// Config holds what Run needs to know.
 type Config struct {
 	// Informer is the name of the UpdateInformer; empty means Service.
 	Informer string
-	// Namespace and Service are those of the Service in the UpdateInformer.
+	// Namespace and Service name the Service in the UpdateInformer.
 	Namespace, Service string
 	// UpdateInsights finds insights about the update in progress; nil means that the informer has
 	// none.
@@ -55,7 +55,7 @@ type Config struct {
 	// CertDir contains the serving certificate in tls.crt and its key in tls.key; empty means
 	// DefaultCertDir.
 	CertDir string
-	// Kubernetes is the access to the API server; nil means that of the pod.
+	// Kubernetes is the access to the API server; nil means the access of the pod.
 	Kubernetes *rest.Config
 	// Log gets errors; zero means none.
 	Log logr.Logger
@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	review := &TokenReview{Reviews: reviews.TokenReviews(), Audience: v1alpha.Audience(c.Namespace, c.Service), Users: c.Users}
+	review := &TokenReview{Reviews: reviews.TokenReviews(), Audience: hooksv1alpha.Audience(c.Namespace, c.Service), Users: c.Users}
 	handler, err := NewHandler(Options{UpdateInsights: c.UpdateInsights, PlanInsights: c.PlanInsights, Authorize: review.Authorize, Log: c.Log})
 	if err != nil {
 		return err

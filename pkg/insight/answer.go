@@ -6,10 +6,10 @@ package insight
 import (
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// Result is what became of a request to an informer.
+// Result holds what became of a request to an informer.
 type Result string
 
 // The results.
@@ -26,7 +26,7 @@ const (
 	Invalid Result = "Invalid"
 	// Disabled is an informer that an administrator has disabled.
 	Disabled Result = "Disabled"
-	// Deleted is an informer that does not exist any more.
+	// Deleted is the result for an informer that no longer exists.
 	Deleted Result = "Deleted"
 	// NotQueried is an informer that is not queried at present, such as one that does not report on
 	// updates in progress. It changes no insight of the informer, and ends those about the informer, apart
@@ -40,8 +40,8 @@ type Answer struct {
 	Result   Result
 	// Reason and Message explain a result other than Success, for people.
 	Reason, Message string
-	// Insights are what the informer reported, as it reported them.
-	Insights []v1beta1.Insight
+	// Insights are the insights that the informer reported, unchanged.
+	Insights []updatev1beta1.Insight
 	// At is when the answer was received.
 	At time.Time
 	// Live reports that the answer is the complete state at that time, rather than one that the

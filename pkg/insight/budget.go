@@ -3,17 +3,20 @@
 
 package insight
 
-import "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+import (
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+)
 
 // The limits of what is kept of one informer.
 const (
-	MaxControlPlane = 64
-	MaxPool         = 256
+	MaxControlPlane = hooksv1alpha.MaxControlPlaneInsights
+	MaxPool         = hooksv1alpha.MaxPoolInsights
 )
 
 // Keep returns the most severe insights of one informer in one section, at most limit, and the number
 // of the others. The insights are sorted.
-func Keep(insights []v1beta1.Insight, limit int) (kept []v1beta1.Insight, dropped int) {
+func Keep(insights []updatev1beta1.Insight, limit int) (kept []updatev1beta1.Insight, dropped int) {
 	kept = insights[:min(len(insights), limit)]
 	return kept, len(insights) - len(kept)
 }

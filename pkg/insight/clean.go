@@ -4,8 +4,6 @@
 package insight
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,29 +13,29 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The limits of one insight, in bytes.
 const (
-	MaxUID         = v1alpha.MaxUIDBytes
-	MaxSummary     = v1alpha.MaxSummaryBytes
-	MaxDescription = v1alpha.MaxDescriptionBytes
+	MaxUID         = hooksv1alpha.MaxUIDBytes
+	MaxSummary     = hooksv1alpha.MaxSummaryBytes
+	MaxDescription = hooksv1alpha.MaxDescriptionBytes
 
 	maxReference = 1024
-	maxWord      = v1alpha.MaxWordBytes
+	maxWord      = hooksv1alpha.MaxWordBytes
 	maxLevel     = 64
 	maxFinish    = 64
 )
 
 // MaxResources bounds the pools, and the resources, of one insight.
-const MaxResources = v1alpha.MaxReferences
+const MaxResources = hooksv1alpha.MaxReferences
 
 const (
 	// skew is the difference that is tolerated between the clocks of an informer and the controller.
-	skew = v1alpha.MaxAheadSeconds * time.Second
+	skew = hooksv1alpha.MaxAheadSeconds * time.Second
 	// maxAge is the age beyond which an acquisition time is absurd.
 	maxAge = 366 * 24 * time.Hour
 	// maxFinishIn bounds how far in the future an insight may be estimated to finish.
@@ -50,17 +48,17 @@ const noSummary = "The informer gives no summary."
 // Clean returns an insight as it may be published: bounded, in printable characters, with plausible
 // times, and with its UUID. What only the controller knows, such as the time at which the insight was
 // first observed, is removed. An unknown level counts as a warning, and the reported one is kept.
-func Clean(informer string, reported v1beta1.Insight, at time.Time) v1beta1.Insight {
-	cleaned := v1beta1.Insight{
+func Clean(informer string, reported updatev1beta1.Insight, at time.Time) updatev1beta1.Insight {
+	cleaned := updatev1beta1.Insight{
 		AcquisitionTime: metav1.NewTime(at),
-		Scope: v1beta1.InsightScope{
+		Scope: updatev1beta1.InsightScope{
 			Type: cleanScope(reported.Scope), WorkerPool: cleanRefs(reported.Scope.WorkerPool), Resources: cleanRefs(reported.Scope.Resources),
 		},
-		Impact: v1beta1.InsightImpact{
+		Impact: updatev1beta1.InsightImpact{
 			Type: line(reported.Impact.Type, maxWord), Reason: word(reported.Impact.Reason),
 			Summary: line(reported.Impact.Summary, MaxSummary), Description: lines(reported.Impact.Description, MaxDescription),
 		},
-		Remediation: v1beta1.InsightRemediation{Reference: cleanURL(reported.Remediation.Reference)},
+		Remediation: updatev1beta1.InsightRemediation{Reference: cleanURL(reported.Remediation.Reference)},
 	}
 	if acquired := reported.AcquisitionTime.Time; isPlausible(acquired, at) {
 		cleaned.AcquisitionTime = metav1.NewTime(acquired.UTC().Truncate(time.Second))
@@ -88,12 +86,9 @@ func isPlausible(acquired, at time.Time) bool {
 
 // cleanUID returns the uid. One that is missing or too long is replaced by a hash, so that the insight
 // is shown nevertheless.
-func cleanUID(reported string, cleaned v1beta1.Insight) string {
+func cleanUID(reported string, cleaned updatev1beta1.Insight) string {
 	const hashBytes = 8
-	hashed := func(of string) string {
-		sum := sha256.Sum256([]byte(of))
-		return hex.EncodeToString(sum[:hashBytes])
-	}
+	hashed := func(of string) string { return text.Hash(of, hashBytes) }
 	uid := line(reported, len(reported))
 	switch {
 	case uid == "":
@@ -104,14 +99,14 @@ func cleanUID(reported string, cleaned v1beta1.Insight) string {
 	return uid
 }
 
-func cleanScope(scope v1beta1.InsightScope) v1beta1.ScopeType {
+func cleanScope(scope updatev1beta1.InsightScope) updatev1beta1.ScopeType {
 	switch {
-	case scope.Type == v1beta1.ScopeControlPlane || scope.Type == v1beta1.ScopeWorkerPool:
+	case scope.Type == updatev1beta1.ScopeControlPlane || scope.Type == updatev1beta1.ScopeWorkerPool:
 		return scope.Type
 	case len(scope.WorkerPool) > 0:
-		return v1beta1.ScopeWorkerPool
+		return updatev1beta1.ScopeWorkerPool
 	}
-	return v1beta1.ScopeControlPlane
+	return updatev1beta1.ScopeControlPlane
 }
 
 // The limits of a reference to an object, as in the API.
@@ -122,10 +117,10 @@ const (
 )
 
 // cleanRefs returns the references sorted, at most MaxResources of them.
-func cleanRefs(refs []v1beta1.ResourceReference) []v1beta1.ResourceReference {
-	var cleaned []v1beta1.ResourceReference
+func cleanRefs(refs []updatev1beta1.ResourceReference) []updatev1beta1.ResourceReference {
+	var cleaned []updatev1beta1.ResourceReference
 	for _, ref := range refs {
-		c := v1beta1.ResourceReference{
+		c := updatev1beta1.ResourceReference{
 			APIVersion: identifier(ref.APIVersion, maxAPIVersion), Kind: identifier(ref.Kind, maxLabel),
 			Namespace: identifier(ref.Namespace, maxLabel), Name: identifier(ref.Name, maxName),
 		}
@@ -164,32 +159,19 @@ func word(reported string) string {
 // escapeSequence matches the ANSI escape sequences that control a terminal.
 var escapeSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\u009b[0-?]*[ -/]*[@-~]")
 
-// secret matches what is a credential by its form.
-var secret = regexp.MustCompile(`\b[Bb](?:earer|EARER)\s+[\w.~+/=-]{16,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\b[sS](?:ha256|HA256)~[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`)
-
 // line returns a text as one line of at most maxBytes bytes.
 func line(reported string, maxBytes int) string {
 	reported = strings.ToValidUTF8(cutInput(reported, maxBytes), "")
 	if strings.ContainsFunc(reported, func(r rune) bool { return r < ' ' || r > '~' }) {
 		reported = invisible(escapeSequence.ReplaceAllString(reported, ""))
 	}
-	reported = redact(reported)
+	reported = text.Redact(reported)
 	return text.Fit(text.Sanitize(reported, len(reported)), maxBytes)
-}
-
-// redact replaces credentials. The words are in every text that the expression matches.
-func redact(reported string) string {
-	for _, word := range []string{"earer", "EARER", "eyJ", "ha256~", "HA256~", "-BEGIN"} {
-		if strings.Contains(reported, word) {
-			return secret.ReplaceAllString(reported, "[redacted]")
-		}
-	}
-	return reported
 }
 
 // lines returns a text of several lines, at most maxBytes bytes together.
 func lines(reported string, maxBytes int) string {
-	reported = redact(strings.ToValidUTF8(cutInput(reported, maxBytes), ""))
+	reported = text.Redact(strings.ToValidUTF8(cutInput(reported, maxBytes), ""))
 	var cleaned []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(reported, "\r\n", "\n"), "\n") {
 		cleaned = append(cleaned, line(part, len(part)))
@@ -225,7 +207,7 @@ func cleanURL(reported string) string {
 
 // cleanFinish returns the estimated finish if it is a time or a duration that is plausible; empty means
 // that it is none.
-func cleanFinish(reported *v1beta1.InsightRemediation, acquired, at time.Time) string {
+func cleanFinish(reported *updatev1beta1.InsightRemediation, acquired, at time.Time) string {
 	if len(reported.EstimatedFinish) > maxFinish || strings.HasPrefix(reported.EstimatedFinish, "-") {
 		return ""
 	}
@@ -234,4 +216,14 @@ func cleanFinish(reported *v1beta1.InsightRemediation, acquired, at time.Time) s
 		return ""
 	}
 	return reported.EstimatedFinish
+}
+
+// cleanLevel returns the level that an informer reported; false means that it is an unknown one, which
+// counts as a warning.
+func cleanLevel(reported updatev1beta1.Level) (updatev1beta1.Level, bool) {
+	level := updatev1beta1.Level(strings.ToLower(strings.TrimSpace(string(reported))))
+	if level.Known() {
+		return level, true
+	}
+	return updatev1beta1.LevelWarning, false
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
@@ -46,7 +46,7 @@ func TestClean_Text(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := insight.Clean("i", v1beta1.Insight{UID: "u", Impact: v1beta1.InsightImpact{Summary: c.reported, Description: c.reported}}, received)
+			got := insight.Clean("i", updatev1beta1.Insight{UID: "u", Impact: updatev1beta1.InsightImpact{Summary: c.reported, Description: c.reported}}, received)
 			if got.Impact.Summary != c.summary || got.Impact.Description != c.description {
 				t.Errorf("got %q and %q, want %q and %q", got.Impact.Summary, got.Impact.Description, c.summary, c.description)
 			}
@@ -56,17 +56,17 @@ func TestClean_Text(t *testing.T) {
 
 func TestClean_Level(t *testing.T) {
 	t.Parallel()
-	cases := map[v1beta1.Level]struct {
-		level    v1beta1.Level
+	cases := map[updatev1beta1.Level]struct {
+		level    updatev1beta1.Level
 		reported string
 	}{
-		"status": {v1beta1.LevelStatus, ""}, "info": {v1beta1.LevelInfo, ""}, "warning": {v1beta1.LevelWarning, ""},
-		"error": {v1beta1.LevelError, ""}, "critical": {v1beta1.LevelCritical, ""},
-		"Critical": {v1beta1.LevelCritical, ""}, " ERROR": {v1beta1.LevelError, ""},
-		"": {v1beta1.LevelWarning, ""}, "fatal": {v1beta1.LevelWarning, "fatal"}, "\x1b[31mfatal": {v1beta1.LevelWarning, "fatal"},
+		"status": {updatev1beta1.LevelStatus, ""}, "info": {updatev1beta1.LevelInfo, ""}, "warning": {updatev1beta1.LevelWarning, ""},
+		"error": {updatev1beta1.LevelError, ""}, "critical": {updatev1beta1.LevelCritical, ""},
+		"Critical": {updatev1beta1.LevelCritical, ""}, " ERROR": {updatev1beta1.LevelError, ""},
+		"": {updatev1beta1.LevelWarning, ""}, "fatal": {updatev1beta1.LevelWarning, "fatal"}, "\x1b[31mfatal": {updatev1beta1.LevelWarning, "fatal"},
 	}
 	for reported, want := range cases {
-		got := insight.Clean("i", v1beta1.Insight{UID: "u", Impact: v1beta1.InsightImpact{Level: reported}}, received).Impact
+		got := insight.Clean("i", updatev1beta1.Insight{UID: "u", Impact: updatev1beta1.InsightImpact{Level: reported}}, received).Impact
 		if got.Level != want.level || got.ReportedLevel != want.reported {
 			t.Errorf("%q: got %s (%q), want %s (%q)", reported, got.Level, got.ReportedLevel, want.level, want.reported)
 		}
@@ -87,7 +87,7 @@ func TestClean_Reference(t *testing.T) {
 		"https://x/" + strings.Repeat("a", 1024): false, "https://x/'; rm -rf": false, "": false,
 	}
 	for reported, kept := range cases {
-		got := insight.Clean("i", v1beta1.Insight{UID: "u", Remediation: v1beta1.InsightRemediation{Reference: reported}}, received).Remediation.Reference
+		got := insight.Clean("i", updatev1beta1.Insight{UID: "u", Remediation: updatev1beta1.InsightRemediation{Reference: reported}}, received).Remediation.Reference
 		if kept && got != reported || !kept && got != "" {
 			t.Errorf("%q: got %q", reported, got)
 		}
@@ -107,7 +107,7 @@ func TestClean_Times(t *testing.T) {
 		"in another time zone": {received.In(time.FixedZone("x", 3600)), received},
 	}
 	for name, c := range acquired {
-		got := insight.Clean("i", v1beta1.Insight{UID: "u", AcquisitionTime: metav1.NewTime(c.reported)}, received).AcquisitionTime
+		got := insight.Clean("i", updatev1beta1.Insight{UID: "u", AcquisitionTime: metav1.NewTime(c.reported)}, received).AcquisitionTime
 		if got.Time != c.want {
 			t.Errorf("acquired %s: got %s, want %s", name, got.Time, c.want)
 		}
@@ -118,7 +118,7 @@ func TestClean_Times(t *testing.T) {
 		strings.Repeat("1h", 40): false,
 	}
 	for reported, kept := range finish {
-		got := insight.Clean("i", v1beta1.Insight{UID: "u", Remediation: v1beta1.InsightRemediation{EstimatedFinish: reported}}, received)
+		got := insight.Clean("i", updatev1beta1.Insight{UID: "u", Remediation: updatev1beta1.InsightRemediation{EstimatedFinish: reported}}, received)
 		if kept != (got.Remediation.EstimatedFinish == reported) || !kept && got.Remediation.EstimatedFinish != "" {
 			t.Errorf("finish %q: got %q", reported, got.Remediation.EstimatedFinish)
 		}
@@ -127,8 +127,8 @@ func TestClean_Times(t *testing.T) {
 
 func TestClean_Identity(t *testing.T) {
 	t.Parallel()
-	clean := func(uid, summary string) v1beta1.Insight {
-		return insight.Clean("i", v1beta1.Insight{UID: uid, Impact: v1beta1.InsightImpact{Summary: summary}}, received)
+	clean := func(uid, summary string) updatev1beta1.Insight {
+		return insight.Clean("i", updatev1beta1.Insight{UID: uid, Impact: updatev1beta1.InsightImpact{Summary: summary}}, received)
 	}
 	long := strings.Repeat("x", 300)
 	switch {
@@ -139,29 +139,29 @@ func TestClean_Identity(t *testing.T) {
 	case clean("a\u202eb", "").UID != "ab":
 		t.Error("a uid has characters that are not printable")
 	}
-	forged := v1beta1.Insight{
+	forged := updatev1beta1.Insight{
 		UID: "u", UUID: "forged", Flaps: 7, CausedBy: []string{"x"}, FirstObservedTime: metav1.NewTime(received), StaleSince: new(metav1.NewTime(received)),
 	}
-	if diff := cmp.Diff(insight.Clean("i", v1beta1.Insight{UID: "u"}, received), insight.Clean("i", forged, received)); diff != "" {
+	if diff := cmp.Diff(insight.Clean("i", updatev1beta1.Insight{UID: "u"}, received), insight.Clean("i", forged, received)); diff != "" {
 		t.Errorf("an informer sets fields of the controller:\n%s", diff)
 	}
 }
 
 func TestClean_Scope(t *testing.T) {
 	t.Parallel()
-	ref := func(name string) v1beta1.ResourceReference {
-		return v1beta1.ResourceReference{Kind: "Node", Name: name}
+	ref := func(name string) updatev1beta1.ResourceReference {
+		return updatev1beta1.ResourceReference{Kind: "Node", Name: name}
 	}
-	cases := map[string]struct{ reported, want v1beta1.InsightScope }{
-		"unknown type":            {v1beta1.InsightScope{Type: "Moon"}, v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}},
-		"unknown type, with pool": {v1beta1.InsightScope{WorkerPool: []v1beta1.ResourceReference{ref("a")}}, v1beta1.InsightScope{Type: v1beta1.ScopeWorkerPool, WorkerPool: []v1beta1.ResourceReference{ref("a")}}},
-		"a name for a shell":      {v1beta1.InsightScope{Resources: []v1beta1.ResourceReference{ref("$(rm -rf /);`x`\n'")}}, v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane, Resources: []v1beta1.ResourceReference{ref("??rm?-rf?/???x???")}}},
-		"a name out of sight":     {v1beta1.InsightScope{Resources: []v1beta1.ResourceReference{ref("a\u202eb\u200b")}}, v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane, Resources: []v1beta1.ResourceReference{ref("ab")}}},
-		"nothing":                 {v1beta1.InsightScope{Resources: []v1beta1.ResourceReference{{APIVersion: "v1"}}}, v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}},
-		"twice":                   {v1beta1.InsightScope{Resources: []v1beta1.ResourceReference{ref("b"), ref("a"), ref("b")}}, v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane, Resources: []v1beta1.ResourceReference{ref("a"), ref("b")}}},
+	cases := map[string]struct{ reported, want updatev1beta1.InsightScope }{
+		"unknown type":            {updatev1beta1.InsightScope{Type: "Moon"}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}},
+		"unknown type, with pool": {updatev1beta1.InsightScope{WorkerPool: []updatev1beta1.ResourceReference{ref("a")}}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeWorkerPool, WorkerPool: []updatev1beta1.ResourceReference{ref("a")}}},
+		"a name for a shell":      {updatev1beta1.InsightScope{Resources: []updatev1beta1.ResourceReference{ref("$(rm -rf /);`x`\n'")}}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane, Resources: []updatev1beta1.ResourceReference{ref("??rm?-rf?/???x???")}}},
+		"a name out of sight":     {updatev1beta1.InsightScope{Resources: []updatev1beta1.ResourceReference{ref("a\u202eb\u200b")}}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane, Resources: []updatev1beta1.ResourceReference{ref("ab")}}},
+		"nothing":                 {updatev1beta1.InsightScope{Resources: []updatev1beta1.ResourceReference{{APIVersion: "v1"}}}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}},
+		"twice":                   {updatev1beta1.InsightScope{Resources: []updatev1beta1.ResourceReference{ref("b"), ref("a"), ref("b")}}, updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane, Resources: []updatev1beta1.ResourceReference{ref("a"), ref("b")}}},
 	}
 	for name, c := range cases {
-		if diff := cmp.Diff(c.want, insight.Clean("i", v1beta1.Insight{UID: "u", Scope: c.reported}, received).Scope); diff != "" {
+		if diff := cmp.Diff(c.want, insight.Clean("i", updatev1beta1.Insight{UID: "u", Scope: c.reported}, received).Scope); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -175,24 +175,32 @@ func TestFromFinding(t *testing.T) {
 		Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}, {Group: "machineconfiguration.openshift.io", Kind: "MachineConfigPool", Name: "worker"}},
 		Since:     since, Remedy: "Free the disk.", CausedBy: []string{"x"},
 	}, received)
-	want := v1beta1.Insight{
+	want := updatev1beta1.Insight{
 		UID: "NodeDegraded/Node/worker-1/MachineConfigPool/worker", UUID: got.UUID, AcquisitionTime: metav1.NewTime(received), FirstObservedTime: metav1.NewTime(since),
-		Scope: v1beta1.InsightScope{
-			Type:       v1beta1.ScopeWorkerPool,
-			WorkerPool: []v1beta1.ResourceReference{{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "worker"}},
-			Resources:  []v1beta1.ResourceReference{{APIVersion: "v1", Kind: "Node", Name: "worker-1"}},
+		Scope: updatev1beta1.InsightScope{
+			Type:       updatev1beta1.ScopeWorkerPool,
+			WorkerPool: []updatev1beta1.ResourceReference{{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: "worker"}},
+			Resources:  []updatev1beta1.ResourceReference{{APIVersion: "v1", Kind: "Node", Name: "worker-1"}},
 		},
-		Impact:   v1beta1.InsightImpact{Level: v1beta1.LevelError, Type: "Update Stalled", Reason: "NodeDegraded", Summary: "Node is degraded", Description: "disk full\nFree the disk."},
+		Impact:   updatev1beta1.InsightImpact{Level: updatev1beta1.LevelError, Type: "Update Stalled", Reason: "NodeDegraded", Summary: "Node is degraded", Description: "disk full\nFree the disk."},
 		CausedBy: []string{"x"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for ahead, note := range map[time.Duration]string{
+		time.Minute: "disk full", time.Minute + time.Second: "disk full\nIts time, " + received.Add(time.Minute+time.Second).UTC().Format(time.RFC3339) + ", is in the future: the clocks of the cluster differ.",
+	} {
+		early := insight.FromFinding("builtin-nodes", checks.Finding{Description: "disk full", Since: received.Add(ahead)}, received)
+		if early.Impact.Description != note || !early.FirstObservedTime.IsZero() {
+			t.Errorf("%s ahead: got %q, first observed at %s", ahead, early.Impact.Description, early.FirstObservedTime)
+		}
+	}
 	cause, other := got, got
 	cause.UID, cause.UUID, cause.CausedBy = "x", "0123", nil
 	other.CausedBy = []string{"unknown"}
-	effects := []v1beta1.Insight{got, other}
-	insight.Link([]v1beta1.Insight{cause}, effects)
+	effects := []updatev1beta1.Insight{got, other}
+	insight.Link([]updatev1beta1.Insight{cause}, effects)
 	if diff := cmp.Diff([][]string{{"0123"}, nil}, [][]string{effects[0].CausedBy, effects[1].CausedBy}); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -203,11 +211,11 @@ func FuzzClean(f *testing.F) {
 	f.Add("", "fatal", "\x1b[31m\u202e", strings.Repeat("a\u200b", 5000), "javascript:x", "-1s", "\x00", "$(id)", int64(1)<<60)
 	f.Add(strings.Repeat("ü", 300), "", strings.Repeat("節", 300), "\xff\xfe", "https://[::1", "9e99h", strings.Repeat("k", 100), strings.Repeat("n", 1000), int64(-1)<<60)
 	f.Fuzz(func(t *testing.T, uid, level, summary, description, reference, finish, kind, name string, acquired int64) {
-		reported := v1beta1.Insight{
+		reported := updatev1beta1.Insight{
 			UID: uid, AcquisitionTime: metav1.NewTime(time.Unix(acquired, 0)),
-			Scope:       v1beta1.InsightScope{Type: v1beta1.ScopeType(kind), Resources: []v1beta1.ResourceReference{{APIVersion: description, Kind: kind, Namespace: summary, Name: name}}},
-			Impact:      v1beta1.InsightImpact{Level: v1beta1.Level(level), Type: summary, Reason: summary, Summary: summary, Description: description},
-			Remediation: v1beta1.InsightRemediation{Reference: reference, EstimatedFinish: finish},
+			Scope:       updatev1beta1.InsightScope{Type: updatev1beta1.ScopeType(kind), Resources: []updatev1beta1.ResourceReference{{APIVersion: description, Kind: kind, Namespace: summary, Name: name}}},
+			Impact:      updatev1beta1.InsightImpact{Level: updatev1beta1.Level(level), Type: summary, Reason: summary, Summary: summary, Description: description},
+			Remediation: updatev1beta1.InsightRemediation{Reference: reference, EstimatedFinish: finish},
 		}
 		got := insight.Clean("informer", reported, received)
 		again := insight.Clean("informer", got, received)

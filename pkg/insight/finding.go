@@ -10,8 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // poolKinds are the kinds of pools of nodes, by API group.
@@ -24,7 +25,7 @@ var poolKinds = map[string][]string{
 
 // IsPool reports whether a reference is to a pool of nodes. A reference without an API group is to one
 // if any group has such a kind.
-func IsPool(ref v1beta1.ResourceReference) bool {
+func IsPool(ref updatev1beta1.ResourceReference) bool {
 	if group := Group(ref.APIVersion); group != "" {
 		return slices.Contains(poolKinds[group], ref.Kind)
 	}
@@ -52,7 +53,7 @@ var versions = map[string]string{
 }
 
 // Reference returns a reference to an object.
-func Reference(r checks.Resource) v1beta1.ResourceReference {
+func Reference(r checks.Resource) updatev1beta1.ResourceReference {
 	version, known := versions[r.Group]
 	if !known {
 		version = "v1"
@@ -60,13 +61,13 @@ func Reference(r checks.Resource) v1beta1.ResourceReference {
 	if r.Group != "" {
 		version = r.Group + "/" + version
 	}
-	return v1beta1.ResourceReference{APIVersion: version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	return updatev1beta1.ResourceReference{APIVersion: version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // FromFinding returns the insight of a finding that a built-in informer made at that time. Its causes
 // are the UIDs of findings: see Link.
-func FromFinding(informer string, f checks.Finding, at time.Time) v1beta1.Insight {
-	scope := v1beta1.InsightScope{Type: v1beta1.ScopeType(f.Scope)}
+func FromFinding(informer string, f checks.Finding, at time.Time) updatev1beta1.Insight {
+	scope := updatev1beta1.InsightScope{Type: updatev1beta1.ScopeType(f.Scope)}
 	for _, resource := range f.Resources {
 		ref := Reference(resource)
 		if f.Scope == checks.ScopeWorkerPool && IsPool(ref) {
@@ -79,12 +80,16 @@ func FromFinding(informer string, f checks.Finding, at time.Time) v1beta1.Insigh
 	if f.Remedy != "" {
 		description = strings.TrimPrefix(description+"\n"+f.Remedy, "\n")
 	}
-	made := Clean(informer, v1beta1.Insight{
+	if f.Since.After(at.Add(text.MaxClockSkew)) {
+		note := "Its time, " + text.FormatTime(f.Since) + ", is in the future: the clocks of the cluster differ."
+		description = strings.TrimPrefix(description+"\n"+note, "\n")
+	}
+	made := Clean(informer, updatev1beta1.Insight{
 		UID: f.UID(), AcquisitionTime: metav1.NewTime(at), Scope: scope,
-		Impact: v1beta1.InsightImpact{
-			Level: levels[min(max(int(f.Level), 0), len(levels)-1)], Type: string(f.Type), Reason: f.Reason, Summary: f.Summary, Description: description,
+		Impact: updatev1beta1.InsightImpact{
+			Level: updatev1beta1.Levels[min(max(int(f.Level), 0), len(updatev1beta1.Levels)-1)], Type: string(f.Type), Reason: f.Reason, Summary: f.Summary, Description: description,
 		},
-		Remediation: v1beta1.InsightRemediation{Reference: f.Reference},
+		Remediation: updatev1beta1.InsightRemediation{Reference: f.Reference},
 	}, at)
 	if !f.Since.IsZero() && !f.Since.After(at) {
 		made.FirstObservedTime = metav1.NewTime(f.Since.UTC().Truncate(time.Second))
@@ -98,7 +103,7 @@ const maxCauses = 16
 
 // Link replaces the UIDs of the causes of insights of built-in informers by their UUIDs. A cause that
 // is not among them is removed.
-func Link(insights ...[]v1beta1.Insight) {
+func Link(insights ...[]updatev1beta1.Insight) {
 	uuids := map[string][]string{}
 	for _, list := range insights {
 		for i := range list {

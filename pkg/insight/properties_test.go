@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -42,7 +42,7 @@ func drawHistory(t *rapid.T) []sent {
 		}
 		for _, uid := range uids {
 			if rapid.Bool().Draw(t, uid) {
-				i := v1beta1.Insight{UID: uid, Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: uid}}
+				i := updatev1beta1.Insight{UID: uid, Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: uid}}
 				if rapid.Bool().Draw(t, "dated") {
 					i.AcquisitionTime = metav1.NewTime(now.Add(-time.Duration(rapid.IntRange(-30, 300).Draw(t, "age")) * time.Second))
 				}
@@ -197,9 +197,9 @@ func FuzzState(f *testing.F) {
 				Message: string(data[n:]), Degraded: string(data[n : n+int(data[n]%2)]), Live: data[n+2]%2 == 0,
 			}
 			for i := range int(data[n+2]) {
-				answer.Insights = append(answer.Insights, v1beta1.Insight{
-					UID: string(data[n:min(n+1+i%3, len(data))]), Impact: v1beta1.InsightImpact{Level: v1beta1.Level(data[:n]), Summary: string(data[n:])},
-					Remediation: v1beta1.InsightRemediation{Resolved: new(i%2 == 0)},
+				answer.Insights = append(answer.Insights, updatev1beta1.Insight{
+					UID: string(data[n:min(n+1+i%3, len(data))]), Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.Level(data[:n]), Summary: string(data[n:])},
+					Remediation: updatev1beta1.InsightRemediation{Resolved: new(i%2 == 0)},
 				})
 			}
 			state.Apply(answer, now)

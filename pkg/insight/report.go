@@ -6,18 +6,18 @@ package insight
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// report returns the insights about the informer itself.
-func (i *informer) report(now time.Time) []v1beta1.Insight {
-	var found []v1beta1.Insight
-	add := func(reason string, level v1beta1.Level, description, format string, args ...any) {
+func (i *informer) report(now time.Time) []updatev1beta1.Insight {
+	var found []updatev1beta1.Insight
+	add := func(reason string, level updatev1beta1.Level, description, format string, args ...any) {
 		found = append(found, About(i.name, reason, level, fmt.Sprintf(format, args...), description, cmp.Or(i.last.At, now)))
 	}
 	last := i.last
@@ -27,33 +27,33 @@ func (i *informer) report(now time.Time) []v1beta1.Insight {
 	}
 	switch last.Result {
 	case Disabled:
-		add(v1beta1.ReasonInformerDisabled, v1beta1.LevelInfo, "", "Informer %s is disabled.", i.name)
+		add(updatev1beta1.ReasonInformerDisabled, updatev1beta1.LevelInfo, "", "Informer %s is disabled.", i.name)
 		return found
 	case Deleted:
 		return nil
 	case Failure:
-		add(v1beta1.ReasonInformerFailed, v1beta1.LevelWarning, detail, "Informer %s cannot determine its insights.", i.name)
+		add(updatev1beta1.ReasonInformerFailed, updatev1beta1.LevelWarning, detail, "Informer %s cannot determine its insights.", i.name)
 	case Unreachable:
-		add(v1beta1.ReasonInformerUnreachable, v1beta1.LevelWarning, detail, "Informer %s does not answer.", i.name)
+		add(updatev1beta1.ReasonInformerUnreachable, updatev1beta1.LevelWarning, detail, "Informer %s does not answer.", i.name)
 	case Invalid:
-		add(v1beta1.ReasonInformerInvalid, v1beta1.LevelWarning, detail, "Informer %s gives an invalid answer.", i.name)
+		add(updatev1beta1.ReasonInformerInvalid, updatev1beta1.LevelWarning, detail, "Informer %s gives an invalid answer.", i.name)
 	case Wait:
 		if now.Sub(i.waitingSince) >= WaitLimit {
-			add(v1beta1.ReasonInformerWaiting, v1beta1.LevelWarning, detail, "Informer %s is still preparing its answer.", i.name)
+			add(updatev1beta1.ReasonInformerWaiting, updatev1beta1.LevelWarning, detail, "Informer %s is still preparing its answer.", i.name)
 		}
 	case Success, NotQueried, "":
 	}
 	if last.Degraded != "" {
-		add(v1beta1.ReasonInformerDegraded, v1beta1.LevelWarning, last.Degraded, "Informer %s reports that it is degraded.", i.name)
+		add(updatev1beta1.ReasonInformerDegraded, updatev1beta1.LevelWarning, last.Degraded, "Informer %s reports that it is degraded.", i.name)
 	}
 	if last.Result == Success && i.odd > 0 {
-		add(v1beta1.ReasonInformerInvalid, v1beta1.LevelWarning, "", "Informer %s reports %d insights without a uid, with one uid, or beyond the limit of %d.", i.name, i.odd, MaxInsights)
+		add(updatev1beta1.ReasonInformerInvalid, updatev1beta1.LevelWarning, "", "Informer %s reports %d insights without a uid, with one uid, or beyond the limit of %d.", i.name, i.odd, MaxInsights)
 	}
 	if !i.mutatedAt.IsZero() && now.Sub(i.mutatedAt) < churnWindow {
-		add(v1beta1.ReasonScopeMutated, v1beta1.LevelWarning, "The scope must stay the same for a uid: accepted risks do not hold for another scope.", "Informer %s changes the scope of insights.", i.name)
+		add(updatev1beta1.ReasonScopeMutated, updatev1beta1.LevelWarning, "The scope must stay the same for a uid: accepted risks do not hold for another scope.", "Informer %s changes the scope of insights.", i.name)
 	}
 	if r := i.rejected; r.count > 0 {
-		add(v1beta1.ReasonUnstableIdentifiers, v1beta1.LevelWarning, "The uid of an insight must stay the same between answers.",
+		add(updatev1beta1.ReasonUnstableIdentifiers, updatev1beta1.LevelWarning, "The uid of an insight must stay the same between answers.",
 			"Informer %s reports ever new insights; %d are not shown, the most severe of level %s.", i.name, r.count, r.level)
 	}
 	return found
@@ -63,18 +63,18 @@ func (i *informer) report(now time.Time) []v1beta1.Insight {
 const maxInformerInUID = 200
 
 // About returns an insight of the controller about an informer.
-func About(informer, reason string, level v1beta1.Level, summary, description string, at time.Time) v1beta1.Insight {
+func About(informer, reason string, level updatev1beta1.Level, summary, description string, at time.Time) updatev1beta1.Insight {
 	uid := reason + "/" + informer
 	if len(informer) > maxInformerInUID {
-		uid = reason + "/" + text.Cut(informer, maxInformerInUID) + "-" + UUID(informer, v1beta1.InsightScope{}, "")
+		uid = reason + "/" + text.Cut(informer, maxInformerInUID) + "-" + UUID(informer, updatev1beta1.InsightScope{}, "")
 	}
-	return Clean(v1beta1.StatusControllerInformer, v1beta1.Insight{
+	return Clean(updatev1beta1.StatusControllerInformer, updatev1beta1.Insight{
 		UID: uid, AcquisitionTime: metav1.NewTime(at),
-		Scope: v1beta1.InsightScope{
-			Type:      v1beta1.ScopeControlPlane,
-			Resources: []v1beta1.ResourceReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpdateInformer", Name: informer}},
+		Scope: updatev1beta1.InsightScope{
+			Type:      updatev1beta1.ScopeControlPlane,
+			Resources: []updatev1beta1.ResourceReference{{APIVersion: updatev1beta1.GroupVersion.String(), Kind: "UpdateInformer", Name: informer}},
 		},
-		Impact: v1beta1.InsightImpact{Level: level, Type: "Unknown", Reason: reason, Summary: summary, Description: description},
+		Impact: updatev1beta1.InsightImpact{Level: level, Type: "Unknown", Reason: reason, Summary: summary, Description: description},
 	}, at)
 }
 
@@ -83,30 +83,37 @@ func NotShown(informer string, count int) string {
 	return fmt.Sprintf("%d insights of informer %s are not shown.", count, informer)
 }
 
-// AddOwn adds an insight of the controller to those of the control plane. It keeps the times at which the
+// AddOwn adds an insight of the controller to the insights of the control plane. It keeps the times at which the
 // insight was published before; nil means that nothing was.
-func AddOwn(to []v1beta1.InformerInsights, made v1beta1.Insight, published *v1beta1.ControlPlaneStatus) []v1beta1.InformerInsights {
+func AddOwn(to []updatev1beta1.InformerInsights, made updatev1beta1.Insight, published *updatev1beta1.ControlPlaneStatus) []updatev1beta1.InformerInsights {
 	made.FirstObservedTime = made.AcquisitionTime
 	if before := own(published, made.UUID); before != nil {
 		made.FirstObservedTime, made.AcquisitionTime = before.FirstObservedTime, before.AcquisitionTime
 	}
-	for i := range to {
-		if to[i].Name == v1beta1.StatusControllerInformer {
-			to[i].Insights = append(to[i].Insights, made)
-			return to
-		}
+	return Append(to, made)
+}
+
+// Append adds insights of the controller.
+func Append(to []updatev1beta1.InformerInsights, own ...updatev1beta1.Insight) []updatev1beta1.InformerInsights {
+	at := slices.IndexFunc(to, func(of updatev1beta1.InformerInsights) bool { return of.Name == updatev1beta1.StatusControllerInformer })
+	switch {
+	case len(own) == 0:
+		return to
+	case at < 0:
+		return append(to, updatev1beta1.InformerInsights{Name: updatev1beta1.StatusControllerInformer, Insights: own})
 	}
-	return append(to, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: []v1beta1.Insight{made}})
+	to[at].Insights = append(to[at].Insights, own...)
+	return to
 }
 
 // own returns an insight of the controller in the published control plane; nil means none.
-func own(published *v1beta1.ControlPlaneStatus, uuid string) *v1beta1.Insight {
+func own(published *updatev1beta1.ControlPlaneStatus, uuid string) *updatev1beta1.Insight {
 	if published == nil {
 		return nil
 	}
 	for _, of := range published.UpdateInformers {
 		for i := range of.Insights {
-			if of.Name == v1beta1.StatusControllerInformer && of.Insights[i].UUID == uuid {
+			if of.Name == updatev1beta1.StatusControllerInformer && of.Insights[i].UUID == uuid {
 				return &of.Insights[i]
 			}
 		}

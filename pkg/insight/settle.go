@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // KeepOnly treats every informer that is not among the names as deleted, except built-in ones. The
@@ -29,7 +29,7 @@ func (s State) KeepOnly(names []string, now time.Time) {
 // informers that are gone, and the memory of resolved insights. It then reports on the informers
 // themselves, as insights of the informer update-status-controller.
 func (s State) Settle(now time.Time) {
-	var own []v1beta1.Insight
+	var own []updatev1beta1.Insight
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		i := s.m.informers[name]
 		i.settle(now)
@@ -40,15 +40,15 @@ func (s State) Settle(now time.Time) {
 			delete(s.m.informers, name)
 		}
 	}
-	s.Apply(Answer{Informer: v1beta1.StatusControllerInformer, Result: Success, Insights: own, At: now, Live: true}, now)
+	s.Apply(Answer{Informer: updatev1beta1.StatusControllerInformer, Result: Success, Insights: own, At: now, Live: true}, now)
 }
 
 func (i *informer) settle(now time.Time) {
 	i.goneSince, i.waitingSince = notAhead(i.goneSince, now), notAhead(i.waitingSince, now)
 	gone := !i.goneSince.IsZero() && now.Sub(i.goneSince) >= Grace
-	reason := v1beta1.ResolutionInformerDisabled
+	reason := updatev1beta1.ResolutionInformerDisabled
 	if i.last.Result == Deleted {
-		reason = v1beta1.ResolutionInformerDeleted
+		reason = updatev1beta1.ResolutionInformerDeleted
 	}
 	for _, e := range i.entries {
 		e.missingSince = notAhead(e.missingSince, now)
@@ -56,7 +56,7 @@ func (i *informer) settle(now time.Time) {
 		case gone:
 			i.resolve(e, reason, now)
 		case !e.missingSince.IsZero() && now.Sub(e.missingSince) >= Grace:
-			i.resolve(e, v1beta1.ResolutionResolved, now)
+			i.resolve(e, updatev1beta1.ResolutionResolved, now)
 		}
 	}
 	i.forget(now)
@@ -89,14 +89,14 @@ func (i *informer) forget(now time.Time) {
 }
 
 // compareResolved orders resolved insights: the latest first, then the most severe.
-func compareResolved(a, b v1beta1.ResolvedInsight) int {
-	return cmp.Or(b.ResolvedTime.Compare(a.ResolvedTime.Time), Rank(b.Level)-Rank(a.Level), strings.Compare(a.UUID, b.UUID))
+func compareResolved(a, b updatev1beta1.ResolvedInsight) int {
+	return cmp.Or(b.ResolvedTime.Compare(a.ResolvedTime.Time), b.Level.Rank()-a.Level.Rank(), strings.Compare(a.UUID, b.UUID))
 }
 
 // compare orders insights: the most severe first, then by identity.
-func compare(a, b v1beta1.Insight) int {
+func compare(a, b updatev1beta1.Insight) int {
 	return cmp.Or(
-		Rank(b.Impact.Level)-Rank(a.Impact.Level), strings.Compare(a.UID, b.UID), strings.Compare(a.UUID, b.UUID),
+		b.Impact.Level.Rank()-a.Impact.Level.Rank(), strings.Compare(a.UID, b.UID), strings.Compare(a.UUID, b.UUID),
 		strings.Compare(a.Impact.Summary, b.Impact.Summary), strings.Compare(a.Impact.Description, b.Impact.Description),
 		a.AcquisitionTime.Compare(b.AcquisitionTime.Time),
 	)
@@ -104,14 +104,14 @@ func compare(a, b v1beta1.Insight) int {
 
 // Insights returns the insights that apply, or of which it is not certain that they do not, by informer,
 // sorted.
-func (s State) Insights() []v1beta1.InformerInsights {
-	var all []v1beta1.InformerInsights
+func (s State) Insights() []updatev1beta1.InformerInsights {
+	var all []updatev1beta1.InformerInsights
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		i := s.m.informers[name]
 		if len(i.entries) == 0 {
 			continue
 		}
-		of := v1beta1.InformerInsights{Name: name, Insights: make([]v1beta1.Insight, 0, len(i.entries))}
+		of := updatev1beta1.InformerInsights{Name: name, Insights: make([]updatev1beta1.Insight, 0, len(i.entries))}
 		for _, e := range i.entries {
 			of.Insights = append(of.Insights, e.insight)
 		}
@@ -122,8 +122,8 @@ func (s State) Insights() []v1beta1.InformerInsights {
 }
 
 // RecentlyResolved returns the insights that were resolved within a day, the latest first, at most 64.
-func (s State) RecentlyResolved() []v1beta1.ResolvedInsight {
-	var all []v1beta1.ResolvedInsight
+func (s State) RecentlyResolved() []updatev1beta1.ResolvedInsight {
+	var all []updatev1beta1.ResolvedInsight
 	for _, i := range s.m.informers {
 		for _, r := range i.resolved {
 			if r.listed {
@@ -138,20 +138,18 @@ func (s State) RecentlyResolved() []v1beta1.ResolvedInsight {
 // BeginUpdate shows the insights again that were retained after an earlier update until the limit: an
 // update is in progress.
 func (s State) BeginUpdate(now time.Time) {
-	maps.DeleteFunc(s.m.retained, func(_ string, r v1beta1.RetainedInsight) bool { return isExpired(r, now) })
+	maps.DeleteFunc(s.m.retained, func(_ string, r updatev1beta1.RetainedInsight) bool { return isExpired(r, now) })
 }
 
-// isExpired reports whether an insight was retained until the limit.
-func isExpired(r v1beta1.RetainedInsight, now time.Time) bool {
+func isExpired(r updatev1beta1.RetainedInsight, now time.Time) bool {
 	return now.Sub(r.RetainedSince.Time) >= RetainLimit
 }
 
-// EndUpdate ends the insights of an update when none is in progress any more: informers are not queried
-// then. Those that need attention after the update, and are not acknowledged, are retained. Those that
-// were retained until the limit are hidden for as long as the latest answer has them. Built-in informers
-// judge for themselves what applies.
+// EndUpdate ends the insights of an update once no update is in progress: informers are not queried then. Insights that
+// need attention after the update, and are not acknowledged, are retained. Insights that were retained until the limit
+// are hidden for as long as the latest answer has them. Built-in informers judge for themselves what applies.
 func (s State) EndUpdate(acknowledged []string, now time.Time) {
-	maps.DeleteFunc(s.m.retained, func(uuid string, r v1beta1.RetainedInsight) bool {
+	maps.DeleteFunc(s.m.retained, func(uuid string, r updatev1beta1.RetainedInsight) bool {
 		i := s.m.informers[r.UpdateInformer]
 		return i == nil || i.entries[uuid] == nil
 	})
@@ -162,14 +160,13 @@ func (s State) EndUpdate(acknowledged []string, now time.Time) {
 	}
 }
 
-// endUpdate ends the insights of one informer.
 func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
 	for uuid, e := range i.entries {
 		r, known := s.m.retained[uuid]
 		expired := known && isExpired(r, now)
 		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) && !expired {
 			if !known {
-				s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: i.name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
+				s.m.retained[uuid] = updatev1beta1.RetainedInsight{UpdateInformer: i.name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
 			}
 			continue
 		}
@@ -178,20 +175,20 @@ func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
 }
 
 // needsAttention reports whether an insight needs attention after the update.
-func needsAttention(of v1beta1.Insight) bool {
+func needsAttention(of updatev1beta1.Insight) bool {
 	return of.Remediation.Resolved != nil && !*of.Remediation.Resolved
 }
 
 // Retained returns the insights that EndUpdate has retained, the most severe first, at most 64.
-func (s State) Retained() []v1beta1.RetainedInsight {
-	var all []v1beta1.RetainedInsight
+func (s State) Retained() []updatev1beta1.RetainedInsight {
+	var all []updatev1beta1.RetainedInsight
 	for uuid, r := range s.m.retained {
 		if i := s.m.informers[r.UpdateInformer]; i != nil && i.entries[uuid] != nil {
 			r.Insight = i.entries[uuid].insight
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b v1beta1.RetainedInsight) int {
+	slices.SortFunc(all, func(a, b updatev1beta1.RetainedInsight) int {
 		return cmp.Or(compare(a.Insight, b.Insight), strings.Compare(a.UpdateInformer, b.UpdateInformer))
 	})
 	return slices.Clip(all[:min(len(all), MaxListed)])

@@ -11,26 +11,26 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 const (
-	// Grace is how long an insight is kept that is no longer reported, unless it is certain that it is
-	// resolved, and how long those of a disabled or deleted informer are kept.
+	// Grace is how long an insight that is no longer reported is kept, unless it is certain that it is resolved, and
+	// how long the insights of a disabled or deleted informer are kept.
 	Grace = time.Minute
 	// Memory is how long a resolved insight is known: one that returns within that time has the same
 	// first observation.
 	Memory = 24 * time.Hour
 	// WaitLimit is how long an informer may answer Wait before that is an insight of its own.
-	WaitLimit = v1alpha.MaxStatusWaitSeconds * time.Second
+	WaitLimit = hooksv1alpha.MaxStatusWaitSeconds * time.Second
 	// RetainLimit is how long an insight is retained after the update.
 	RetainLimit = 14 * 24 * time.Hour
 	// MaxListed bounds the lists of resolved and of retained insights.
 	MaxListed = 64
 	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Those of
 	// built-in informers have no limit here: only sections are bounded.
-	MaxInsights = v1alpha.MaxInsights
+	MaxInsights = hooksv1alpha.MaxInsights
 
 	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
 	// identifiers that are not stable.
@@ -46,10 +46,10 @@ type State struct{ m *memory }
 
 type memory struct {
 	informers map[string]*informer
-	retained  map[string]v1beta1.RetainedInsight // by UUID
+	retained  map[string]updatev1beta1.RetainedInsight // by UUID
 }
 
-// informer is what is known of one informer.
+// informer holds what is known of one informer.
 type informer struct {
 	name     string
 	entries  map[string]*entry   // by UUID
@@ -60,7 +60,7 @@ type informer struct {
 	// applied in each pass.
 	cleaned   reported
 	cleanedAt time.Time
-	given     []v1beta1.Insight
+	given     []updatev1beta1.Insight
 	// waitingSince is when the first of the present series of Wait was received; goneSince is when it
 	// was disabled or deleted.
 	waitingSince, goneSince time.Time
@@ -80,12 +80,12 @@ type informer struct {
 // rejection counts insights that are not shown.
 type rejection struct {
 	count int
-	level v1beta1.Level
+	level updatev1beta1.Level
 }
 
 // entry is an insight that applies, or of which it is not certain that it does not.
 type entry struct {
-	insight v1beta1.Insight
+	insight updatev1beta1.Insight
 	// missingSince is when the latest series of answers without the insight began; zero means that the
 	// latest answer has it.
 	missingSince time.Time
@@ -94,19 +94,18 @@ type entry struct {
 // resolved is an insight that is no longer reported. One without a time is an own insight of the controller
 // that was published before it started: its memory begins with the first Settle.
 type resolved struct {
-	v1beta1.ResolvedInsight
+	updatev1beta1.ResolvedInsight
 	listed bool // published
 }
 
 // NewState returns a State that holds nothing.
 func NewState() State {
-	return State{&memory{informers: map[string]*informer{}, retained: map[string]v1beta1.RetainedInsight{}}}
+	return State{&memory{informers: map[string]*informer{}, retained: map[string]updatev1beta1.RetainedInsight{}}}
 }
 
 // IsZero reports whether the State is the zero State.
 func (s State) IsZero() bool { return s.m == nil }
 
-// informer returns what is known of an informer.
 func (s State) informer(name string) *informer {
 	i := s.m.informers[name]
 	if i == nil {
@@ -119,7 +118,7 @@ func (s State) informer(name string) *informer {
 // Restore adds the insights of a published status that the State does not know: neither as applying nor
 // as resolved. Until their informers answer, they are stale since the status was last confirmed. It
 // resolves nothing, and it may be called again.
-func (s State) Restore(status v1beta1.UpdateStatusStatus) {
+func (s State) Restore(status updatev1beta1.UpdateStatusStatus) {
 	for _, r := range status.RecentlyResolved {
 		i := s.informer(r.UpdateInformer)
 		if _, known := i.resolved[r.UUID]; !known && i.entries[r.UUID] == nil {
@@ -132,15 +131,8 @@ func (s State) Restore(status v1beta1.UpdateStatusStatus) {
 			s.restore(r.UpdateInformer, r.Insight, status.ObservedTime)
 		}
 	}
-	sections := make([][]v1beta1.InformerInsights, 0, 1+len(status.WorkerPools))
-	if status.ControlPlane != nil {
-		sections = append(sections, status.ControlPlane.UpdateInformers)
-	}
-	for i := range status.WorkerPools {
-		sections = append(sections, status.WorkerPools[i].UpdateInformers)
-	}
-	for _, section := range sections {
-		for _, of := range section {
+	for _, section := range status.Sections() {
+		for _, of := range section.UpdateInformers {
 			for i := range of.Insights {
 				s.restore(of.Name, of.Insights[i], status.ObservedTime)
 			}
@@ -158,11 +150,11 @@ func (s State) knows(name, uuid string) bool {
 	return known || i.entries[uuid] != nil
 }
 
-func (s State) restore(name string, published v1beta1.Insight, observed *metav1.Time) {
+func (s State) restore(name string, published updatev1beta1.Insight, observed *metav1.Time) {
 	if s.knows(name, published.UUID) {
 		return
 	}
-	if name == v1beta1.StatusControllerInformer { // it derives its own insights again
+	if name == updatev1beta1.StatusControllerInformer { // it derives its own insights again
 		s.informer(name).resolved[published.UUID] = resolvedFrom(name, published, "", time.Time{}, false)
 		return
 	}
@@ -236,7 +228,7 @@ func (e *entry) outdate(at time.Time) {
 
 // reported are the insights of an answer, cleaned, each once, the most severe first.
 type reported struct {
-	insights []v1beta1.Insight
+	insights []updatev1beta1.Insight
 	uuids    map[string]bool
 	// excess are the UUIDs of those that were left out: they are not resolved.
 	excess []string
@@ -244,13 +236,12 @@ type reported struct {
 
 func (r reported) has(uuid string) bool { return r.uuids[uuid] }
 
-// clean returns the insights of an answer as they may be published.
 func (i *informer) clean(answer Answer) reported {
 	if n := len(answer.Insights); n > 0 && n == len(i.given) && &answer.Insights[0] == &i.given[0] && i.cleanedAt.Equal(answer.At) {
 		return i.cleaned
 	}
 	i.odd = 0
-	byUUID := map[string]v1beta1.Insight{}
+	byUUID := map[string]updatev1beta1.Insight{}
 	trusted := IsBuiltIn(i.name)
 	for n := range answer.Insights {
 		made := answer.Insights[n]
@@ -287,7 +278,7 @@ func (i *informer) clean(answer Answer) reported {
 
 // succeed applies an answer that lists every insight of the informer.
 func (i *informer) succeed(answer Answer, now time.Time) {
-	var acquired time.Time // of the answer: that of its newest insight
+	var acquired time.Time // of the answer, from its newest insight
 	for n := range answer.Insights {
 		if at := answer.Insights[n].AcquisitionTime.Time; isPlausible(at, answer.At) && at.After(acquired) {
 			acquired = at
@@ -316,7 +307,7 @@ func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
 	case involves(e.insight, answer.Unread), hasUID(e.insight, answer.UnreadUIDs):
 		e.outdate(answer.At)
 	case answer.Live, !acquired.IsZero() && acquired.After(last) && !last.After(now.Add(skew)):
-		i.resolve(e, v1beta1.ResolutionResolved, now)
+		i.resolve(e, updatev1beta1.ResolutionResolved, now)
 	case !acquired.IsZero() && acquired.Before(last) && !last.After(now.Add(skew)):
 		e.outdate(answer.At)
 	case e.missingSince.IsZero():
@@ -325,14 +316,14 @@ func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
 }
 
 // involves reports whether an insight is about an object of one of the kinds.
-func involves(of v1beta1.Insight, kinds []string) bool {
-	return len(kinds) > 0 && slices.ContainsFunc(slices.Concat(of.Scope.Resources, of.Scope.WorkerPool), func(ref v1beta1.ResourceReference) bool {
+func involves(of updatev1beta1.Insight, kinds []string) bool {
+	return len(kinds) > 0 && slices.ContainsFunc(slices.Concat(of.Scope.Resources, of.Scope.WorkerPool), func(ref updatev1beta1.ResourceReference) bool {
 		return slices.Contains(kinds, ref.Kind)
 	})
 }
 
 // hasUID reports whether the uid of an insight has one of the prefixes.
-func hasUID(of v1beta1.Insight, prefixes []string) bool {
+func hasUID(of updatev1beta1.Insight, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(of.UID, prefix) })
 }
 
@@ -351,8 +342,8 @@ func (i *informer) noteMutations(reported reported, at time.Time) {
 	}
 }
 
-// admit adds or updates insights. Beyond the limit of all insights, and if it applies that of new ones,
-// the least severe are rejected. No limit applies to built-in informers.
+// admit adds or updates insights. Beyond the limit of all insights, and the limit of new ones if it applies, the least
+// severe are rejected. No limit applies to built-in informers.
 func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 	i.admitted = slices.DeleteFunc(i.admitted, func(t time.Time) bool { return now.Sub(t) >= churnWindow || t.After(now.Add(skew)) })
 	i.rejected = rejection{}
@@ -375,7 +366,7 @@ func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 		}
 		if before.UUID != "" && now.Sub(before.ResolvedTime.Time) < Memory {
 			r.FirstObservedTime, r.Flaps = before.FirstObservedTime, before.Flaps
-			if before.Reason == v1beta1.ResolutionResolved {
+			if before.Reason == updatev1beta1.ResolutionResolved {
 				r.Flaps++
 			}
 		}
@@ -385,25 +376,24 @@ func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 }
 
 // update takes over a confirmed insight. Data that was acquired earlier replaces nothing.
-func (e *entry) update(r v1beta1.Insight, now time.Time) {
+func (e *entry) update(r updatev1beta1.Insight, now time.Time) {
 	last := e.insight
 	e.missingSince = time.Time{}
 	if r.AcquisitionTime.Time.Before(last.AcquisitionTime.Time) && !last.AcquisitionTime.After(now.Add(skew)) {
 		e.insight.StaleSince = nil
 		return
 	}
-	if r.Impact.Level != v1beta1.LevelStatus || r.FirstObservedTime.IsZero() {
+	if r.Impact.Level != updatev1beta1.LevelStatus || r.FirstObservedTime.IsZero() {
 		r.FirstObservedTime = last.FirstObservedTime
 	}
 	r.Flaps = last.Flaps
 	e.insight = r
 }
 
-// resolve ends an insight.
-func (i *informer) resolve(e *entry, reason v1beta1.ResolutionReason, now time.Time) {
+func (i *informer) resolve(e *entry, reason updatev1beta1.ResolutionReason, now time.Time) {
 	of := e.insight
 	delete(i.entries, of.UUID)
-	if of.Impact.Level == v1beta1.LevelStatus {
+	if of.Impact.Level == updatev1beta1.LevelStatus {
 		return // a step that was expected: the next one like it is another one
 	}
 	i.resolved[of.UUID] = resolvedFrom(i.name, of, reason, now.UTC().Truncate(time.Second), true)
@@ -417,15 +407,15 @@ func (i *informer) hide(e *entry, now time.Time) {
 	}
 }
 
-func resolvedFrom(informer string, of v1beta1.Insight, reason v1beta1.ResolutionReason, at time.Time, listed bool) resolved {
-	return resolved{v1beta1.ResolvedInsight{
+func resolvedFrom(informer string, of updatev1beta1.Insight, reason updatev1beta1.ResolutionReason, at time.Time, listed bool) resolved {
+	return resolved{updatev1beta1.ResolvedInsight{
 		UpdateInformer: informer, UUID: of.UUID, Level: of.Impact.Level, Summary: of.Impact.Summary, Reason: reason,
 		FirstObservedTime: of.FirstObservedTime, ResolvedTime: metav1.NewTime(at), Flaps: of.Flaps,
 	}, listed}
 }
 
-func (r *rejection) add(level v1beta1.Level) {
-	if r.count == 0 || Rank(level) > Rank(r.level) {
+func (r *rejection) add(level updatev1beta1.Level) {
+	if r.count == 0 || level.Rank() > r.level.Rank() {
 		r.level = level
 	}
 	r.count++
@@ -433,5 +423,5 @@ func (r *rejection) add(level v1beta1.Level) {
 
 // IsBuiltIn reports whether an informer is part of the controller.
 func IsBuiltIn(informer string) bool {
-	return informer == v1beta1.StatusControllerInformer || strings.HasPrefix(informer, v1beta1.BuiltInPrefix)
+	return informer == updatev1beta1.StatusControllerInformer || strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -23,14 +23,14 @@ import (
 type event struct {
 	after    int
 	result   insight.Result
-	insights []v1beta1.Insight
+	insights []updatev1beta1.Insight
 	edit     func(*insight.Answer)
 }
 
 // reported returns an insight that was acquired some seconds after the start; a negative time means that
 // the informer reports none.
-func reported(uid string, acquired int, edits ...func(*v1beta1.Insight)) v1beta1.Insight {
-	i := v1beta1.Insight{UID: uid, Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: "Summary of " + uid}}
+func reported(uid string, acquired int, edits ...func(*updatev1beta1.Insight)) updatev1beta1.Insight {
+	i := updatev1beta1.Insight{UID: uid, Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: "Summary of " + uid}}
 	if acquired >= 0 {
 		i.AcquisitionTime = metav1.NewTime(second(acquired))
 	}
@@ -95,13 +95,13 @@ func resolvedIn(state insight.State) []string {
 func TestState_LifeCycle(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
-	a := func(acquired int) []v1beta1.Insight { return []v1beta1.Insight{reported("a", acquired)} }
-	b := func(acquired int) []v1beta1.Insight { return []v1beta1.Insight{reported("b", acquired)} }
+	a := func(acquired int) []updatev1beta1.Insight { return []updatev1beta1.Insight{reported("a", acquired)} }
+	b := func(acquired int) []updatev1beta1.Insight { return []updatev1beta1.Insight{reported("b", acquired)} }
 	live := func(answer *insight.Answer) { answer.Live = true }
 	unread := func(answer *insight.Answer) { answer.Live, answer.Unread = true, []string{"Pod"} }
-	status := func(i *v1beta1.Insight) { i.Impact.Level = v1beta1.LevelStatus }
-	aboutPod := func(i *v1beta1.Insight) {
-		i.Scope.Resources = []v1beta1.ResourceReference{{Kind: "Pod", Namespace: "n", Name: "p"}}
+	status := func(i *updatev1beta1.Insight) { i.Impact.Level = updatev1beta1.LevelStatus }
+	aboutPod := func(i *updatev1beta1.Insight) {
+		i.Scope.Resources = []updatev1beta1.ResourceReference{{Kind: "Pod", Namespace: "n", Name: "p"}}
 	}
 	cases := map[string]struct {
 		events   []event
@@ -117,10 +117,10 @@ func TestState_LifeCycle(t *testing.T) {
 		"gone from an empty answer":                    {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {74, "", nil, nil}}, []string{"a first 0"}, nil},
 		"gone from empty answers for a minute":         {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Success, nil, nil}, {75, insight.Success, nil, nil}}, nil, []string{"Summary of a: Resolved 75"}},
 		"gone from an empty live answer":               {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}}, nil, []string{"Summary of a: Resolved 15"}},
-		"a step is over":                               {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, status)}, nil}, {15, insight.Success, nil, live}}, nil, nil},
+		"a step is over":                               {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0, status)}, nil}, {15, insight.Success, nil, live}}, nil, nil},
 		"gone, back within the minute":                 {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Success, a(30), nil}, {90, "", nil, nil}}, []string{"a first 0"}, nil},
 		"gone, then the informer fails":                {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Unreachable, nil, nil}, {300, "", nil, nil}}, []string{"a first 0 stale 30"}, nil},
-		"gone, as its objects cannot be read":          {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, aboutPod), reported("b", 0)}, nil}, {15, insight.Success, nil, unread}}, []string{"a first 0 stale 15"}, []string{"Summary of b: Resolved 15"}},
+		"gone, as its objects cannot be read":          {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0, aboutPod), reported("b", 0)}, nil}, {15, insight.Success, nil, unread}}, []string{"a first 0 stale 15"}, []string{"Summary of b: Resolved 15"}},
 		"failure":                                      {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, nil, nil}, {3600, insight.Failure, nil, nil}}, []string{"a first 0 stale 15"}, nil},
 		"failure with an insight of its own":           {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, b(15), nil}}, []string{"a first 0 stale 15", "b first 15"}, nil},
 		"failure, then success":                        {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, b(15), nil}, {30, insight.Success, a(30), nil}}, []string{"a first 0"}, []string{"Summary of b: Resolved 30"}},
@@ -158,16 +158,16 @@ func TestState_LifeCycle(t *testing.T) {
 
 func TestState_Reports(t *testing.T) {
 	t.Parallel()
-	many := func(prefix string, n int) []v1beta1.Insight {
-		var all []v1beta1.Insight
+	many := func(prefix string, n int) []updatev1beta1.Insight {
+		var all []updatev1beta1.Insight
 		for i := range n {
 			all = append(all, reported(fmt.Sprintf("%s-%03d", prefix, i), -1))
 		}
 		return all
 	}
-	inScope := func(name string) func(*v1beta1.Insight) {
-		return func(i *v1beta1.Insight) {
-			i.Scope.Resources = []v1beta1.ResourceReference{{Kind: "Node", Name: name}}
+	inScope := func(name string) func(*updatev1beta1.Insight) {
+		return func(i *updatev1beta1.Insight) {
+			i.Scope.Resources = []updatev1beta1.ResourceReference{{Kind: "Node", Name: name}}
 		}
 	}
 	degraded := func(x *insight.Answer) { x.Degraded = "cannot connect" }
@@ -188,12 +188,12 @@ func TestState_Reports(t *testing.T) {
 		"waiting again":                  {[]event{{0, insight.Wait, nil, nil}, {60, insight.Success, nil, nil}, {100, insight.Wait, nil, nil}, {200, "", nil, nil}}, nil},
 		"well again":                     {[]event{{0, insight.Unreachable, nil, nil}, {60, insight.Success, nil, nil}}, nil},
 		"back after a moment":            {[]event{{0, insight.Unreachable, nil, nil}, {60, insight.Success, nil, nil}, {90, insight.Unreachable, nil, nil}}, []string{"InformerUnreachable/mco first 0 flaps 1"}},
-		"no uid":                         {[]event{{0, insight.Success, []v1beta1.Insight{reported("", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
-		"a uid twice":                    {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("a", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
-		"a uid in two scopes":            {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x")), reported("a", 0, inScope("y"))}, nil}}, nil},
+		"no uid":                         {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
+		"a uid twice":                    {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("a", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
+		"a uid in two scopes":            {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0, inScope("x")), reported("a", 0, inScope("y"))}, nil}}, nil},
 		"too many":                       {[]event{{0, insight.Success, many("a", 321), nil}}, []string{"InformerInvalid/mco first 0"}},
-		"another scope":                  {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []v1beta1.Insight{reported("a", 15, inScope("y"))}, nil}}, []string{"ScopeMutated/mco first 15"}},
-		"another scope, long ago":        {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []v1beta1.Insight{reported("a", 15, inScope("y"))}, nil}, {615, "", nil, nil}}, nil},
+		"another scope":                  {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []updatev1beta1.Insight{reported("a", 15, inScope("y"))}, nil}}, []string{"ScopeMutated/mco first 15"}},
+		"another scope, long ago":        {[]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []updatev1beta1.Insight{reported("a", 15, inScope("y"))}, nil}, {615, "", nil, nil}}, nil},
 		"the first answer is not new":    {[]event{{0, insight.Success, many("a", 100), nil}}, nil},
 		"20 new insights":                {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 20), nil}}, nil},
 		"21 new insights":                {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 21), nil}}, []string{"UnstableIdentifiers/mco first 15"}},
@@ -205,16 +205,16 @@ func TestState_Reports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := play(c.events)
-			if diff := cmp.Diff(c.want, shown(state, v1beta1.StatusControllerInformer)); diff != "" {
+			if diff := cmp.Diff(c.want, shown(state, updatev1beta1.StatusControllerInformer)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			for _, of := range state.Insights() {
 				for _, i := range of.Insights {
-					want := v1beta1.LevelWarning
-					if i.Impact.Reason == v1beta1.ReasonInformerDisabled {
-						want = v1beta1.LevelInfo
+					want := updatev1beta1.LevelWarning
+					if i.Impact.Reason == updatev1beta1.ReasonInformerDisabled {
+						want = updatev1beta1.LevelInfo
 					}
-					if of.Name == v1beta1.StatusControllerInformer && i.Impact.Level != want {
+					if of.Name == updatev1beta1.StatusControllerInformer && i.Impact.Level != want {
 						t.Errorf("%s has level %s", i.UID, i.Impact.Level)
 					}
 				}
@@ -226,11 +226,11 @@ func TestState_Reports(t *testing.T) {
 // TestState_UnstableIdentifiers checks that the most severe of too many new insights are shown.
 func TestState_UnstableIdentifiers(t *testing.T) {
 	t.Parallel()
-	var news []v1beta1.Insight
+	var news []updatev1beta1.Insight
 	for i := range 30 {
 		news = append(news, reported(fmt.Sprintf("new-%02d", i), -1))
 	}
-	news[29].Impact.Level = v1beta1.LevelCritical
+	news[29].Impact.Level = updatev1beta1.LevelCritical
 	state := play([]event{{0, insight.Success, nil, nil}, {15, insight.Success, news, nil}})
 	got := shown(state, "mco")
 	if len(got) != 20 || got[0] != "new-29 first 15" {
@@ -239,9 +239,9 @@ func TestState_UnstableIdentifiers(t *testing.T) {
 }
 
 // publish returns a status with everything that a state publishes.
-func publish(state insight.State, observed time.Time) v1beta1.UpdateStatusStatus {
-	status := v1beta1.UpdateStatusStatus{
-		ControlPlane:     &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{UpdateInformers: state.Insights()}},
+func publish(state insight.State, observed time.Time) updatev1beta1.UpdateStatusStatus {
+	status := updatev1beta1.UpdateStatusStatus{
+		ControlPlane:     &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: state.Insights()}},
 		RecentlyResolved: state.RecentlyResolved(), AfterUpdate: state.Retained(), ObservedTime: new(metav1.NewTime(observed)),
 	}
 	return *status.DeepCopy()
@@ -250,8 +250,8 @@ func publish(state insight.State, observed time.Time) v1beta1.UpdateStatusStatus
 func TestState_Restore(t *testing.T) {
 	t.Parallel()
 	first := play([]event{
-		{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("b", 0), reported("c", 0)}, nil},
-		{15, insight.Success, []v1beta1.Insight{reported("a", 15), reported("c", 15)}, nil},
+		{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("b", 0), reported("c", 0)}, nil},
+		{15, insight.Success, []updatev1beta1.Insight{reported("a", 15), reported("c", 15)}, nil},
 		{20, insight.Unreachable, nil, nil},
 	})
 	restored := insight.NewState()
@@ -262,7 +262,7 @@ func TestState_Restore(t *testing.T) {
 	if diff := cmp.Diff([]string{"a first 0 stale 20", "c first 0 stale 20"}, shown(restored, "mco")); diff != "" {
 		t.Errorf("restored (-want +got):\n%s", diff)
 	}
-	apply(restored, event{50, insight.Success, []v1beta1.Insight{reported("a", 50), reported("b", 50)}, nil})
+	apply(restored, event{50, insight.Success, []updatev1beta1.Insight{reported("a", 50), reported("b", 50)}, nil})
 	if diff := cmp.Diff([]string{"a first 0", "b first 0 flaps 1"}, shown(restored, "mco")); diff != "" {
 		t.Errorf("after an answer (-want +got):\n%s", diff)
 	}
@@ -274,7 +274,7 @@ func TestState_Restore(t *testing.T) {
 
 func TestState_RestoreMarksStale(t *testing.T) {
 	t.Parallel()
-	first := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
+	first := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
 	restored := insight.NewState()
 	restored.Restore(publish(first, second(30)))
 	restored.Settle(second(3600))
@@ -283,30 +283,30 @@ func TestState_RestoreMarksStale(t *testing.T) {
 	}
 }
 
-// An insight is what its informer reported last. Data that was acquired earlier replaces nothing, unless
-// the clock of the controller was set back.
+// An insight says what its informer reported last. Data that was acquired earlier replaces nothing, unless the clock of
+// the controller was set back.
 func TestState_TakesOverChanges(t *testing.T) {
 	t.Parallel()
 	const none = -1 // no time of acquisition
-	worse := func(i *v1beta1.Insight) { i.Impact.Level = v1beta1.LevelCritical }
+	worse := func(i *updatev1beta1.Insight) { i.Impact.Level = updatev1beta1.LevelCritical }
 	for name, tc := range map[string]struct {
 		received, acquired           int // of the first answer
 		receivedAgain, acquiredAgain int
-		want                         v1beta1.Level
+		want                         updatev1beta1.Level
 	}{
-		"acquired later":              {60, 60, 90, 90, v1beta1.LevelCritical},
-		"acquired at the same time":   {60, 60, 90, 60, v1beta1.LevelCritical},
-		"acquired earlier":            {60, 60, 90, 45, v1beta1.LevelWarning},
-		"acquired at no time":         {60, 60, 90, none, v1beta1.LevelCritical},
-		"informer ahead by an hour":   {60, 3660, 90, 90, v1beta1.LevelCritical},
-		"informer ahead by seconds":   {60, 119, 90, 90, v1beta1.LevelWarning},
-		"clock set back by two hours": {7260, 7260, 90, 90, v1beta1.LevelCritical},
+		"acquired later":              {60, 60, 90, 90, updatev1beta1.LevelCritical},
+		"acquired at the same time":   {60, 60, 90, 60, updatev1beta1.LevelCritical},
+		"acquired earlier":            {60, 60, 90, 45, updatev1beta1.LevelWarning},
+		"acquired at no time":         {60, 60, 90, none, updatev1beta1.LevelCritical},
+		"informer ahead by an hour":   {60, 3660, 90, 90, updatev1beta1.LevelCritical},
+		"informer ahead by seconds":   {60, 119, 90, 90, updatev1beta1.LevelWarning},
+		"clock set back by two hours": {7260, 7260, 90, 90, updatev1beta1.LevelCritical},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := play([]event{
-				{tc.received, insight.Success, []v1beta1.Insight{reported("a", tc.acquired)}, nil},
-				{tc.receivedAgain, insight.Success, []v1beta1.Insight{reported("a", tc.acquiredAgain, worse)}, nil},
+				{tc.received, insight.Success, []updatev1beta1.Insight{reported("a", tc.acquired)}, nil},
+				{tc.receivedAgain, insight.Success, []updatev1beta1.Insight{reported("a", tc.acquiredAgain, worse)}, nil},
 			})
 			got := state.Insights()[0].Insights[0]
 			if got.Impact.Level != tc.want || !got.FirstObservedTime.Time.Equal(second(tc.received)) {
@@ -321,7 +321,7 @@ func TestState_TakesOverChanges(t *testing.T) {
 func TestState_RestoreOwn(t *testing.T) {
 	t.Parallel()
 	const days = 3 * 24 * 3600 // while no update is in progress, the status is not written
-	own := func(state insight.State) []string { return shown(state, v1beta1.StatusControllerInformer) }
+	own := func(state insight.State) []string { return shown(state, updatev1beta1.StatusControllerInformer) }
 	first := play([]event{{0, insight.Unreachable, nil, nil}})
 	restored := insight.NewState()
 	restored.Restore(publish(first, second(30)))
@@ -345,9 +345,9 @@ func TestState_RestoreOwn(t *testing.T) {
 func TestState_EndUpdate(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
-	unresolved := func(i *v1beta1.Insight) { i.Remediation.Resolved = new(false) }
-	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("b", 0, unresolved), reported("c", 0, unresolved), reported("d", 0, unresolved)}, nil}})
-	acknowledged := []string{insight.UUID("mco", v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}, "d")}
+	unresolved := func(i *updatev1beta1.Insight) { i.Remediation.Resolved = new(false) }
+	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("b", 0, unresolved), reported("c", 0, unresolved), reported("d", 0, unresolved)}, nil}})
+	acknowledged := []string{insight.UUID("mco", updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}, "d")}
 	retained := func() []string {
 		var all []string
 		for _, r := range state.Retained() {
@@ -372,7 +372,7 @@ func TestState_EndUpdate(t *testing.T) {
 	if diff := cmp.Diff(state.Retained()[0].RetainedSince, restored.Retained()[0].RetainedSince); diff != "" || len(restored.Retained()) != 2 {
 		t.Errorf("restored: %+v", restored.Retained())
 	}
-	apply(state, event{900, insight.Success, []v1beta1.Insight{reported("c", 900, unresolved)}, nil})
+	apply(state, event{900, insight.Success, []updatev1beta1.Insight{reported("c", 900, unresolved)}, nil})
 	state.EndUpdate(acknowledged, second(900))
 	check("one is resolved", "c since 10")
 	state.EndUpdate(acknowledged, second(10+14*day-1))
@@ -400,7 +400,7 @@ func TestState_BoundsInsights(t *testing.T) {
 			t.Parallel()
 			state := insight.NewState()
 			for n, result := range tc.results {
-				var insights []v1beta1.Insight
+				var insights []updatev1beta1.Insight
 				for i := range insight.MaxInsights {
 					insights = append(insights, reported(fmt.Sprintf("%d-%d", n, i), 0))
 				}
@@ -409,7 +409,7 @@ func TestState_BoundsInsights(t *testing.T) {
 			if got := len(shown(state, "mco")); got != tc.want {
 				t.Errorf("got %d insights, want %d", got, tc.want)
 			}
-			if got := shown(state, v1beta1.StatusControllerInformer); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "UnstableIdentifiers/mco") }) {
+			if got := shown(state, updatev1beta1.StatusControllerInformer); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "UnstableIdentifiers/mco") }) {
 				t.Errorf("what is left out is not reported: %v", got)
 			}
 		})
@@ -428,12 +428,12 @@ func TestState_NotQueried(t *testing.T) {
 	for name, events := range problems {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := play(append([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}}, events...))
-			if got := shown(state, v1beta1.StatusControllerInformer); len(got) != 1 {
+			state := play(append([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}}, events...))
+			if got := shown(state, updatev1beta1.StatusControllerInformer); len(got) != 1 {
 				t.Fatalf("the problem: %v", got)
 			}
 			apply(state, event{210, insight.NotQueried, nil, nil})
-			if got := shown(state, v1beta1.StatusControllerInformer); got != nil {
+			if got := shown(state, updatev1beta1.StatusControllerInformer); got != nil {
 				t.Errorf("the problem is still shown: %v", got)
 			}
 			if diff := cmp.Diff([]string{"a first 0 stale 15"}, shown(state, "mco")); diff != "" {
@@ -441,30 +441,30 @@ func TestState_NotQueried(t *testing.T) {
 			}
 		})
 	}
-	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}, {10, insight.Disabled, nil, nil}, {20, insight.NotQueried, nil, nil}, {70, "", nil, nil}})
+	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}, {10, insight.Disabled, nil, nil}, {20, insight.NotQueried, nil, nil}, {70, "", nil, nil}})
 	if got := shown(state, "mco"); got != nil {
 		t.Errorf("disabled for a minute without an answer since: %v", got)
 	}
 }
 
-// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that those beyond the
-// limit do not count as resolved, and that those of built-in informers have no limit.
+// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that insights beyond the limit do
+// not count as resolved, and that built-in informers have no limit.
 func TestState_BoundsAnswer(t *testing.T) {
 	t.Parallel()
-	level := func(level v1beta1.Level) func(*v1beta1.Insight) {
-		return func(i *v1beta1.Insight) { i.Impact.Level = level }
+	level := func(level updatev1beta1.Level) func(*updatev1beta1.Insight) {
+		return func(i *updatev1beta1.Insight) { i.Impact.Level = level }
 	}
 	old := reported("old", 0)
-	insights := []v1beta1.Insight{old}
+	insights := []updatev1beta1.Insight{old}
 	for i := range insight.MaxInsights - 1 {
-		insights = append(insights, reported(fmt.Sprintf("error-%03d", i), 0, level(v1beta1.LevelError)))
+		insights = append(insights, reported(fmt.Sprintf("error-%03d", i), 0, level(updatev1beta1.LevelError)))
 	}
-	insights = append(insights, reported("critical", 0, level(v1beta1.LevelCritical)))
+	insights = append(insights, reported("critical", 0, level(updatev1beta1.LevelCritical)))
 	fresh := play([]event{{10, insight.Success, insights, nil}})
 	if got := shown(fresh, "mco"); len(got) != insight.MaxInsights || !strings.HasPrefix(got[0], "critical") || slices.Contains(got, "old first 10") {
 		t.Errorf("%d insights, the first is %s", len(got), got[0])
 	}
-	if got := shown(fresh, v1beta1.StatusControllerInformer); len(got) != 1 || !strings.HasPrefix(got[0], "InformerInvalid/mco") {
+	if got := shown(fresh, updatev1beta1.StatusControllerInformer); len(got) != 1 || !strings.HasPrefix(got[0], "InformerInvalid/mco") {
 		t.Errorf("what is left out is not reported: %v", got)
 	}
 
@@ -481,8 +481,8 @@ func TestState_BoundsAnswer(t *testing.T) {
 }
 
 // trusted returns insights as a built-in informer reports them.
-func trusted(insights []v1beta1.Insight) []v1beta1.Insight {
-	var all []v1beta1.Insight
+func trusted(insights []updatev1beta1.Insight) []updatev1beta1.Insight {
+	var all []updatev1beta1.Insight
 	for _, i := range insights {
 		all = append(all, insight.Clean("builtin-nodes", i, received))
 	}
@@ -494,7 +494,7 @@ func trusted(insights []v1beta1.Insight) []v1beta1.Insight {
 func TestState_RetainLimit(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
-	left := []v1beta1.Insight{reported("left", 0, func(i *v1beta1.Insight) { i.Remediation.Resolved = new(false) })}
+	left := []updatev1beta1.Insight{reported("left", 0, func(i *updatev1beta1.Insight) { i.Remediation.Resolved = new(false) })}
 	state := insight.NewState()
 	retained := func(at int) int {
 		apply(state, event{at, insight.Success, left, func(a *insight.Answer) { a.At = received }})
@@ -523,8 +523,8 @@ func TestState_RetainLimit(t *testing.T) {
 
 func TestState_KeepOnly(t *testing.T) {
 	t.Parallel()
-	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
-	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: []v1beta1.Insight{reported("n", 0)}, At: second(0)}, second(0))
+	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
+	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: []updatev1beta1.Insight{reported("n", 0)}, At: second(0)}, second(0))
 	state.KeepOnly([]string{"mco"}, second(10))
 	state.Settle(second(100))
 	if got := shown(state, "mco"); len(got) != 1 {
@@ -552,9 +552,9 @@ func encode(t interface{ Fatal(...any) }, value any) string {
 
 // BenchmarkState_Apply measures the answer of 320 insights that is applied again in each pass.
 func BenchmarkState_Apply(b *testing.B) {
-	var insights []v1beta1.Insight
+	var insights []updatev1beta1.Insight
 	for i := range insight.MaxInsights {
-		insights = append(insights, reported(fmt.Sprintf("insight-%03d", i), 0, func(i *v1beta1.Insight) { i.Impact.Description = strings.Repeat("Wörter ", 100) }))
+		insights = append(insights, reported(fmt.Sprintf("insight-%03d", i), 0, func(i *updatev1beta1.Insight) { i.Impact.Description = strings.Repeat("Wörter ", 100) }))
 	}
 	state := insight.NewState()
 	for b.Loop() {

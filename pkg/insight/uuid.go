@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // uuidBytes is the length of a UUID: the first half of a SHA-256 hash.
@@ -20,7 +20,7 @@ const uuidBytes = sha256.Size / 2
 // UUID identifies an insight in the cluster. It is a hash of the informer, the type of the scope, its
 // pools and resources in any order, and the uid. Each part has its length before it, so that no two
 // lists of parts give the same input. The version of an object does not matter, its API group does.
-func UUID(informer string, scope v1beta1.InsightScope, uid string) string {
+func UUID(informer string, scope updatev1beta1.InsightScope, uid string) string {
 	hash := sha256.New()
 	write := func(part string) {
 		var length [8]byte
@@ -28,7 +28,7 @@ func UUID(informer string, scope v1beta1.InsightScope, uid string) string {
 		hash.Write(length[:])
 		hash.Write([]byte(part))
 	}
-	writeRefs := func(refs []v1beta1.ResourceReference) {
+	writeRefs := func(refs []updatev1beta1.ResourceReference) {
 		sorted := sortedRefs(refs)
 		var count [8]byte
 		binary.BigEndian.PutUint64(count[:], uint64(len(sorted)))
@@ -58,13 +58,13 @@ func Group(apiVersion string) string {
 }
 
 // sortedRefs returns the references sorted, each object once.
-func sortedRefs(refs []v1beta1.ResourceReference) []v1beta1.ResourceReference {
-	compare := func(a, b v1beta1.ResourceReference) int {
+func sortedRefs(refs []updatev1beta1.ResourceReference) []updatev1beta1.ResourceReference {
+	compare := func(a, b updatev1beta1.ResourceReference) int {
 		return cmp.Or(
 			strings.Compare(Group(a.APIVersion), Group(b.APIVersion)), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
 		)
 	}
 	sorted := slices.SortedStableFunc(slices.Values(refs), compare)
-	return slices.CompactFunc(sorted, func(a, b v1beta1.ResourceReference) bool { return compare(a, b) == 0 })
+	return slices.CompactFunc(sorted, func(a, b updatev1beta1.ResourceReference) bool { return compare(a, b) == 0 })
 }

@@ -4,49 +4,54 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
+
+// reasonContinues is the reason of the Event about an upgrade that had commenced before its object was deleted.
+const reasonContinues = "UpgradeContinues"
 
 // abandonTimeout is how long removing what would be orphaned may take.
 const abandonTimeout = time.Minute
 
 // cancel ends the attempt of an object that is being deleted: before the commit by the cleanup and the
-// final steps, once it has committed or succeeded at once, and never later than the timeout.
+// final steps, once it has committed or succeeded at once. The timeout bounds how long the deletion waits
+// for the cleanup. It does not bound the attempt at it: after the timeout, one more pass is made.
 func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	if !s.record.InProgress() && !s.claimed {
 		return time.Time{}, s.release(ctx)
 	}
 	last := s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
 	expired := !s.now.Before(last)
-	var end ending
-	switch committed, err := engine.Committed(ctx, s.Clock, s.plan.Book, s.record); {
-	case !s.plan.Known:
-		end = ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}
-	case s.outcome() == engine.OutcomeUpgraded:
-		end = ending{upgraded: true}
-	case committed && s.failure() != nil:
-		end = ending{failed: true}
-	case committed:
-		end = ending{reason: "UpgradeContinues", message: s.describe() + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}
-	case expired:
-		end = ending{
-			reason: "CancellationAbandoned", message: s.abandoned(),
-			failed: s.failure() != nil && s.failure().Reason != engine.ReasonCancelled,
+	end, err := s.endingOf(ctx)
+	if end == nil && (err == nil || expired) {
+		next, passErr := s.startOrResume(ctx)
+		switch {
+		case !expired:
+			return engine.Earliest(next, last), passErr
+		case s.record.Finished(), isTransient(passErr):
+			return next, passErr
+		case passErr != nil:
+			s.log.Error(passErr, "the last pass before the cleanup is abandoned")
 		}
-	case err != nil:
+		if end, err = s.endingOf(ctx); end == nil {
+			end = &ending{
+				reason: "CancellationAbandoned", message: s.abandoned(),
+				failed: s.failure() != nil && s.failure().Reason != engine.ReasonCancelled,
+			}
+			err = nil
+		}
+	}
+	if err != nil {
 		return time.Time{}, err
-	default:
-		next, err := s.startOrResume(ctx)
-		if next.IsZero() || next.After(last) {
-			next = last
-		}
-		return next, err
 	}
 	if err := s.abandon(ctx); err != nil {
 		if !expired {
@@ -54,13 +59,54 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 		}
 		s.log.Error(err, "resources of the upgrade are left behind")
 	}
-	if err := s.publishEnding(ctx, end); err != nil {
-		if !expired && s.now.Before(s.obj.GetDeletionTimestamp().Add(publishTimeout)) {
-			return time.Time{}, err
+	if end.reason == reasonContinues {
+		s.continues = s.attempt(s.record)
+		s.continues.CommenceTime = cmp.Or(s.continues.CommenceTime, s.now.UTC().Format(time.RFC3339))
+	}
+	if err := s.publishEnding(ctx, *end); err != nil {
+		if until := s.obj.GetDeletionTimestamp().Add(publishTimeout); !expired && s.now.Before(until) {
+			return s.publishUntil(until, err)
 		}
 		s.log.Error(err, "publishing the end of the upgrade")
 	}
 	return time.Time{}, s.release(ctx)
+}
+
+// publishUntil returns when the end of an attempt is published again: after a backoff, which must not keep the lock beyond
+// the time that publishing may take.
+func (s *scope[T]) publishUntil(until time.Time, err error) (time.Time, error) {
+	if s.now.Before(until.Add(-maxBackoff)) {
+		return time.Time{}, err
+	}
+	s.log.Error(err, "publishing the result, will be retried")
+	return until, nil
+}
+
+// endingOf returns how the deletion ends the attempt at once; nil if the attempt has to be cleaned up, or
+// if it is unknown whether it has commenced.
+func (s *scope[T]) endingOf(ctx context.Context) (*ending, error) {
+	phase, err := engine.CurrentPhase(ctx, s.Clock, s.plan.Book, s.record)
+	switch {
+	case !s.plan.Known:
+		return &ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}, nil
+	case s.outcome() == engine.OutcomeUpgraded:
+		return &ending{upgraded: true}, nil
+	case phase == engine.PhaseCommitted && s.failure() != nil:
+		return &ending{failed: true}, nil
+	case phase == engine.PhaseCommitted:
+		failed, err := s.plan.Book.FailedAfterCommit(ctx, s.Clock)
+		if err == nil && failed.Failed() { // while no process ran
+			return &ending{reason: "UpgradeFailed", message: s.describe() + " had commenced, and has failed: " + failed.Message()}, nil
+		}
+		return &ending{reason: reasonContinues, message: s.describe() + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}, nil
+	}
+	return nil, err
+}
+
+// isTransient reports whether an error says nothing about the next try.
+func isTransient(err error) bool {
+	return errors.Is(err, errStaleCache) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // ending is how a deletion ends an attempt that is not finished.
@@ -83,9 +129,12 @@ func (s *scope[T]) abandoned() string {
 	}
 }
 
-// publishEnding publishes the outcome of the attempt, if it is decided, and what the deletion did. The
-// IDs are those of the steps that publish outcomes, so that none is published twice.
+// publishEnding publishes the outcome of the attempt, if it is decided, and what the deletion did. The IDs are the IDs
+// of the steps that publish outcomes, so that none is published twice.
 func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
+	if err := s.Notifier.PublishSteps(ctx, s.objectReference(), s.record); err != nil {
+		return err
+	}
 	if end.upgraded {
 		if err := s.publish(ctx, corev1.EventTypeNormal, "UpgradeCompleted", s.describe()+" is complete"); err != nil {
 			return err

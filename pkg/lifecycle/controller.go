@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Declaration is what differs between the controllers of kinds of upgrade objects.
+// Declaration holds what differs between the controllers of kinds of upgrade objects.
 type Declaration struct {
 	// Name identifies the controller.
 	Name string
@@ -34,6 +34,9 @@ type Declaration struct {
 	Facts []manager.Kind
 	// LockNamespaces lists the namespaces of the locks.
 	LockNamespaces []string
+	// LockLabel is the key of the label of the locks, if each cluster has a lock of its own; empty means that
+	// there is one lock, of the name lock.Name.
+	LockLabel string
 	// ActsOnStatus means that the controller does more than the lifecycle: what it does depends on the status
 	// that the pass before has written, which therefore causes another pass.
 	ActsOnStatus bool
@@ -46,6 +49,12 @@ type Declaration struct {
 func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
 	objects := d.Objects
 	objects.Requests = manager.Self
+	if _, several := r.Kind.(ClusterLister[T]); !several {
+		objects.IsUrgent = func(obj client.Object) bool {
+			own, ok := obj.(T)
+			return ok && r.isUrgent(own, r.Clock.Now())
+		}
+	}
 	if !d.ActsOnStatus {
 		objects.Predicates = append(slices.Clone(objects.Predicates), predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool { return !r.store.isKnown(e.ObjectNew) },
@@ -58,9 +67,14 @@ func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
 		}
 		reads = append(reads, fact)
 	}
-	reads = append(reads, manager.Kind{
-		Object: &coordinationv1.Lease{}, Namespaces: d.LockNamespaces, Name: lock.Name, Requests: r.leaseChanged,
-	})
+	leases := manager.Kind{
+		Object: &coordinationv1.Lease{}, Namespaces: d.LockNamespaces, HasLabel: d.LockLabel,
+		Requests: r.leaseChanged, Predicates: []predicate.Predicate{lockChanged()},
+	}
+	if d.LockLabel == "" {
+		leases.Name = lock.Name
+	}
+	reads = append(reads, leases)
 	c := manager.Controller{
 		Name: d.Name, AddToScheme: append(slices.Clone(d.AddToScheme), coordinationv1.AddToScheme),
 		Reads: reads, Bind: r.bind, Reconciler: r,
@@ -102,10 +116,10 @@ func (r *Reconciler[T]) configChanged(ctx context.Context, _ client.Object) []re
 	return r.requests(ctx, func(T) bool { return true })
 }
 
-// leaseChanged returns a request for each object: one that has finished may still be the holder, as
-// the cache showed that too late. The holder may not exist any more.
+// leaseChanged returns a request for each object: one that has finished may still be the holder, as the cache showed
+// that too late. The holder may no longer exist.
 func (r *Reconciler[T]) leaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	all, err := listOfLock(ctx, r.Kind, r.Client, obj.GetNamespace())
+	all, err := listOfLock(ctx, r.Kind, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the objects that a change of their lock concerns")
 	}
@@ -143,4 +157,14 @@ func (r *Reconciler[T]) requests(ctx context.Context, concerned func(T) bool) []
 		}
 	}
 	return requests
+}
+
+// lockChanged selects the changes of a Lease by which its holder or what it notes about the attempt changes: a note that is
+// renewed is no reason for a pass.
+func lockChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOld := e.ObjectOld.(*coordinationv1.Lease)
+		after, isNew := e.ObjectNew.(*coordinationv1.Lease)
+		return !isOld || !isNew || before.UID != after.UID || lock.HolderOf(before) != lock.HolderOf(after) || lock.AttemptOf(before) != lock.AttemptOf(after)
+	}}
 }

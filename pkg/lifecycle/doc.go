@@ -23,9 +23,9 @@
 //
 // # The lock
 //
-// Without Plan.LockStep, an attempt waits for its time as a Pending object without a finalizer, and
+// Without engine.Commit.After, an attempt waits for its time as a Pending object without a finalizer, and
 // acquires the lock before its first step. With it, the attempt starts at once, has the finalizer, and
-// is Pending in its steps until the LockStep is done; see docs/decisions/0027-the-lock-as-a-step.md.
+// is Pending in its steps until that step is done; see docs/decisions/0027-the-lock-as-a-step.md.
 // Plan.holdsLock is the only answer to whether an attempt has the lock according to its record.
 //
 // The package does not know what the steps do, nor which kinds there are.

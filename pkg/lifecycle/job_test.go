@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -37,7 +37,7 @@ const (
 
 var startAfter = simulation.Start.Truncate(time.Minute).Add(6 * time.Hour)
 
-// fakeCluster is what the runbooks of these tests upgrade: one upgrade at a time.
+// fakeCluster is upgraded by the runbooks of these tests, one upgrade at a time.
 type fakeCluster struct {
 	t           testing.TB
 	now         func() time.Time
@@ -82,14 +82,15 @@ func (c *fakeCluster) book(name string) engine.Runbook {
 				return engine.Done("offered"), nil
 			}},
 			{
-				Name: "Commenced", Commits: true, Reached: func(context.Context) (bool, error) { return commenced(), nil },
-				Observe: func(context.Context, engine.Run) (engine.Result, error) {
-					if !commenced() {
-						return engine.Result{}, nil
-					}
-					return engine.Done("commenced"), nil
+				Name: "Commenced", Commit: &engine.Commit{
+					Observe: func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
+						if !commenced() {
+							return engine.ObservedNone, engine.Result{}, nil
+						}
+						return engine.ObservedBegun, engine.Done("commenced"), nil
+					},
+					Withdraw: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("undone"), nil },
 				},
-				Undo: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("undone"), nil },
 				Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
 					if c.inConflict {
 						c.conflicts++
@@ -139,30 +140,33 @@ func done(context.Context, engine.Run) (engine.Result, error) { return engine.Do
 type jobKind struct{ c *fakeCluster }
 
 func (jobKind) GroupVersionKind() schema.GroupVersionKind {
-	return v1beta1.GroupVersion.WithKind("UpgradeJob")
+	return maintenancev1beta1.GroupVersion.WithKind("UpgradeJob")
 }
-func (jobKind) Finalizer() string                        { return "example.com/job" }
-func (jobKind) New() *v1beta1.UpgradeJob                 { return &v1beta1.UpgradeJob{} }
-func (jobKind) HistoryKey() lifecycle.HistoryKey         { return lifecycle.ByAttempt }
-func (jobKind) MaxHistory() int                          { return 5 }
-func (jobKind) LockNamespace(*v1beta1.UpgradeJob) string { return namespace }
-func (jobKind) List(ctx context.Context, r client.Reader) ([]*v1beta1.UpgradeJob, error) {
-	var list v1beta1.UpgradeJobList
+func (jobKind) Finalizer() string                   { return "example.com/job" }
+func (jobKind) New() *maintenancev1beta1.UpgradeJob { return &maintenancev1beta1.UpgradeJob{} }
+func (jobKind) HistoryKey() lifecycle.HistoryKey    { return lifecycle.ByAttempt }
+func (jobKind) MaxHistory() int                     { return 5 }
+func (jobKind) LockKey(*maintenancev1beta1.UpgradeJob) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: lock.Name}
+}
+
+func (jobKind) List(ctx context.Context, r client.Reader) ([]*maintenancev1beta1.UpgradeJob, error) {
+	var list maintenancev1beta1.UpgradeJobList
 	err := r.List(ctx, &list)
-	var all []*v1beta1.UpgradeJob
+	var all []*maintenancev1beta1.UpgradeJob
 	for i := range list.Items {
 		all = append(all, &list.Items[i])
 	}
 	return all, err
 }
 
-func (jobKind) Status(j *v1beta1.UpgradeJob) lifecycle.Status {
+func (jobKind) Status(j *maintenancev1beta1.UpgradeJob) lifecycle.Status {
 	return lifecycle.Status{
 		Conditions: &j.Status.Conditions, ObservedGeneration: &j.Status.ObservedGeneration, NextTime: &j.Status.NextTime, History: &j.Status.History,
 	}
 }
 
-func (jobKind) Request(j *v1beta1.UpgradeJob) lifecycle.Request {
+func (jobKind) Request(j *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 	at := startAfter
 	if j.Status.Retry != nil {
 		at, _ = time.Parse(time.RFC3339, j.Status.Retry.Token)
@@ -170,7 +174,7 @@ func (jobKind) Request(j *v1beta1.UpgradeJob) lifecycle.Request {
 	return lifecycle.Request{Version: version, At: at}
 }
 
-func (k jobKind) Plan(j *v1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
 	book := k.c.book(j.Name)
 	book.Steps = append([]engine.Step{
 		{Name: "HooksDone", Do: func(context.Context, engine.Run) (engine.Result, error) {
@@ -179,11 +183,18 @@ func (k jobKind) Plan(j *v1beta1.UpgradeJob, _ history.Record, _ string, acquire
 		}},
 		{Name: "LockAcquired", Do: acquire},
 	}, book.Steps...)
-	return lifecycle.Plan{Known: true, Type: "job", Book: book, LockStep: "LockAcquired", Window: window, CancelTimeout: 10 * time.Minute}
+	book.CommitStep().Commit.After = "LockAcquired"
+	book.Admission = []engine.Gate{{Name: "NotThereYet", Check: func(context.Context, engine.Run) (engine.Result, error) {
+		if k.c.installed {
+			return engine.Fail(engine.ReasonAlreadyAtVersion, "there is nothing to do"), nil
+		}
+		return engine.Done("not installed"), nil
+	}}}
+	return lifecycle.Plan{Known: true, Type: "job", Book: book, Window: window, CancelTimeout: 10 * time.Minute}
 }
 func (jobKind) Hold(context.Context) (string, error) { return "", nil }
-func (k jobKind) Observe(context.Context, *v1beta1.UpgradeJob, history.Record) (lifecycle.Observation, error) {
-	return lifecycle.Observation{Version: "4.4.5", NothingToDo: k.c.installed}, nil
+func (jobKind) Observe(context.Context, *maintenancev1beta1.UpgradeJob, history.Record) (lifecycle.Observation, error) {
+	return lifecycle.Observation{Version: "4.4.5"}, nil
 }
 func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
 
@@ -191,39 +202,42 @@ func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil 
 type rivalKind struct{ c *fakeCluster }
 
 func (rivalKind) GroupVersionKind() schema.GroupVersionKind {
-	return v1alpha1.GroupVersion.WithKind("UpgradeConfig")
+	return upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig")
 }
-func (rivalKind) Finalizer() string                            { return "example.com/config" }
-func (rivalKind) New() *v1alpha1.UpgradeConfig                 { return &v1alpha1.UpgradeConfig{} }
-func (rivalKind) HistoryKey() lifecycle.HistoryKey             { return lifecycle.ByVersion }
-func (rivalKind) MaxHistory() int                              { return 5 }
-func (rivalKind) LockNamespace(*v1alpha1.UpgradeConfig) string { return namespace }
-func (rivalKind) List(ctx context.Context, r client.Reader) ([]*v1alpha1.UpgradeConfig, error) {
-	var list v1alpha1.UpgradeConfigList
+func (rivalKind) Finalizer() string                   { return "example.com/config" }
+func (rivalKind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.UpgradeConfig{} }
+func (rivalKind) HistoryKey() lifecycle.HistoryKey    { return lifecycle.ByVersion }
+func (rivalKind) MaxHistory() int                     { return 5 }
+func (rivalKind) LockKey(*upgradev1alpha1.UpgradeConfig) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: lock.Name}
+}
+
+func (rivalKind) List(ctx context.Context, r client.Reader) ([]*upgradev1alpha1.UpgradeConfig, error) {
+	var list upgradev1alpha1.UpgradeConfigList
 	err := r.List(ctx, &list)
-	var all []*v1alpha1.UpgradeConfig
+	var all []*upgradev1alpha1.UpgradeConfig
 	for i := range list.Items {
 		all = append(all, &list.Items[i])
 	}
 	return all, err
 }
 
-func (rivalKind) Status(c *v1alpha1.UpgradeConfig) lifecycle.Status {
+func (rivalKind) Status(c *upgradev1alpha1.UpgradeConfig) lifecycle.Status {
 	return lifecycle.Status{
 		Conditions: &c.Status.Conditions, ObservedGeneration: &c.Status.ObservedGeneration, NextTime: &c.Status.NextTime, History: &c.Status.History,
 	}
 }
 
-func (rivalKind) Request(c *v1alpha1.UpgradeConfig) lifecycle.Request {
+func (rivalKind) Request(c *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
 	at, _ := time.Parse(time.RFC3339, c.Spec.UpgradeAt)
 	return lifecycle.Request{Version: version, At: at, RunbookType: "OSD"}
 }
 
-func (k rivalKind) Plan(c *v1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
+func (k rivalKind) Plan(c *upgradev1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
 	return lifecycle.Plan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute}
 }
 func (rivalKind) Hold(context.Context) (string, error) { return "", nil }
-func (rivalKind) Observe(context.Context, *v1alpha1.UpgradeConfig, history.Record) (lifecycle.Observation, error) {
+func (rivalKind) Observe(context.Context, *upgradev1alpha1.UpgradeConfig, history.Record) (lifecycle.Observation, error) {
 	return lifecycle.Observation{Version: "4.4.5"}, nil
 }
 func (rivalKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
@@ -305,31 +319,31 @@ func (w *jobWorld) controllers(env simulation.Env) ([]manager.Controller, error)
 	}
 	holders := &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
 	notifier := notify.MultiPublisher{Events: &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: observed.IncEventFailures}, Webhook: w.forgot}
-	jobs := &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: jobKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
-	configs := &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: rivalKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
+	jobs := &lifecycle.Reconciler[*maintenancev1beta1.UpgradeJob]{Kind: jobKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
+	configs := &lifecycle.Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: rivalKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
 	return []manager.Controller{
-		jobs.Controller(lifecycle.Declaration{Name: "jobs", Objects: manager.Kind{Object: &v1beta1.UpgradeJob{}}, LockNamespaces: []string{namespace}}),
-		configs.Controller(lifecycle.Declaration{Name: "configs", Objects: manager.Kind{Object: &v1alpha1.UpgradeConfig{}}, LockNamespaces: []string{namespace}}),
+		jobs.Controller(lifecycle.Declaration{Name: "jobs", Objects: manager.Kind{Object: &maintenancev1beta1.UpgradeJob{}}, LockNamespaces: []string{namespace}}),
+		configs.Controller(lifecycle.Declaration{Name: "configs", Objects: manager.Kind{Object: &upgradev1alpha1.UpgradeConfig{}}, LockNamespaces: []string{namespace}}),
 	}, nil
 }
 
-func job(name string) *v1beta1.UpgradeJob {
-	return &v1beta1.UpgradeJob{
+func job(name string) *maintenancev1beta1.UpgradeJob {
+	return &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1beta1.UpgradeJobSpec{
-			StartAfter:     v1beta1.Timestamp(startAfter.Format(time.RFC3339)),
-			StartBefore:    v1beta1.Timestamp(startAfter.Add(window).Format(time.RFC3339)),
-			DesiredVersion: v1beta1.DesiredVersion{Version: version},
+		Spec: maintenancev1beta1.UpgradeJobSpec{
+			StartAfter:     maintenancev1beta1.Timestamp(startAfter.Format(time.RFC3339)),
+			StartBefore:    maintenancev1beta1.Timestamp(startAfter.Add(window).Format(time.RFC3339)),
+			DesiredVersion: maintenancev1beta1.DesiredVersion{Version: version},
 		},
 	}
 }
 
-func rivalConfig(name string) *v1alpha1.UpgradeConfig {
-	return &v1alpha1.UpgradeConfig{
+func rivalConfig(name string) *upgradev1alpha1.UpgradeConfig {
+	return &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: startAfter.Format(time.RFC3339), PDBForceDrainTimeout: new(int32(120)),
-			Desired: v1alpha1.Update{Version: version, Channel: "fast-4.4"},
+			Desired: upgradev1alpha1.Update{Version: version, Channel: "fast-4.4"},
 		},
 	}
 }
@@ -362,14 +376,14 @@ func (w *jobWorld) runTo(at time.Time) {
 	w.runFor(at.Sub(w.Now()))
 }
 
-func (w *jobWorld) job(name string) *v1beta1.UpgradeJob {
+func (w *jobWorld) job(name string) *maintenancev1beta1.UpgradeJob {
 	w.t.Helper()
 	j := job(name)
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(j), j))
 	return j
 }
 
-func (w *jobWorld) rival(name string) *v1alpha1.UpgradeConfig {
+func (w *jobWorld) rival(name string) *upgradev1alpha1.UpgradeConfig {
 	w.t.Helper()
 	c := rivalConfig(name)
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(c), c))
@@ -387,7 +401,7 @@ func (w *jobWorld) record(name string) history.Record {
 }
 
 // edit changes the status of a job as a client with the right to write it.
-func (w *jobWorld) edit(name string, change func(*v1beta1.UpgradeJob)) {
+func (w *jobWorld) edit(name string, change func(*maintenancev1beta1.UpgradeJob)) {
 	w.t.Helper()
 	j := w.job(name)
 	change(j)

@@ -9,13 +9,21 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
+
+// lockStep returns the name of the step that acquires the lock; empty if the lock is acquired before the first.
+func (p Plan) lockStep() string {
+	if commit := p.Book.CommitStep(); commit != nil {
+		return commit.Commit.After
+	}
+	return ""
+}
 
 // holdsLock reports whether an attempt has the lock according to its record. It is the only answer to
 // that question. The Lease itself may be gone, or not be acquired yet by an attempt that has just
@@ -24,17 +32,16 @@ func (p Plan) holdsLock(record history.Record) bool {
 	if !record.InProgress() {
 		return false
 	}
-	return p.LockStep == "" || !p.Known || p.Book.IsPast(record, p.LockStep)
+	return p.lockStep() == "" || !p.Known || p.Book.IsPast(record, p.lockStep())
 }
 
 // waitsForLock reports whether an attempt has started and does not have the lock yet.
 func (p Plan) waitsForLock(record history.Record) bool {
-	return p.LockStep != "" && p.Known && !p.Book.IsPast(record, p.LockStep)
+	return p.lockStep() != "" && p.Known && !p.Book.IsPast(record, p.lockStep())
 }
 
-// claim is what a Lease proves about an object, as of these versions of both.
+// claim holds what a Lease proves about an object, as of these versions of both.
 type claim struct {
-	uid           types.UID
 	object, lease string // resource versions in the cache
 	attempt       lock.Attempt
 	held          bool
@@ -48,26 +55,25 @@ func (s *scope[T]) liveClaim(ctx context.Context, cached claim) (lock.Attempt, b
 	if err != nil {
 		return lock.Attempt{}, false, err
 	}
-	key := client.ObjectKeyFromObject(s.obj)
-	cached.uid, cached.object, cached.lease = s.obj.GetUID(), s.obj.GetResourceVersion(), lease
-	if s.claims.get(key) == cached {
+	cached.object, cached.lease = s.obj.GetResourceVersion(), lease
+	if s.memory.claim == cached {
 		return cached.attempt, cached.held, nil
 	}
 	attempt, held, err := s.liveLock.Held(ctx, s.holder(s.obj))
 	if err == nil && attempt == cached.attempt && held == cached.held {
-		s.claims.set(key, cached)
+		s.memory.claim = cached
 	}
 	return attempt, held, err
 }
 
-// lockStep acquires the lock for the step of Plan.LockStep, at the requested time at the earliest and
+// lockStep acquires the lock for the step of engine.Commit.After, at the requested time at the earliest and
 // unless the attempt is held. What is decided before the first step of other kinds is decided here:
 // whether there is anything to do, and whether the attempt could succeed.
-func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, error) {
+func (s *scope[T]) lockStep(ctx context.Context, run engine.Run) (engine.Result, error) {
 	now := s.Clock.Now()
 	switch {
 	case now.Before(s.upgradeAt):
-		return engine.WaitUntil(s.upgradeAt, reasonScheduled, "the upgrade starts at %s", formatTime(s.upgradeAt)), nil
+		return engine.WaitUntil(s.upgradeAt, reasonScheduled, "the upgrade starts at %s", text.FormatTime(s.upgradeAt)), nil
 	case s.holdErr != nil:
 		return engine.Result{}, s.holdErr
 	case s.hold != "":
@@ -75,20 +81,15 @@ func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, e
 	case s.request.Paused != "":
 		return engine.Wait(reasonPaused, "%s", s.request.Paused), nil
 	}
-	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
-	if err != nil {
+	if _, err := s.Kind.Observe(ctx, s.obj, s.record); err != nil {
 		return engine.Result{}, err
 	}
-	if seen.NothingToDo || seen.Reason != "" {
-		if err := s.confirm(ctx); err != nil {
-			return engine.Result{}, err
-		}
+	closed, err := s.plan.Book.Admitted(ctx, s.Clock, run)
+	if err == nil && closed.Failed() {
+		err = s.confirm(ctx)
 	}
-	switch {
-	case seen.NothingToDo:
-		return engine.Fail(engine.ReasonAlreadyAtVersion, "the cluster is at %s already; there is nothing to do", s.record.Version), nil
-	case seen.Reason != "":
-		return engine.Fail(seen.Reason, "%s", seen.Message), nil
+	if err != nil || !closed.IsZero() {
+		return closed, err
 	}
 	other, err := s.acquire(ctx)
 	switch {
@@ -104,31 +105,31 @@ func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, e
 // server has confirmed: the cache may still show one that was released. It does not start beside
 // another one in progress either, whose lock another client has deleted.
 func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
+	attempt := s.attempt(s.observePreceding(ctx, s.record)) // before a step sets the channel
 	if !s.claimed {
 		if other, err := s.otherInProgress(ctx); err != nil || other != nil {
 			return other, err
 		}
-		other, err := s.lock.Acquire(ctx, s.holder(s.obj), s.attempt())
+		other, err := s.lock.Acquire(ctx, s.holder(s.obj), attempt)
 		if err != nil || other != nil || s.plan.holdsLock(s.record) {
 			return other, err
 		}
 	}
-	return s.liveLock.Acquire(ctx, s.holder(s.obj), s.attempt())
+	return s.liveLock.Acquire(ctx, s.holder(s.obj), attempt)
 }
 
-// otherInProgress returns another object, of whatever kind, whose attempt has the lock of the same
-// cluster according to its record; nil means that there is none, or that this attempt has it, too.
+// otherInProgress returns another object, of whatever kind, whose attempt has the lock of the same cluster according to
+// its record; nil means that there is none, or that this attempt also has it.
 func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 	if s.plan.holdsLock(s.record) {
 		return nil, nil
 	}
-	return s.Holders.Claimant(ctx, s.Kind.LockNamespace(s.obj), s.holder(s.obj))
+	return s.Holders.Claimant(ctx, s.Kind.LockKey(s.obj), s.holder(s.obj))
 }
 
-// claimants returns the objects of this kind whose attempts have the lock of a namespace according to
-// their records. An object whose status is rejected does nothing.
-func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock.Holder, error) {
-	all, err := listOfLock(ctx, r.Kind, r.Client, namespace)
+// claimants returns the objects of this kind whose attempts have a lock according to their records. An object whose status is rejected does nothing.
+func (r *Reconciler[T]) claimants(ctx context.Context, key client.ObjectKey) ([]lock.Holder, error) {
+	all, err := listOfLock(ctx, r.Kind, r.Client, key)
 	if err != nil {
 		return nil, err
 	}
@@ -152,16 +153,13 @@ func (r *Reconciler[T]) anyHoldsLock(obj T) bool {
 	return false
 }
 
-// maxClockSkew is how far the clocks of two processes may differ.
-const maxClockSkew = time.Minute
-
 // startedBeforeWindow reports whether the part of the attempt that has the lock began before the
 // requested time, as no operator lets it, or is recorded to begin in the future, by a clock that was
 // ahead.
 func (s *scope[T]) startedBeforeWindow() bool {
 	began := s.record.StartTime
-	if s.plan.LockStep != "" {
-		began = cmp.Or(s.record.Step(s.plan.LockStep).CompleteTime, &metav1.Time{})
+	if s.plan.lockStep() != "" {
+		began = cmp.Or(s.record.Step(s.plan.lockStep()).CompleteTime, &metav1.Time{})
 	}
-	return began != nil && (began.Time.Before(s.upgradeAt.Truncate(time.Second)) || began.After(s.now.Add(maxClockSkew)))
+	return began != nil && (began.Time.Before(s.upgradeAt.Truncate(time.Second)) || began.After(s.now.Add(text.MaxClockSkew)))
 }

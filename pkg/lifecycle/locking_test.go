@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// The controller of a finished upgrade releases its lock itself. If it cannot, because nothing reconciles
-// the object any more, the lock is broken by this answer.
+// The controller of a finished upgrade releases its lock itself. If it cannot, because nothing reconciles the object,
+// this answer breaks the lock.
 func TestHolderInProgress(t *testing.T) {
 	t.Parallel()
 	record := func(finished bool, at time.Time) history.Record {
@@ -29,9 +29,9 @@ func TestHolderInProgress(t *testing.T) {
 		return r
 	}
 	object := func(records ...history.Record) client.Object {
-		return &v1alpha1.UpgradeConfig{
+		return &upgradev1alpha1.UpgradeConfig{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "1"},
-			Status:     v1alpha1.UpgradeConfigStatus{History: records},
+			Status:     upgradev1alpha1.UpgradeConfigStatus{History: records},
 		}
 	}
 	held := lock.Attempt{Version: desired, Key: record(false, tenPast).Key()}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -90,8 +90,8 @@ func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 	simulation.EachFault(t, 20, run, simulation.CrashBefore, simulation.CrashAfter)
 }
 
-// A process that stalls between its Lease and its record must not lose the Lease: the other kind's
-// controller goes on meanwhile.
+// A process that stalls between its Lease and its record must not lose the Lease: the other kind's controller goes on
+// in that time.
 func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
@@ -150,7 +150,7 @@ func TestRecordThatIsLostBehindTheLock(t *testing.T) {
 			w.create(job("a"))
 			w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), at) != nil }))
 			hooks := w.cluster.hooks["a"]
-			w.edit("a", func(j *v1beta1.UpgradeJob) { j.Status = v1beta1.UpgradeJobStatus{} })
+			w.edit("a", func(j *maintenancev1beta1.UpgradeJob) { j.Status = maintenancev1beta1.UpgradeJobStatus{} })
 			w.create(rivalConfig("c"))
 			w.runFor(time.Second)
 			if r := w.record("a"); step(r, "LockAcquired") == nil || w.holder().Name != "a" {
@@ -192,7 +192,7 @@ func TestWaitingAttemptDoesNotAdoptAnotherUpgrade(t *testing.T) {
 	w.runFor(time.Minute)
 	w.cluster.commence("a user")
 	w.runFor(time.Minute)
-	if r := w.record("a"); r.Phase != history.PhasePending || step(r, "LockAcquired") == nil {
+	if r := w.record("a"); r.Phase != history.PhaseNew || step(r, "LockAcquired") == nil {
 		t.Errorf("before its time: phase %s, steps %+v", r.Phase, r.Conditions)
 	}
 	w.cluster.installed = true
@@ -265,7 +265,7 @@ func TestForgedRecordDoesNotStartBeforeItsTime(t *testing.T) {
 	w := newJobWorld(t)
 	w.create(job("a"))
 	w.runFor(time.Minute)
-	w.edit("a", func(j *v1beta1.UpgradeJob) {
+	w.edit("a", func(j *maintenancev1beta1.UpgradeJob) {
 		for i := range j.Status.History[0].Conditions {
 			c := &j.Status.History[0].Conditions[i]
 			c.Status, c.Reason, c.CompleteTime = metav1.ConditionTrue, "Done", c.StartTime
@@ -289,8 +289,8 @@ func TestHistoryByAttemptKeepsTheLastFive(t *testing.T) {
 	w.cluster.refuse = true
 	for i := range 7 {
 		w.runTo(startAfter.Add(time.Duration(i+1) * 24 * time.Hour))
-		w.edit("a", func(j *v1beta1.UpgradeJob) {
-			j.Status.Retry = &v1beta1.RetryStatus{Token: w.Now().UTC().Format(time.RFC3339)}
+		w.edit("a", func(j *maintenancev1beta1.UpgradeJob) {
+			j.Status.Retry = &maintenancev1beta1.RetryStatus{Token: w.Now().UTC().Format(time.RFC3339)}
 		})
 	}
 	w.runFor(24 * time.Hour)

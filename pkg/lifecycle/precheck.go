@@ -9,13 +9,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// precheckInterval is how long the result of a pre-check is used, however much changes meanwhile.
+// precheckInterval is how long the result of a pre-check is used, however much changes in that time.
 const precheckInterval = time.Minute
 
 // precheckResult is the result of the last pre-check.
@@ -27,7 +25,6 @@ type precheckResult struct {
 
 // precheckKey identifies what a pre-check is about.
 type precheckKey struct {
-	uid        types.UID
 	attempt    string
 	version    string
 	generation int64
@@ -40,13 +37,12 @@ func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
 	if start := s.upgradeAt.Add(-lead); lead == 0 || s.now.Before(start) {
 		return condition{}, start
 	}
-	key := client.ObjectKeyFromObject(s.obj)
-	wantKey := precheckKey{s.obj.GetUID(), s.record.Key(), s.record.Version, s.obj.GetGeneration()}
-	cached := s.prechecks.get(key)
+	wantKey := precheckKey{s.record.Key(), s.record.Version, s.obj.GetGeneration()}
+	cached := s.memory.precheck
 	if age := s.now.Sub(cached.at); cached.key != wantKey || age < 0 || age >= precheckInterval {
 		run := engine.Run{Started: s.now, Since: s.now, Now: s.now}
 		cached = precheckResult{at: s.now, key: wantKey, condition: precheckCondition(engine.RunPreChecks(ctx, s.Clock, s.plan.Book, run))}
-		s.prechecks.set(key, cached)
+		s.memory.precheck = cached
 	}
 	return cached.condition, cached.at.Add(precheckInterval)
 }

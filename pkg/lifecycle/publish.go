@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
 // publishTimeout bounds how long publishing the result of an attempt is retried before the lock is
@@ -57,10 +57,48 @@ func (s *scope[T]) publishResult(ctx context.Context) error {
 	return errors.Join(err, s.Notifier.PendingError(string(s.obj.GetUID())))
 }
 
-// resultPending reports whether the record holds that the result of a finished attempt is not
-// delivered: its notifiedTime is before its end. That time is bounded by republishTimeout.
-func (s *scope[T]) resultPending() bool {
-	return s.record.NotifiedTime != nil && s.record.NotifiedTime.Before(s.record.CompleteTime) && s.endedWithin(republishTimeout)
+// isResultPending reports whether a record holds that the result of a finished attempt is not delivered: its notifiedTime is
+// before its end. That time is bounded by republishTimeout.
+func isResultPending(r history.Record, now time.Time) bool {
+	return r.NotifiedTime != nil && r.NotifiedTime.Before(r.CompleteTime) && now.Before(r.CompleteTime.Add(republishTimeout))
+}
+
+// unreleased returns the record of the last attempt while it stays the current one, nil otherwise: as long as the object has
+// its finalizer. An attempt that is due does not wait for a receiver that is down, once the record says so.
+func (s *scope[T]) unreleased() *history.Record {
+	records := *s.Kind.Status(s.obj).History
+	if s.claimed || s.record.InProgress() || len(records) == 0 || !records[0].Finished() || records[0].StartTime == nil || !s.hasFinalizer() {
+		return nil
+	}
+	if isDue := !s.deleted() && !s.now.Before(s.upgradeAt.Add(-s.plan.PreCheckLead)); isDue && isResultPending(records[0], s.now) {
+		return nil
+	}
+	return records[0].DeepCopy()
+}
+
+// publishFormer publishes the results of earlier attempts that are not delivered: they belong to the object. It returns
+// when to try again; zero means that all are delivered.
+func (s *scope[T]) publishFormer(ctx context.Context) (time.Time, error) {
+	for _, record := range s.Kind.Status(s.obj).records() {
+		if isAttempt(record, s.record) || !isResultPending(record, s.now) {
+			continue
+		}
+		former := *s
+		former.record = *record.DeepCopy()
+		if retry := s.memory.republished.Add(maxRequeue); s.now.Before(retry) {
+			return retry, nil
+		}
+		if err := former.publishResult(ctx); err != nil {
+			s.log.Error(err, "publishing the result of an earlier attempt, will be retried")
+			s.memory.republished = s.now
+			return s.now.Add(maxRequeue), nil
+		}
+		if err := former.recordDelivery(ctx, true); err != nil {
+			return time.Time{}, err
+		}
+		s.obj = former.obj
+	}
+	return time.Time{}, nil
 }
 
 // endedWithin reports whether the attempt ended less than d ago.
@@ -71,19 +109,18 @@ func (s *scope[T]) endedWithin(d time.Duration) bool {
 // recordDelivery records whether the result of a finished attempt is delivered.
 func (s *scope[T]) recordDelivery(ctx context.Context, delivered bool) error {
 	after := s.copy()
-	records := *s.Kind.Status(after).History
-	i := slices.IndexFunc(records, func(r history.Record) bool { return s.Kind.HistoryKey().same(r, s.record) })
-	if i < 0 {
+	record := s.Kind.Status(after).find(s.record)
+	if record == nil {
 		return nil
 	}
-	records[i].NotifiedTime = s.record.CompleteTime.DeepCopy()
+	record.NotifiedTime = s.record.CompleteTime.DeepCopy()
 	if !delivered {
-		records[i].NotifiedTime = undelivered(s.record)
+		record.NotifiedTime = undelivered(s.record)
 	}
 	if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
 		return fmt.Errorf("saving whether the result is delivered: %w", err)
 	}
-	s.obj, s.record = after, *records[i].DeepCopy()
+	s.obj, s.record = after, *record.DeepCopy()
 	return nil
 }
 
@@ -98,40 +135,62 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	if c := meta.FindStatusCondition(conditions, history.ConditionDegraded); c != nil && !s.record.Finished() {
 		s.publishOnce(ctx, corev1.EventTypeWarning, c.Reason, c.Message, c.Message)
 	}
-	if c := meta.FindStatusCondition(conditions, history.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
-		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeStalled", c.Reason, c.Message)
+	for _, n := range s.slowness(conditions, s.record) {
+		s.publishState(ctx, n)
 	}
 	if s.hold != "" && !s.isPastCommit() && !s.record.Finished() && !s.deleted() { // also before the window opens
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", s.hold, s.hold)
 	}
-	if s.record.Finished() {
-		return
-	}
-	for _, step := range s.recoveredSteps() {
-		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeRecovered", step, step+" was slow and is done")
-	}
 }
 
-// publishRestore publishes that an object is older than it was: a window may have passed meanwhile.
+// slowness returns the notifications that the current step is slow, and that former ones were.
+func (s *scope[T]) slowness(conditions []metav1.Condition, record history.Record) []engine.Notification {
+	var all []engine.Notification
+	note := func(reason, step, message string, at time.Time) {
+		n := s.notification(corev1.EventTypeWarning, reason, record.Version+" "+step, message)
+		n.Time = at
+		all = append(all, n)
+	}
+	if c := meta.FindStatusCondition(conditions, history.ConditionSlow); c != nil && c.Status == metav1.ConditionTrue {
+		note("UpgradeStalled", c.Reason, c.Message, c.LastTransitionTime.Time)
+	}
+	if record.Finished() {
+		return all
+	}
+	for _, c := range s.recoveredSteps(record) {
+		note("UpgradeRecovered", c.Type, c.Type+" was slow and is done", c.CompleteTime.Time)
+	}
+	return all
+}
+
+// publishRestore publishes that an object is older than it was: a window may have passed since.
 func (r *Reconciler[T]) publishRestore(ctx context.Context, obj T, version string) {
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
 	s.publishOnce(ctx, corev1.EventTypeWarning, "StateRestored", version,
 		"the cache has not shown the last write for a minute; if etcd was restored from a backup, what happened since then is not recorded, and the upgrade continues from the restored state")
 }
 
-// recoveredSteps returns the steps that were stalled and are done, according to the record.
-func (s *scope[T]) recoveredSteps() []string {
-	var names []string
+// recoveredSteps returns the steps that were slow and are done, according to the record.
+func (s *scope[T]) recoveredSteps(record history.Record) []history.StepCondition {
+	var steps []history.StepCondition
 	for i := range s.plan.Book.Steps {
 		step := &s.plan.Book.Steps[i]
-		for _, c := range s.record.Conditions {
+		for _, c := range record.Conditions {
 			if c.Type == step.Name && step.SlowAfter > 0 && c.Status == metav1.ConditionTrue &&
-				c.StartTime != nil && c.CompleteTime != nil && c.CompleteTime.Sub(c.StartTime.Time) > step.SlowAfter {
-				names = append(names, c.Type)
+				c.StartTime != nil && c.CompleteTime != nil && c.CompleteTime.Sub(lastProgress(c)) > step.SlowAfter {
+				steps = append(steps, c)
 			}
 		}
 	}
-	return names
+	return steps
+}
+
+// lastProgress returns when a step last progressed.
+func lastProgress(c history.StepCondition) time.Time {
+	if c.ProgressTime != nil {
+		return c.ProgressTime.Time
+	}
+	return c.StartTime.Time
 }
 
 // publishPrecheck publishes the result of the pre-check that the status shows: once for each set of
@@ -155,17 +214,31 @@ func (s *scope[T]) publishOnce(ctx context.Context, eventType, reason, dedupKey,
 	}
 }
 
+// publishState publishes a notification about something that the status shows, unless an earlier process
+// did. If it fails, a later pass publishes it.
+func (s *scope[T]) publishState(ctx context.Context, n engine.Notification) {
+	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
+	defer cancel()
+	if err := s.Notifier.PublishOnce(ctx, s.objectReference(), s.record, n); err != nil {
+		s.log.Error(err, "publishing a notification, will be retried", "reason", n.Reason)
+	}
+}
+
 // publish publishes a notification about the attempt as a whole.
 func (s *scope[T]) publish(ctx context.Context, eventType, reason, message string) error {
 	return s.notify(ctx, eventType, reason, s.record.Version, message)
 }
 
 func (s *scope[T]) notify(ctx context.Context, eventType, reason, dedupKey, message string) error {
-	return s.Notifier.Publish(ctx, s.objectReference(), engine.Notification{
+	return s.Notifier.Publish(ctx, s.objectReference(), s.notification(eventType, reason, dedupKey, message))
+}
+
+func (s *scope[T]) notification(eventType, reason, dedupKey, message string) engine.Notification {
+	return engine.Notification{
 		ID:      engine.NotificationID(string(s.obj.GetUID()), engine.AttemptKey(s.record), dedupKey, reason),
 		Version: s.record.Version, Attempt: s.record.Attempt,
 		Type: eventType, Reason: reason, Message: message,
-	})
+	}
 }
 
 // onTransition records a transition that the engine has saved.
@@ -181,19 +254,16 @@ func (s *scope[T]) recordMetrics(err error) {
 	snapshot := metrics.Snapshot{
 		Kind: s.Kind.GroupVersionKind().GroupKind(), Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(),
 		Record: s.record, Conditions: conditions,
-		Slow: meta.IsStatusConditionTrue(conditions, history.ConditionStalled),
+		Slow: meta.IsStatusConditionTrue(conditions, history.ConditionSlow),
 		Held: s.holdReason() != "" && !s.isPastCommit() && !s.record.Finished(),
 		At:   s.Clock.Now(), Err: err,
 	}
-	if s.plan.LockStep != "" && !s.record.Finished() {
+	if s.plan.lockStep() != "" && !s.record.Finished() {
 		snapshot.StartAfter, snapshot.StartBefore = s.upgradeAt, s.windowEnd()
 	}
 	s.Metrics.SetUpgrade(snapshot)
 }
 
 func (s *scope[T]) objectReference() corev1.ObjectReference {
-	version, kind := s.Kind.GroupVersionKind().ToAPIVersionAndKind()
-	return corev1.ObjectReference{
-		APIVersion: version, Kind: kind, Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(), UID: s.obj.GetUID(),
-	}
+	return objects.Reference(s.obj, s.Kind.GroupVersionKind())
 }

@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
@@ -46,22 +48,16 @@ type Reconciler[T client.Object] struct {
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
-	store       *store[T]
-	prechecks   cache[precheckResult]
-	rejected    cache[rejection]
-	shown       cache[shownStatus]
-	saved       cache[time.Time] // when the engine's record was last saved
-	unrequested cache[time.Time] // when a request was last withdrawn or had no effect
-	republished cache[time.Time] // when publishing a result was last tried in vain
-	uids        cache[types.UID] // of the objects about which something may have been published
-	claims      cache[claim]     // what the API server has answered about the Lease
+	store    *store[T]
+	memories cache[*memory]
+	rejected cache[rejection] // passes over other objects read it
 }
 
 // Init prepares the reconciler and registers its kind with Holders. It must be called once before
 // the first pass.
 func (r *Reconciler[T]) Init() {
 	r.store = &store[T]{client: r.Client, live: r.Live, clock: r.Clock, newObj: r.Kind.New, onRestore: r.publishRestore}
-	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), r.holderInProgress, r.claimants)
+	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), lock.ManagedKind{InProgress: r.holderInProgress, Claimants: r.claimants, Abandon: r.abandonOrphan})
 }
 
 // Reconcile makes one pass over one object.
@@ -76,7 +72,6 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, r.forget(ctx, req.NamespacedName)
 	}
 
-	r.noteUID(req.NamespacedName, obj.GetUID())
 	version := r.store.versions.get(req.NamespacedName)
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
 	next, err := s.reconcile(ctx)
@@ -91,36 +86,42 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case (s.record.Finished() || s.deleted()) && next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: requeueAfter(next, r.Clock.Now())}, nil
+	after := requeueAfter(next, r.Clock.Now())
+	return reconcile.Result{RequeueAfter: after, Priority: r.priority(s.obj, r.Clock.Now().Add(after))}, nil
+}
+
+// priority returns the priority of a pass at a time; nil means the one that it has. Clusters of a fleet have
+// an order of their own.
+func (r *Reconciler[T]) priority(obj T, at time.Time) *int {
+	switch _, several := r.Kind.(ClusterLister[T]); {
+	case several:
+		return nil
+	case r.isUrgent(obj, at):
+		return new(manager.UrgentPriority)
+	}
+	return new(0)
+}
+
+// isUrgent reports whether the time of the requested attempt has come at that time, and the attempt has not
+// ended: it is served before all others.
+func (r *Reconciler[T]) isUrgent(obj T, at time.Time) bool {
+	request := r.Kind.Request(obj)
+	return request.StartRequested || !request.At.IsZero() && !request.At.After(at) &&
+		!history.AttemptFinished(*r.Kind.Status(obj).History, request.Version, newRecord("", request.At).Key())
 }
 
 // forget drops what is kept of an object that does not exist, and releases the lock if it holds it.
 func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error {
 	r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), key.Namespace, key.Name)
-	r.prechecks.delete(key)
 	r.rejected.delete(key)
-	r.shown.delete(key)
-	r.saved.delete(key)
-	r.unrequested.delete(key)
-	r.republished.delete(key)
-	r.claims.delete(key)
-	r.noteUID(key, "")
+	if last := r.memories.get(key); last != nil {
+		r.Notifier.Reset(string(last.uid))
+	}
+	r.memories.delete(key)
 	obj := r.Kind.New()
 	obj.SetNamespace(key.Namespace)
 	obj.SetName(key.Name)
 	return r.lockOf(obj, r.Client).ReleaseOrphaned(ctx, r.holder(obj))
-}
-
-// noteUID notes which object has that key, and forgets what was published about one that had it
-// before; empty means that there is none.
-func (r *Reconciler[T]) noteUID(key client.ObjectKey, uid types.UID) {
-	if former := r.uids.get(key); former != "" && former != uid {
-		r.Notifier.Reset(string(former))
-	}
-	r.uids.set(key, uid)
-	if uid == "" {
-		r.uids.delete(key)
-	}
 }
 
 // holder returns how an object is named as the holder of the lock.
@@ -161,8 +162,63 @@ func (r *Reconciler[T]) holderInProgress(ctx context.Context, h lock.Holder, att
 
 // lockOf returns the lock of an object's cluster, read through the given client.
 func (r *Reconciler[T]) lockOf(obj T, c client.Client) *lock.Lock {
-	_, several := r.Kind.(ClusterLister[T]) // a Lease for each cluster that was ever upgraded would pile up
-	return &lock.Lock{
-		Client: c, Namespace: r.Kind.LockNamespace(obj), DeleteFree: several, Clock: r.Clock, InProgress: r.Holders.InProgress,
+	l := &lock.Lock{Client: c, Key: r.Kind.LockKey(obj), Clock: r.Clock, InProgress: r.Holders.InProgress, Abandon: r.Holders.Abandon}
+	if clusters, several := r.Kind.(ClusterLister[T]); several {
+		l.DeleteFree = true // a Lease for each cluster that was ever upgraded would pile up
+		l.Labels = clusters.LockLabels()
 	}
+	return l
+}
+
+// abandonOrphan withdraws the request of an attempt whose object is gone although it had a finalizer, and removes
+// what would be orphaned. The Lease is all that is left of it. It reports whether the upgrade has commenced.
+func (r *Reconciler[T]) abandonOrphan(ctx context.Context, holder lock.Holder, attempt lock.Attempt) (commenced bool, err error) {
+	obj := r.Kind.New()
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}, obj)
+	if err == nil && string(obj.GetUID()) == holder.UID { // its attempt has ended
+		return false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("getting %s: %w", holder, err)
+	}
+	obj = r.Kind.New()
+	obj.SetNamespace(holder.Namespace)
+	obj.SetName(holder.Name)
+	obj.SetUID(types.UID(holder.UID))
+	record := lostRecord(attempt)
+	record.RequestTime = toMetaTime(r.Clock.Now())
+	never := engine.FromBool(func(context.Context) (bool, error) { return false, nil }) // nothing is acquired from now on
+	plan := r.Kind.Plan(obj, record, attempt.Type, never)
+	book := plan.Book
+	if commit := book.CommitStep(); attempt.Requested && commit != nil && commit.Commit.Withdraw != nil {
+		result, err := commit.Commit.Withdraw(ctx, engine.Run{Now: r.Clock.Now(), Requested: true, RequestedImage: notedImage(attempt)})
+		if err == nil && !result.Passed() {
+			err = errors.New(result.Message())
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if attempt.Requested || attempt.CommenceTime != "" {
+		record = engine.ResumeAfter(book, record, plan.lockStep(), r.Clock.Now())
+		phase, err := engine.CurrentPhase(ctx, r.Clock, book, record)
+		if err != nil {
+			return false, err
+		}
+		commenced = phase == engine.PhaseCommitted
+	}
+	if book.Abandon == nil {
+		return commenced, nil
+	}
+	return commenced, book.Abandon(ctx)
+}
+
+// liveLockOf returns the lock of an object's cluster, read from the API server. It respects the lock of the
+// last release, which no cache holds.
+func (r *Reconciler[T]) liveLockOf(obj T) *lock.Lock {
+	l := r.lockOf(obj, uncachedClient{r.Client, r.Live})
+	if clusters, several := r.Kind.(ClusterLister[T]); several {
+		l.Former = clusters.FormerLockNamespace(obj)
+	}
+	return l
 }

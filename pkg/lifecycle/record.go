@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// HistoryKey is what identifies a record in the history of an object.
+// HistoryKey identifies a record in the history of an object.
 type HistoryKey int
 
 const (
-	// ByVersion keeps a record per version. It is that of the last attempt at the version, and sums
-	// up the earlier ones.
+	// ByVersion keeps a record per version. It is the record of the last attempt at the version, and sums up the
+	// earlier ones.
 	ByVersion HistoryKey = iota
 	// ByAttempt keeps a record per attempt, whatever its version.
 	ByAttempt
@@ -33,9 +33,10 @@ func (k HistoryKey) same(a, b history.Record) bool {
 	return a.Version == b.Version
 }
 
-// currentRecord returns the record of the attempt in progress, whatever the spec requests by now,
-// or else that of the attempt that the spec requests, which may be new.
-func currentRecord(records []history.Record, request Request, key HistoryKey) history.Record {
+// currentRecord returns the record of the attempt in progress, whatever the spec requests by now, or else the record of
+// the attempt that the spec requests, which may be new.
+func currentRecord(status Status, request Request, key HistoryKey) history.Record {
+	records := *status.History
 	fresh := newRecord(request.Version, request.At)
 	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
 		record := *records[i].DeepCopy()
@@ -59,6 +60,8 @@ func currentRecord(records []history.Record, request Request, key HistoryKey) hi
 		return previous
 	case previous.Finished() && previous.Phase == history.PhaseFailed && previous.Key() != fresh.Key():
 		return nextAttempt(previous, fresh)
+	case isUnstartedRetry(previous) && previous.PreviousAttempts[0].UpgradeAt.Equal(fresh.UpgradeAt):
+		return lastAttempt(previous, status.records())
 	case !previous.Finished() && previous.Key() != fresh.Key():
 		fresh.Attempt, fresh.PreviousAttempts = max(previous.Attempt, 1), previous.PreviousAttempts
 		return fresh
@@ -77,7 +80,7 @@ func currentAttempt(records []history.Record, fresh history.Record) history.Reco
 	return fresh
 }
 
-// nextNumber returns the number of an attempt after those of the history.
+// nextNumber returns the number of an attempt that follows the attempts of the history.
 func nextNumber(records []history.Record) int32 {
 	last := int32(0)
 	for i := range records {
@@ -124,6 +127,35 @@ func nextAttempt(failed, fresh history.Record) history.Record {
 	return fresh
 }
 
+// isUnstartedRetry reports whether a record belongs to a retry that has not started.
+func isUnstartedRetry(r history.Record) bool {
+	return r.StartTime == nil && !r.Finished() && len(r.PreviousAttempts) > 0
+}
+
+// isAttempt reports whether two records belong to the same attempt.
+func isAttempt(a, b history.Record) bool {
+	return a.Version == b.Version && a.Attempt == b.Attempt && a.Key() == b.Key()
+}
+
+// lastAttempt returns the record of the attempt before a retry that is no longer requested. An earlier release kept only
+// its summary.
+func lastAttempt(requested history.Record, replaced []history.Record) history.Record {
+	last := requested.PreviousAttempts[0]
+	if i := slices.IndexFunc(replaced, func(r history.Record) bool { return isReplacedBy(r, requested) }); i >= 0 {
+		return *replaced[i].DeepCopy()
+	}
+	return history.Record{
+		Version: requested.Version, Attempt: last.Attempt, UpgradeAt: last.UpgradeAt, Phase: last.Phase, Reason: last.Reason, Message: last.Message,
+		StartTime: last.StartTime, CommenceTime: last.CommenceTime, CompleteTime: last.CompleteTime, PreviousAttempts: requested.PreviousAttempts[1:],
+	}
+}
+
+// isReplacedBy reports whether a retry comes right after an attempt.
+func isReplacedBy(failed, retry history.Record) bool {
+	return failed.Version == retry.Version && len(retry.PreviousAttempts) > 0 &&
+		failed.Attempt == retry.PreviousAttempts[0].Attempt && failed.Key() == retry.PreviousAttempts[0].Key()
+}
+
 // failedStep returns the name of the step that failed the attempt; empty if none did.
 func failedStep(record history.Record) string {
 	for _, c := range record.Conditions {
@@ -140,11 +172,6 @@ func lostRecord(attempt lock.Attempt) history.Record {
 	return newRecord(attempt.Version, at)
 }
 
-// commencedBefore reports whether an earlier attempt at the same version had commenced.
-func commencedBefore(record history.Record) bool {
-	return slices.ContainsFunc(record.PreviousAttempts, func(a history.PreviousAttempt) bool { return a.CommenceTime != nil })
-}
-
 // maxChannels is the number of requested channels in a record.
 const maxChannels = 8
 
@@ -159,12 +186,34 @@ func addChannel(channels []string, requested string) []string {
 }
 
 // upsertRecord returns the history with that record first. The records of attempts that never
-// started and that the spec no longer requests are dropped, and so are the oldest ones beyond the
-// limit.
-func upsertRecord(records []history.Record, record history.Record, key HistoryKey, limit int) []history.Record {
-	rest := slices.DeleteFunc(slices.Clone(records), func(r history.Record) bool {
-		return key.same(r, record) || r.StartTime == nil && !r.Finished() && len(r.PreviousAttempts) == 0
-	})
-	records = append([]history.Record{record}, rest...)
-	return records[:min(len(records), limit)]
+// started and that the spec no longer requests are dropped, or replaced by the attempts that they had replaced. The
+// oldest records beyond the limit are dropped.
+func upsertRecord(records, replaced []history.Record, record history.Record, key HistoryKey, limit int) []history.Record {
+	all := []history.Record{record}
+	for _, r := range records {
+		kept := r.StartTime != nil || r.Finished()
+		if isUnstartedRetry(r) && !key.same(r, record) {
+			r, kept = lastAttempt(r, replaced), true
+		}
+		if kept && !slices.ContainsFunc(all, func(other history.Record) bool { return key.same(other, r) }) {
+			all = append(all, r)
+		}
+	}
+	return all[:min(len(all), limit)]
+}
+
+// replacedRecords returns the records of failed attempts that an object keeps beside its history, of those that it has had in
+// either: a retry has replaced them that has not started, or they are not delivered.
+func replacedRecords(records, former []history.Record, now time.Time) []history.Record {
+	var kept []history.Record
+	for _, r := range former {
+		i := slices.IndexFunc(records, func(other history.Record) bool { return other.Version == r.Version })
+		if i < 0 || isAttempt(records[i], r) || r.Phase != history.PhaseFailed || !r.Finished() {
+			continue
+		}
+		if isUnstartedRetry(records[i]) && isReplacedBy(r, records[i]) || isResultPending(r, now) {
+			kept = append(kept, r)
+		}
+	}
+	return kept[:min(len(kept), history.MaxPreviousAttempts)]
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const desired = "4.4.6"
@@ -88,7 +89,7 @@ func TestCurrentRecord(t *testing.T) {
 			for i := range c.all {
 				before[i] = *c.all[i].DeepCopy()
 			}
-			if diff := cmp.Diff(c.want, currentRecord(c.all, Request{Version: desired, At: c.at}, ByVersion)); diff != "" {
+			if diff := cmp.Diff(c.want, currentRecord(Status{History: &c.all}, Request{Version: desired, At: c.at}, ByVersion)); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(append([]history.Record(nil), before...), append([]history.Record(nil), c.all...)); diff != "" {
@@ -126,13 +127,38 @@ func TestUpsertRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, versions(upsertRecord(c.all, history.Record{Version: c.record}, ByVersion, c.limit))); diff != "" {
+			if diff := cmp.Diff(c.want, versions(upsertRecord(c.all, nil, history.Record{Version: c.record}, ByVersion, c.limit))); diff != "" {
 				t.Errorf("versions (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"x", "c", "b", "a"}, versions(postponed)); diff != "" {
 				t.Errorf("the argument was changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A stranger's history may name one attempt twice: as a record, and as the attempt before a retry that has not started.
+func TestUpsertRecord_has_each_attempt_once(t *testing.T) {
+	t.Parallel()
+	ended := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	failed := history.Record{Version: "4.20.6", Attempt: 17, Phase: history.PhaseFailed, CompleteTime: &ended}
+	retry := history.Record{Version: "4.20.6", Attempt: 18, PreviousAttempts: []history.PreviousAttempt{{Attempt: 17, Phase: history.PhaseFailed, CompleteTime: &ended}}}
+	for name, records := range map[string][]history.Record{
+		"as the record":  {retry},
+		"in the history": {retry, failed},
+	} {
+		record := failed
+		if name == "in the history" {
+			record = history.Record{Version: "4.20.6", Attempt: 19}
+		}
+		got := upsertRecord(records, nil, record, ByAttempt, 5)
+		seen := map[int32]int{}
+		for _, r := range got {
+			seen[r.Attempt]++
+		}
+		if seen[17] != 1 || seen[18] != 0 {
+			t.Errorf("%s: attempts %v", name, seen)
+		}
 	}
 }
 
@@ -148,12 +174,12 @@ func TestAttemptFinished(t *testing.T) {
 		version, key string
 		want         bool
 	}{
-		"no history":                       {version: "4.4.6", key: formatTime(tenPast)},
+		"no history":                       {version: "4.4.6", key: text.FormatTime(tenPast)},
 		"no history, unknown attempt":      {},
-		"in progress":                      {records: records, version: "4.4.6", key: formatTime(later.Time)},
-		"earlier attempt":                  {records: records, version: "4.4.6", key: formatTime(tenPast), want: true},
-		"finished":                         {records: records, version: "4.4.5", key: formatTime(tenPast), want: true},
-		"not mentioned":                    {records: records, version: "4.4.5", key: formatTime(later.Time)},
+		"in progress":                      {records: records, version: "4.4.6", key: text.FormatTime(later.Time)},
+		"earlier attempt":                  {records: records, version: "4.4.6", key: text.FormatTime(tenPast), want: true},
+		"finished":                         {records: records, version: "4.4.5", key: text.FormatTime(tenPast), want: true},
+		"not mentioned":                    {records: records, version: "4.4.5", key: text.FormatTime(later.Time)},
 		"unknown attempt, one in progress": {records: records},
 		"unknown attempt, none":            {records: records[1:], want: true},
 	} {

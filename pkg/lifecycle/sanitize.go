@@ -17,16 +17,15 @@ import (
 const (
 	maxSteps         = 64
 	maxRecordMessage = 2048
-
-	maxConditionMessage = 4096
-	maxYear             = 9999
+	maxYear          = 9999
 )
 
 // ownConditions returns the conditions that the lifecycle and the kind maintain. Others would use up
 // the room that these need.
 func ownConditions(all []metav1.Condition, ofKind []string) []metav1.Condition {
 	own := append([]string{
-		history.ConditionAccepted, history.ConditionProgressing, history.ConditionSucceeded, history.ConditionStalled,
+		history.ConditionAccepted, history.ConditionProgressing, history.ConditionSucceeded, history.ConditionSlow,
+		history.ConditionReady, history.ConditionReconciling, history.ConditionStalled,
 		history.ConditionPaused, history.ConditionPreCheckPassed, history.ConditionDegraded,
 	}, ofKind...)
 	return slices.DeleteFunc(slices.Clone(all), func(c metav1.Condition) bool { return !slices.Contains(own, c.Type) })
@@ -63,7 +62,7 @@ func sanitizeSteps(steps []history.StepCondition) []history.StepCondition {
 	steps = slices.Clone(steps[:min(len(steps), maxSteps)])
 	for i := range steps {
 		c := &steps[i]
-		for _, at := range []**metav1.Time{&c.StartTime, &c.CompleteTime, &c.LastProbeTime, &c.LastTransitionTime, &c.ReasonTime} {
+		for _, at := range []**metav1.Time{&c.StartTime, &c.CompleteTime, &c.LastProbeTime, &c.LastTransitionTime, &c.ReasonTime, &c.ProgressTime} {
 			*at = clampTime(*at)
 		}
 	}

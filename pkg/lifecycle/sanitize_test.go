@@ -130,7 +130,7 @@ func foreignStatus(r *rand.Rand) map[string]any {
 	}
 	condition := func(i int) any {
 		return map[string]any{
-			"type":   append([]string{"Accepted", "Progressing", "Succeeded", "Stalled", "PreCheckPassed", "Degraded"}, "Foreign1", "Foreign2", "Foreign3", "Foreign4", "Foreign5", "Foreign6", "Foreign7", "Foreign8", "Foreign9", "Foreign10")[i],
+			"type":   append([]string{"Accepted", "Progressing", "Succeeded", "Slow", "PreCheckPassed", "Degraded"}, "Foreign1", "Foreign2", "Foreign3", "Foreign4", "Foreign5", "Foreign6", "Foreign7", "Foreign8", "Foreign9", "Foreign10")[i],
 			"status": "True", "reason": "Foreign", "message": word(32768), "lastTransitionTime": at(), "observedGeneration": r.Int64(),
 		}
 	}
@@ -194,7 +194,7 @@ func checkNextStatus(t *testing.T, s statusValidator, seed uint64) (accepted boo
 		if err := json.Unmarshal(data, &p.obj.Status); err != nil {
 			t.Fatalf("seed %d: an accepted status cannot be decoded: %v", seed, err)
 		}
-		p.setAttempt(currentRecord(p.obj.Status.History, p.request, ByVersion), "OSD")
+		p.setAttempt(currentRecord(Status{History: &p.obj.Status.History}, p.request, ByVersion), "OSD")
 		record, sum := next(p)
 		p.buildStatus(kind.Status(p.obj), record, sum)
 		if errs := s.validate(t, p.obj.Status); len(errs) > 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // scope is the state of one pass over one object.
@@ -29,6 +30,7 @@ import (
 type scope[T client.Object] struct {
 	*Reconciler[T]
 
+	memory      *memory
 	obj         T              // as it is stored
 	record      history.Record // of the attempt that this pass is about
 	request     Request        // what the spec requests
@@ -39,12 +41,16 @@ type scope[T client.Object] struct {
 	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
 	ended       bool      // whether the API server has rejected the status: nothing more may be done
 	maxRecords  int       // how many records the status has room for; zero means as many as the kind keeps
-	holdErr     error     // why that is unknown
+	holdErr     error     // error from reading the hold
 	prechecked  condition // what would block the attempt, before it has the lock; empty means unknown
 	recheckAt   time.Time // when the next pre-check is due
 	obsolete    string    // why the attempt must be cleaned up although it may start; empty if it need not
 	now         time.Time
 	log         logr.Logger
+
+	continues lock.Attempt // the note of a deleted object whose upgrade goes on; zero if there is none
+
+	leaseVersion string // of the Lease before the steps of this pass ran; empty means that there was none
 
 	lock     *lock.Lock // reads from the cache
 	liveLock *lock.Lock // reads from the API server
@@ -52,17 +58,17 @@ type scope[T client.Object] struct {
 
 func (r *Reconciler[T]) newScope(obj T, log logr.Logger) *scope[T] {
 	s := &scope[T]{
-		Reconciler: r, obj: obj, request: r.Kind.Request(obj), now: r.Clock.Now(), log: log,
-		lock: r.lockOf(obj, r.Client), liveLock: r.lockOf(obj, uncachedClient{r.Client, r.Live}),
+		Reconciler: r, memory: r.memoryOf(obj), obj: obj, request: r.Kind.Request(obj), now: r.Clock.Now(), log: log,
+		lock: r.lockOf(obj, r.Client), liveLock: r.liveLockOf(obj),
 	}
-	s.setAttempt(currentRecord(*r.Kind.Status(obj).History, s.request, r.Kind.HistoryKey()), s.request.RunbookType)
+	s.setAttempt(currentRecord(r.Kind.Status(obj), s.request, r.Kind.HistoryKey()), s.request.RunbookType)
 	return s
 }
 
 // setAttempt makes the pass one about that attempt.
 func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	s.record, s.runbookType, s.upgradeAt = record, runbookType, s.request.At
-	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
+	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the fraction of a second comes from the spec
 		s.upgradeAt = record.UpgradeAt.Time
 	}
 	if s.request.Due && s.now.Before(s.upgradeAt) {
@@ -90,6 +96,19 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 	if err := s.recoverClaim(ctx); err != nil {
 		return time.Time{}, err
 	}
+	if ended := s.unreleased(); ended != nil {
+		s.setAttempt(*ended, s.request.RunbookType)
+	}
+	retry, err := s.publishFormer(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	next, err := s.advance(ctx)
+	return engine.Earliest(next, retry), err
+}
+
+// advance does what can be done now about the attempt.
+func (s *scope[T]) advance(ctx context.Context) (time.Time, error) {
 	switch {
 	case s.record.Finished():
 		retry, err := s.showStatus(ctx, s.record, s.finishedSummary(ctx))
@@ -112,6 +131,9 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 // record: the status was lost, or another client has replaced it. The API server is queried only if
 // the cached Lease contradicts the finalizer or the record.
 func (s *scope[T]) recoverClaim(ctx context.Context) error {
+	if adopted, err := s.adoptContinuing(ctx); err != nil || adopted {
+		return err
+	}
 	attempt, held, err := s.lock.Held(ctx, s.holder(s.obj))
 	if err != nil {
 		return err
@@ -122,74 +144,86 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 			return err
 		}
 	}
-	if !held || !s.unrecorded(attempt) {
-		if held && s.isRequestLost(attempt) {
-			s.record.RequestTime = toMetaTime(s.now)
-			s.setPlan(s.record)
+	switch {
+	case !held:
+	case s.unrecorded(attempt):
+		s.resumeClaim(attempt, recorded)
+	case s.isInProgress(attempt):
+		if attempt.Type != "" && attempt.Type != s.runbookType { // the record does not hold it
+			s.setAttempt(s.record, attempt.Type)
 		}
-		return nil
+		s.recoverNotes(attempt)
 	}
-	s.resumeClaim(attempt, recorded)
+	if s.isObsolete() {
+		s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
+	}
 	return nil
 }
 
-// resumeClaim makes the pass one about the attempt that the Lease names. Recorded reports whether the
-// record is that of another attempt.
+// isObsolete reports whether the spec requests another attempt than the one that has started. While a
+// record of it exists, the API server rejects such a spec, so the record was lost. An attempt whose record
+// shows that it has commenced goes on: a CRD of an earlier release accepts such a spec. An object with a
+// record per attempt requests the next one while another one is in progress.
+func (s *scope[T]) isObsolete() bool {
+	if s.record.CommenceTime != nil || !s.claimed && (!s.record.InProgress() || s.Kind.HistoryKey() == ByAttempt) {
+		return false
+	}
+	desired := newRecord(s.request.Version, s.request.At)
+	return s.record.Version != desired.Version || s.record.Key() != desired.Key() || s.runbookType != s.request.RunbookType
+}
+
+// resumeClaim makes the pass one about the attempt that the Lease names. Recorded reports whether the record belongs to
+// another attempt.
 func (s *scope[T]) resumeClaim(attempt lock.Attempt, recorded bool) {
 	s.claimed = true
-	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt())) {
+	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt(s.record))) {
 		lost := lostRecord(attempt)
-		desired := newRecord(s.request.Version, s.request.At)
-		if s.Kind.HistoryKey() == ByAttempt {
+		byAttempt := s.Kind.HistoryKey() == ByAttempt
+		if byAttempt {
 			lost.Attempt = cmp.Or(attempt.Number, nextNumber(*s.Kind.Status(s.obj).History))
-			if desired.Key() != lost.Key() && lost.UpgradeAt != nil { // only the status showed when a retry was requested
-				s.request.At, desired.UpgradeAt = lost.UpgradeAt.Time, lost.UpgradeAt
-			}
 		}
-		if !attempt.Is(lock.Attempt{Key: desired.Key(), Version: desired.Version, Type: s.request.RunbookType}) {
-			s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
+		if (byAttempt || s.request.StartRequested) && lost.UpgradeAt != nil && lost.Key() != newRecord("", s.request.At).Key() { // only the status showed when a retry was requested
+			s.request.At = lost.UpgradeAt.Time
 		}
 		s.setAttempt(lost, attempt.Type)
 	}
-	if s.plan.LockStep != "" {
-		s.record = engine.ResumeAfter(s.plan.Book, s.record, s.plan.LockStep, s.now)
-	}
-	if s.record.RequestTime == nil && (attempt.Requested || attempt.Key == "") { // an earlier release did not note it
-		s.record.RequestTime = toMetaTime(s.now)
-		s.setPlan(s.record)
-	}
+	s.record = engine.ResumeAfter(s.plan.Book, s.record, s.plan.lockStep(), s.now)
+	s.recoverNotes(attempt)
 }
 
 // setPlan sets the plan of the attempt. It depends on the record.
 func (s *scope[T]) setPlan(record history.Record) {
 	s.plan = s.Kind.Plan(s.obj, record, s.runbookType, s.lockStep)
-	s.plan.Book.AdoptAfter = s.plan.LockStep
 }
 
-// unrecorded reports whether the history shows neither that the attempt of the Lease is in progress
-// nor that it is finished. The Lease of an earlier release may be that of any attempt.
+// unrecorded reports whether the history shows neither that the attempt of the Lease is in progress nor that it is
+// finished. The Lease of an earlier release may belong to any attempt.
 func (s *scope[T]) unrecorded(attempt lock.Attempt) bool {
 	switch {
 	case attempt.Key == "":
 		return !s.record.InProgress() && !s.record.Finished()
-	case s.record.InProgress() && s.record.Version == attempt.Version && s.record.Key() == attempt.Key:
+	case s.isInProgress(attempt):
 		return false
 	}
 	return !history.AttemptFinished(*s.Kind.Status(s.obj).History, attempt.Version, attempt.Key)
+}
+
+// isInProgress reports whether the attempt of the Lease is the one in progress by the record.
+func (s *scope[T]) isInProgress(attempt lock.Attempt) bool {
+	return s.record.InProgress() && attempt.Version == s.record.Version && attempt.Key == s.record.Key()
 }
 
 // isRequestLost reports whether the Lease notes that the update may have been requested for the attempt
 // in progress although its record does not: the record was replaced. save removes the note before the
 // record of a request that was withdrawn.
 func (s *scope[T]) isRequestLost(attempt lock.Attempt) bool {
-	return attempt.Requested && s.record.InProgress() && s.record.RequestTime == nil &&
-		attempt.Version == s.record.Version && attempt.Key == s.record.Key()
+	return attempt.Requested && s.record.RequestTime == nil && s.isInProgress(attempt)
 }
 
 // reportPending shows why the attempt has not started, or that it never will.
 func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time, error) {
 	if status.finished {
-		if err := s.confirm(ctx); err != nil {
+		if err := errors.Join(s.confirm(ctx), s.confirmContinuing(ctx)); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -226,7 +260,7 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 	if !s.plan.Known {
 		return time.Time{}, s.updateStatus(ctx, s.record, *s.unknownTypeStatus())
 	}
-	if s.plan.LockStep == "" || s.claimed || s.plan.holdsLock(s.record) {
+	if s.plan.lockStep() == "" || s.claimed || s.plan.holdsLock(s.record) {
 		other, err := s.acquire(ctx)
 		if err != nil {
 			return time.Time{}, err
@@ -239,6 +273,9 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 			}
 			return next, s.updateStatus(ctx, s.record, *status)
 		}
+	}
+	if err := s.confirmContinuing(ctx); err != nil {
+		return time.Time{}, err
 	}
 	switch err := s.setFinalizer(ctx, true); {
 	case manager.IsTooLarge(err):
@@ -263,10 +300,13 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 			return s.finish(ctx)
 		}
 	}
-	key := client.ObjectKeyFromObject(s.obj)
+	var err error
+	if s.leaseVersion, err = s.lock.ResourceVersion(ctx); err != nil {
+		return time.Time{}, err
+	}
 	e := &engine.Engine{
-		Clock: s.Clock, Save: s.save, OnTransition: s.onTransition,
-		SavedAt: s.saved.get(key), UnrequestedAt: s.unrequested.get(key),
+		Clock: s.Clock, Save: s.save, Renew: s.renewRequest, OnTransition: s.onTransition,
+		SavedAt: s.memory.saved, UnrequestedAt: s.memory.unrequested,
 		Heartbeat: s.plan.Heartbeat, MessageInterval: s.plan.MessageInterval,
 	}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
@@ -301,8 +341,8 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 // progress before its window opens, and that started before it, is held: its record was forged. The
 // steps before the lock are not held: the one that acquires it is.
 func (s *scope[T]) constraints() engine.Constraints {
-	c := engine.Constraints{CommitBy: s.windowEnd()}
-	holdsLock := s.plan.LockStep == "" || s.plan.holdsLock(s.record)
+	c := engine.Constraints{NotBefore: s.upgradeAt, CommitBy: s.windowEnd()}
+	holdsLock := s.plan.lockStep() == "" || s.plan.holdsLock(s.record)
 	switch {
 	case !holdsLock:
 	case s.holdErr != nil: // fail closed
@@ -310,7 +350,7 @@ func (s *scope[T]) constraints() engine.Constraints {
 	case s.holdReason() != "":
 		c.Hold = s.holdReason()
 	case s.now.Before(s.upgradeAt) && s.startedBeforeWindow():
-		c.Hold = "the window opens at " + formatTime(s.upgradeAt)
+		c.Hold = "the window opens at " + text.FormatTime(s.upgradeAt)
 	}
 	switch {
 	case s.deleted():
@@ -319,6 +359,8 @@ func (s *scope[T]) constraints() engine.Constraints {
 		c.Cancel = s.obsolete
 	case s.request.Cancelled != "":
 		c.Cancel = s.request.Cancelled
+	case s.request.Withdrawn != "":
+		c.Cancel = s.request.Withdrawn
 	}
 	return c
 }
@@ -339,7 +381,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	record = s.observePreceding(ctx, record)
 	if (record.RequestTime == nil) != (s.record.RequestTime == nil) {
 		if record.RequestTime == nil {
-			s.unrequested.set(client.ObjectKeyFromObject(s.obj), s.Clock.Now())
+			s.memory.unrequested = s.Clock.Now()
 		}
 		if err := s.noteRequest(ctx, record.RequestTime != nil); err != nil {
 			return err
@@ -352,7 +394,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	if s.ended {
 		return errStatusRejected
 	}
-	s.saved.set(client.ObjectKeyFromObject(s.obj), s.Clock.Now())
+	s.memory.saved = s.Clock.Now()
 	s.publishSteps(ctx)
 	return nil
 }
@@ -360,7 +402,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 // observePreceding records the version and the channel from which the upgrade departs, and the
 // channels that it requests, until it commences. It keeps what was recorded if they cannot be read.
 func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) history.Record {
-	if record.CommenceTime != nil || s.plan.LockStep != "" && !s.plan.holdsLock(record) {
+	if record.CommenceTime != nil || s.plan.lockStep() != "" && !s.plan.holdsLock(record) {
 		return record
 	}
 	seen, err := s.Kind.Observe(ctx, s.obj, record)
@@ -381,36 +423,32 @@ func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) 
 // lock waits for publishTimeout at most. A result that is not delivered by then is published again
 // from the record, by this process or a later one. finish returns when.
 func (s *scope[T]) finish(ctx context.Context) (time.Time, error) {
-	pending := s.resultPending()
+	pending := isResultPending(s.record, s.now)
 	if !pending && (!s.hasFinalizer() || s.record.StartTime == nil) {
 		return time.Time{}, s.release(ctx)
 	}
-	key := client.ObjectKeyFromObject(s.obj)
-	if retry := s.republished.get(key).Add(maxRequeue); pending && !s.endedWithin(publishTimeout) && s.now.Before(retry) {
+	if retry := s.memory.republished.Add(maxRequeue); pending && !s.endedWithin(publishTimeout) && s.now.Before(retry) {
 		return retry, s.releaseLock(ctx)
 	}
 	err := s.publishResult(ctx)
-	switch {
-	case err == nil && pending:
-		if err := s.recordDelivery(ctx, true); err != nil {
-			return time.Time{}, err
+	if err == nil {
+		if pending {
+			if err := s.recordDelivery(ctx, true); err != nil {
+				return time.Time{}, err
+			}
 		}
 		return time.Time{}, s.release(ctx)
-	case err == nil:
-		return time.Time{}, s.release(ctx)
-	case s.endedWithin(publishTimeout - maxBackoff):
-		return time.Time{}, err
 	}
-	s.log.Error(err, "publishing the result, will be retried")
-	if s.endedWithin(publishTimeout) { // the backoff could keep the lock for longer
-		return s.record.CompleteTime.Add(publishTimeout), nil
-	}
-	if !pending && s.endedWithin(republishTimeout) {
+	if !pending && s.endedWithin(republishTimeout) { // whatever is requested now, or should the process end
 		if err := s.recordDelivery(ctx, false); err != nil {
 			return time.Time{}, err
 		}
 	}
-	s.republished.set(key, s.now)
+	if s.endedWithin(publishTimeout) {
+		return s.publishUntil(s.record.CompleteTime.Add(publishTimeout), err)
+	}
+	s.log.Error(err, "publishing the result, will be retried")
+	s.memory.republished = s.now
 	return s.now.Add(maxRequeue), s.releaseLock(ctx)
 }
 
@@ -426,16 +464,16 @@ func (s *scope[T]) release(ctx context.Context) error {
 // may not show yet that it holds the lock.
 func (s *scope[T]) releaseLock(ctx context.Context) error {
 	if !s.hasFinalizer() {
-		return s.lock.Release(ctx, s.holder(s.obj))
+		return s.lock.Release(ctx, s.holder(s.obj), s.continues)
 	}
-	if err := s.liveLock.Release(ctx, s.holder(s.obj)); err != nil {
+	if err := s.liveLock.Release(ctx, s.holder(s.obj), s.continues); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(s.setFinalizer(ctx, false))
 }
 
-// setFinalizer adds or removes the finalizer. The patch replaces the list of finalizers, and the cache
-// does not hold those of other clients, so the object is read from the API server.
+// setFinalizer adds or removes the finalizer. The patch replaces the list of finalizers, and the cache lacks the
+// finalizers of other clients, so the object is read from the API server.
 func (s *scope[T]) setFinalizer(ctx context.Context, want bool) error {
 	if s.hasFinalizer() == want || want && s.deleted() {
 		return nil
@@ -484,37 +522,39 @@ func (s *scope[T]) windowEnd() time.Time {
 	return s.upgradeAt.Add(s.plan.Window)
 }
 
-// isWindowMissed reports whether the window is over.
-func (s *scope[T]) isWindowMissed() bool {
-	end := s.windowEnd()
-	return !end.IsZero() && !s.now.Before(end)
-}
-
 // untilWindowEnd returns when the window ends, for messages; empty means never.
 func (s *scope[T]) untilWindowEnd(format string) string {
 	end := s.windowEnd()
 	if end.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(format, formatTime(end))
+	return fmt.Sprintf(format, text.FormatTime(end))
 }
 
-// attempt returns what the Lease notes about the attempt.
-func (s *scope[T]) attempt() lock.Attempt {
-	attempt := lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType, Requested: s.record.RequestTime != nil}
-	if s.Kind.HistoryKey() == ByAttempt {
-		attempt.Number = s.record.Attempt
-	}
-	return attempt
-}
-
-// noteRequest notes in the Lease that the update is about to be requested, or that the request was
-// withdrawn. If the record is lost or replaced, only the Lease shows whether a request is that of this
-// attempt or of another client. It is read from the API server, since it must have the note.
+// noteRequest notes in the Lease that the update is about to be requested, or that the request was withdrawn. If the
+// record is lost or replaced, only the Lease shows whether this attempt or another client made a request. It is read
+// from the API server, since it must have the note.
+//
+// A note is removed only if the Lease is as it was when the pass began, before its fence: another process may have noted
+// a request since that the fence does not make conflict.
 func (s *scope[T]) noteRequest(ctx context.Context, requested bool) error {
-	attempt := s.attempt()
+	attempt := s.attempt(s.observePreceding(ctx, s.record))
 	attempt.Requested = requested
-	other, err := s.liveLock.Acquire(ctx, s.holder(s.obj), attempt)
+	if !requested {
+		attempt.Image = ""
+		return noted(s.liveLock.Replace(ctx, s.leaseVersion, s.holder(s.obj), attempt))
+	}
+	return noted(s.liveLock.Acquire(ctx, s.holder(s.obj), attempt))
+}
+
+// renewRequest notes in the Lease again that the update is about to be requested, with that image, right before that.
+func (s *scope[T]) renewRequest(ctx context.Context, image *string) error {
+	attempt := s.attempt(s.observePreceding(ctx, s.record))
+	attempt.Requested, attempt.Image = true, noteOfImage(image)
+	return noted(s.liveLock.Renew(ctx, s.holder(s.obj), attempt))
+}
+
+func noted(other *lock.Holder, err error) error {
 	if err == nil && other != nil {
 		err = fmt.Errorf("noting the request in the lock: %s has acquired it", other)
 	}

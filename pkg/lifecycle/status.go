@@ -8,8 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,10 +21,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons in the summary of an attempt, beside those of its steps.
+// The reasons in the summary of an attempt, in addition to the reasons of its steps.
 const (
 	reasonScheduled     = "Scheduled"
 	reasonPaused        = "Paused"
@@ -40,7 +40,6 @@ const (
 	reasonNothingFound  = "NothingFound"
 	reasonNotConfigured = "NotConfigured" // of a step that has nothing to do
 	reasonStatusInvalid = "StatusInvalid"
-	reasonNoUpdate      = "NoUpdate"
 	reasonNotPaused     = "NotPaused"
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
@@ -61,19 +60,21 @@ type outcome struct{ reason, message string }
 // valid is the condition Accepted of an attempt that can run.
 var valid = condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid"}
 
-// summary is what a status shows of an attempt.
+// summary holds what a status shows of an attempt.
 type summary struct {
 	phase          history.Phase
 	accepted       condition
 	progressing    condition
 	succeeded      condition
-	stalled        condition
+	slow           condition
 	paused         condition
 	precheck       condition
 	outcome        outcome
 	nextTransition time.Time // when the attempt changes by itself; zero means not at all
 	recheckAt      time.Time // when a pass is due before that; zero means there is no need
 	finished       bool
+	early          bool // whether the time of the attempt has not come
+	held           bool // whether it waits for a person, or for a time of the spec
 }
 
 // requeueAt returns when the next pass is due.
@@ -90,7 +91,7 @@ func (s *scope[T]) summarize(record history.Record) summary {
 	result := summary{
 		phase:          history.PhaseUpgrading,
 		accepted:       condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid, and no other upgrade is in progress"},
-		stalled:        condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"},
+		slow:           condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"},
 		nextTransition: e.Deadline,
 		finished:       e.Finished(),
 	}
@@ -102,7 +103,9 @@ func (s *scope[T]) summarize(record history.Record) summary {
 		s.summarizeOpen(&result, record, e)
 	case engine.OutcomeUpgraded:
 		result.phase = history.PhaseUpgraded
-		result.outcome = upgradedOutcome(record)
+		if result.outcome = upgradedOutcome(record); s.plan.Book.CommitStep() == nil {
+			result.outcome.message = "all steps of the runbook are done"
+		}
 		result.progressing = condition{metav1.ConditionFalse, result.outcome.reason, result.outcome.message}
 		result.succeeded = condition{metav1.ConditionTrue, result.outcome.reason, result.outcome.message}
 	case engine.OutcomeFailed, engine.OutcomeCancelled, engine.OutcomeSkipped:
@@ -117,7 +120,7 @@ func (s *scope[T]) summarize(record history.Record) summary {
 // upgradedOutcome returns how an attempt ended that has succeeded.
 func upgradedOutcome(record history.Record) outcome {
 	if record.Version == "" {
-		return outcome{reasonNoUpdate, "there was no version to upgrade to; the hooks have run"}
+		return outcome{engine.ReasonNoUpdate, "there was no version to upgrade to; the hooks have run"}
 	}
 	switch record.PrecedingVersion {
 	case "", record.Version: // it was lost, or recorded after the update had begun
@@ -134,7 +137,8 @@ func (s *scope[T]) summarizeOpen(result *summary, record history.Record, e engin
 		if s.plan.InvalidReason != "" {
 			result.accepted = condition{metav1.ConditionFalse, sanitizeReason(s.plan.InvalidReason), s.plan.InvalidMessage}
 		}
-		if s.now.Before(s.upgradeAt) {
+		if result.early = s.now.Before(s.upgradeAt); result.early {
+			result.phase = s.waitingPhase(s.prechecked)
 			result.nextTransition = engine.Earliest(s.upgradeAt, result.nextTransition)
 		}
 	case e.Paused:
@@ -167,30 +171,35 @@ func endedAs(phase history.Phase) string {
 	return "failed"
 }
 
-// summarizeStep shows the current step: whether it is stalled, what it waits for, and until when.
+// summarizeStep shows the current step: whether it is slow, what it waits for, and until when.
 func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.StepCondition) {
 	message := c.Message
 	if result.precheck.status == metav1.ConditionFalse {
 		message = joinPreCheck(result.precheck, message)
 	}
 	if !e.Deadline.IsZero() {
-		message += " (until " + formatTime(e.Deadline) + ")"
+		message += " (until " + text.FormatTime(e.Deadline) + ")"
 	}
 	if e.Committed && s.holdReason() != "" {
 		message += " (" + s.holdReason() + ": no effect once the upgrade has commenced)"
 	}
-	if e.Stalled {
-		stalled := fmt.Sprintf("%s started at %s and is slow: %s", c.Type, formatTime(c.StartTime.Time), c.Message)
-		result.stalled = condition{metav1.ConditionTrue, sanitizeReason(c.Type), stalled}
-		message = "stalled since " + formatTime(e.SlowAt) + ": " + message
+	if e.Slow {
+		since := "started at " + text.FormatTime(c.StartTime.Time)
+		if c.ProgressTime != nil {
+			since = "has made no progress since " + text.FormatTime(c.ProgressTime.Time)
+		}
+		slow := fmt.Sprintf("%s %s and is slow: %s", c.Type, since, c.Message)
+		result.slow = condition{metav1.ConditionTrue, sanitizeReason(c.Type), slow}
+		message = "slow since " + text.FormatTime(e.SlowAt) + ": " + message
 	}
 	if e.Failure != nil {
 		message = endedAs(result.phase) + ": " + e.Failure.Type + ": " + e.Failure.Message + "; cleaning up: " + message
 	}
 	result.progressing = condition{metav1.ConditionTrue, sanitizeReason(c.Type), message}
+	result.held = e.Failure == nil && (e.Paused || c.Status == metav1.ConditionFalse && (c.Reason == engine.ReasonPaused || c.Reason == reasonHeld))
 	if c.Status == metav1.ConditionUnknown {
 		result.progressing = condition{metav1.ConditionUnknown, reasonCannotObserve, c.Type + ": " + message}
-		if result.phase == history.PhaseUpgrading || result.phase == history.PhasePending {
+		if result.phase == history.PhaseUpgrading || result.phase == history.PhasePending || result.phase == history.PhaseNew {
 			result.phase = history.PhaseUnknown
 		}
 	}
@@ -203,7 +212,7 @@ func (s *scope[T]) finishedSummary(ctx context.Context) summary {
 	done := s.recordedOutcome(record)
 	result := summary{phase: record.Phase, finished: true, outcome: done, accepted: s.acceptedAfter(ctx)}
 	if record.StartTime != nil {
-		result.stalled = condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"}
+		result.slow = condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"}
 	}
 	status, message := metav1.ConditionTrue, done.message
 	step := done.reason
@@ -254,11 +263,12 @@ func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 		return condition{metav1.ConditionFalse, reasonUnknownType, s.plan.Unknown}
 	}
 	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
+	closed, admissionErr := s.plan.Book.Admitted(ctx, s.Clock, engine.Run{Now: s.now})
 	switch {
-	case err != nil:
+	case err != nil, admissionErr != nil:
 		return condition{metav1.ConditionUnknown, reasonCannotObserve, "the cluster cannot be read"}
-	case seen.Reason != "":
-		return condition{metav1.ConditionFalse, seen.Reason, seen.Message}
+	case closed.Failed() && closed.Reason() != engine.ReasonAlreadyAtVersion:
+		return condition{metav1.ConditionFalse, sanitizeReason(closed.Reason()), closed.Message()}
 	case s.record.Phase == history.PhaseUpgraded && seen.Version != "" && seen.Version != s.record.Version:
 		return condition{
 			metav1.ConditionFalse, "AlreadyUpgraded",
@@ -270,12 +280,12 @@ func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 }
 
 // updateStatus writes the status if it differs. Afterwards the record is the stored one. If the object
-// is too large for it, the older half of the records is dropped until it is not. A status that the API
+// is too large for it, the replaced records and then the older half of the others are dropped until it is not. A status that the API
 // server rejects all the same ends the attempt.
 func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, status summary) error {
 	s.publishStatus(ctx) // an earlier process may have saved it without publishing it
 	err := s.writeStatus(ctx, record, status)
-	for keep := len(*s.Kind.Status(s.obj).History) / 2; keep > 0 && manager.IsTooLarge(err); keep /= 2 {
+	for keep := len(s.Kind.Status(s.obj).records()) / 2; keep > 0 && manager.IsTooLarge(err); keep /= 2 {
 		s.maxRecords = keep
 		err = s.writeStatus(ctx, record, status)
 	}
@@ -294,11 +304,11 @@ const contestInterval = time.Minute
 
 // shownStatus is the status of an attempt that this process wrote last.
 type shownStatus struct {
-	uid        types.UID
 	generation int64
 	attempt    string
 	phase      history.Phase
 	conditions [7]condition
+	readiness  readiness.Verdict
 	at         time.Time
 }
 
@@ -306,13 +316,13 @@ type shownStatus struct {
 // if it does not write the status now: two processes that disagree, because their caches or the
 // results of their checks differ, must not overwrite each other all the time.
 func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum summary) (time.Time, error) {
-	key := client.ObjectKeyFromObject(s.obj)
 	want := shownStatus{
-		s.obj.GetUID(), s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
-		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.paused, sum.precheck, s.degraded()},
+		s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
+		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.slow, sum.paused, sum.precheck, s.degraded()},
+		sum.readiness(),
 		time.Time{},
 	}
-	last := s.shown.get(key)
+	last := s.memory.shown
 	want.at = last.at
 	retry := last.at.Add(contestInterval)
 	stored := meta.FindStatusCondition(*s.Kind.Status(s.obj).Conditions, history.ConditionProgressing)
@@ -324,7 +334,7 @@ func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum su
 	err := s.updateStatus(ctx, record, sum)
 	if err == nil && s.obj.GetResourceVersion() != before {
 		want.at = s.now
-		s.shown.set(key, want)
+		s.memory.shown = want
 	}
 	return time.Time{}, err
 }
@@ -335,20 +345,30 @@ func (s *scope[T]) withStatus(record history.Record, sum summary) T {
 	after := s.copy()
 	s.buildStatus(s.Kind.Status(after), record, sum)
 	if kind, ok := s.Kind.(StatusCompleter[T]); ok {
+		built := slices.Clone(*s.Kind.Status(after).Conditions)
 		kind.CompleteStatus(after)
-		keepTransitions(*s.Kind.Status(s.obj).Conditions, *s.Kind.Status(after).Conditions)
+		keepTransitions(*s.Kind.Status(s.obj).Conditions, built, *s.Kind.Status(after).Conditions)
 	}
 	return after
 }
 
-// keepTransitions sets the time of each condition whose status was changed and then changed back to what it
-// was before.
-func keepTransitions(before, after []metav1.Condition) {
+// keepTransitions sets the time of each condition whose status, or reason if it is Progressing, was changed, in built, and
+// then changed back to what it was before.
+func keepTransitions(before, built, after []metav1.Condition) {
 	for i := range after {
-		if old := meta.FindStatusCondition(before, after[i].Type); old != nil && old.Status == after[i].Status {
-			after[i].LastTransitionTime = old.LastTransitionTime
+		c := &after[i]
+		old, between := meta.FindStatusCondition(before, c.Type), meta.FindStatusCondition(built, c.Type)
+		changed := between == nil || between.Status != c.Status || between.Reason != c.Reason
+		if old != nil && changed && isSameTransition(old, c) {
+			c.LastTransitionTime = old.LastTransitionTime
 		}
 	}
+}
+
+// isSameTransition reports whether a condition keeps the time of its last transition: its status must be the same and,
+// for Progressing, whose reason is the step, also its reason.
+func isSameTransition(old, c *metav1.Condition) bool {
+	return old.Status == c.Status && (c.Type != history.ConditionProgressing || old.Reason == c.Reason)
 }
 
 func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {
@@ -360,7 +380,8 @@ func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, statu
 		case newest.Finished() && newest.StartTime == nil: // no finalizer shows that it is not published yet
 			newest.NotifiedTime = undelivered(*newest)
 		default:
-			newest.NotifiedTime = new(s.Notifier.NotifiedTime(s.objectReference(), *newest))
+			slowness := s.slowness(*s.Kind.Status(after).Conditions, *newest)
+			newest.NotifiedTime = new(s.Notifier.NotifiedTime(s.objectReference(), *newest, slowness...))
 		}
 		if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
 			return fmt.Errorf("saving the status: %w", err)
@@ -381,7 +402,7 @@ func (s *scope[T]) observeEnd(stored history.Record) {
 	var took time.Duration
 	if stored.StartTime != nil {
 		began := stored.StartTime.Time
-		if s.plan.LockStep != "" && s.upgradeAt.After(began) { // it has only waited until then
+		if s.plan.lockStep() != "" && s.upgradeAt.After(began) { // it has only waited until then
 			began = s.upgradeAt
 		}
 		took = s.Clock.Now().Sub(began)
@@ -389,9 +410,8 @@ func (s *scope[T]) observeEnd(stored history.Record) {
 	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase, stored.Reason, took)
 }
 
-// endInvalid ends an attempt whose status or finalizer the API server would reject again, so that it
-// does not hold the lock forever. The error is that of a status without anything that this pass did not
-// write itself.
+// endInvalid ends an attempt whose status or finalizer the API server would reject again, so that it does not hold the
+// lock forever. The error belongs to a status without anything that this pass did not write itself.
 func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error) error {
 	if err := s.abandon(ctx); err != nil {
 		return err
@@ -402,7 +422,7 @@ func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error)
 	minimal.StartTime, minimal.CompleteTime = clampTime(s.record.StartTime), toMetaTime(s.Clock.Now())
 	status := s.pendingStatus("", "", time.Time{})
 	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the %s, so the upgrade is no longer managed: %v", rejected, cause))
-	*s.Kind.Status(s.obj).History = nil
+	s.maxRecords, *s.Kind.Status(s.obj).History = 1, nil
 	if err := s.writeStatus(ctx, minimal, *status); err != nil {
 		s.rejected.set(client.ObjectKeyFromObject(s.obj), rejection{s.obj.GetUID(), s.obj.GetGeneration(), s.Clock.Now()})
 		return errors.Join(err, s.release(ctx))
@@ -417,8 +437,8 @@ type rejection struct {
 	at         time.Time
 }
 
-// rejectedUntil returns when the next pass over an object makes sense whose status is rejected;
-// zero means now. It neither holds the lock nor does anything meanwhile.
+// rejectedUntil returns when the next pass over an object makes sense whose status is rejected; zero means now. Until
+// then it neither holds the lock nor does anything.
 func (s *scope[T]) rejectedUntil() time.Time {
 	if !s.isRejected(s.obj) || s.deleted() {
 		return time.Time{}
@@ -441,9 +461,16 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 		*status.NextTime = clampTime(toMetaTime(sum.nextTransition))
 	}
 	s.completeRecord(&record, sum, now)
-	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.HistoryKey(), cmp.Or(s.maxRecords, s.Kind.MaxHistory())))
+	former := status.records()
+	*status.History = sanitizeHistory(upsertRecord(*status.History, former, record, s.Kind.HistoryKey(), cmp.Or(s.maxRecords, s.Kind.MaxHistory())))
+	if status.Replaced != nil {
+		*status.Replaced = nil
+		if s.maxRecords == 0 {
+			*status.Replaced = sanitizeHistory(replacedRecords(*status.History, former, now))
+		}
+	}
 
-	*status.Conditions = ownConditions(*status.Conditions, status.KindConditions)
+	*status.Conditions = readiness.WithSlow(ownConditions(*status.Conditions, status.KindConditions))
 	for _, c := range []struct {
 		name string
 		condition
@@ -451,13 +478,14 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 		{history.ConditionAccepted, sum.accepted},
 		{history.ConditionProgressing, sum.progressing},
 		{history.ConditionSucceeded, sum.succeeded},
-		{history.ConditionStalled, sum.stalled},
+		{history.ConditionSlow, sum.slow},
 		{history.ConditionPaused, sum.paused},
 		{history.ConditionPreCheckPassed, sum.precheck},
 		{history.ConditionDegraded, s.degraded()},
 	} {
 		setCondition(status.Conditions, c.name, c.condition, s.obj.GetGeneration(), now)
 	}
+	sum.readiness().Set(status.Conditions, s.obj.GetGeneration(), now)
 }
 
 // completeRecord adds to the record what the engine does not maintain.
@@ -481,10 +509,8 @@ func (s *scope[T]) completeRecord(record *history.Record, sum summary, now time.
 
 // commitStep returns the name of the step that commits; empty if the runbook is unknown.
 func (s *scope[T]) commitStep() string {
-	for i := range s.plan.Book.Steps {
-		if s.plan.Book.Steps[i].Commits {
-			return s.plan.Book.Steps[i].Name
-		}
+	if commit := s.plan.Book.CommitStep(); commit != nil {
+		return commit.Name
 	}
 	return ""
 }
@@ -494,8 +520,8 @@ func (s *scope[T]) isCommitted(record history.Record) bool {
 	return engine.Summarize(s.plan.Book, record, s.now, engine.Constraints{}).Committed
 }
 
-// isPastCommit reports whether a hold can have no effect any more: the upgrade has commenced, or there
-// was nothing to commence.
+// isPastCommit reports whether a hold can no longer have an effect: the upgrade has commenced, or there was nothing to
+// commence.
 func (s *scope[T]) isPastCommit() bool {
 	return s.record.CommenceTime != nil || s.plan.Book.IsPast(s.record, s.commitStep())
 }
@@ -527,38 +553,17 @@ func (s *scope[T]) degraded() condition {
 	return condition{metav1.ConditionTrue, reasonConfigurationInvalid, "the operator configuration is invalid; using the last valid one: " + s.plan.ConfigError}
 }
 
-// setCondition sets or removes a condition. Its last transition is that of the status and, for
-// Progressing, whose reason is the step, also that of the reason.
+// setCondition sets or removes a condition.
 func setCondition(all *[]metav1.Condition, name string, c condition, generation int64, now time.Time) {
-	if c.status == "" {
-		meta.RemoveStatusCondition(all, name)
-		return
+	set := metav1.Condition{Type: name, Status: c.status, Reason: c.reason, Message: c.message}
+	if old := meta.FindStatusCondition(*all, name); old != nil && !isSameTransition(old, &set) {
+		old.LastTransitionTime = metav1.Time{} // so that it is replaced
 	}
-	set := metav1.Condition{
-		Type: name, Status: c.status, Reason: c.reason, Message: text.Truncate(strings.ToValidUTF8(c.message, "\uFFFD"), maxConditionMessage),
-		ObservedGeneration: generation, LastTransitionTime: *toMetaTime(now),
-	}
-	old := meta.FindStatusCondition(*all, name)
-	switch {
-	case old == nil:
-		*all = append(*all, set)
-		return
-	case clampTime(&old.LastTransitionTime) == nil: // the API server would reject it
-	case old.Status == set.Status && (name != history.ConditionProgressing || old.Reason == set.Reason):
-		set.LastTransitionTime = old.LastTransitionTime
-	}
-	*old = set
+	readiness.SetCondition(all, set, generation, now)
 }
-
-var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,255}$`)
 
 // sanitizeReason returns a reason that a condition may have.
-func sanitizeReason(reason string) string {
-	if reasonPattern.MatchString(reason) {
-		return reason
-	}
-	return "StepFailed"
-}
+func sanitizeReason(reason string) string { return readiness.Reason(reason, "StepFailed") }
 
 func toMetaTime(t time.Time) *metav1.Time {
 	at := metav1.NewTime(t.Truncate(time.Second))

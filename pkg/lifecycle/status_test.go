@@ -4,7 +4,7 @@
 package lifecycle
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +29,7 @@ func TestSetCondition_keeps_the_transition_time_of_an_unchanged_condition(t *tes
 		"the step has":                     {history.ConditionProgressing, condition{metav1.ConditionTrue, "B", "b"}, true},
 		"the message of the same step has": {history.ConditionProgressing, condition{metav1.ConditionTrue, "A", "b"}, false},
 		"whether the step can be seen has": {history.ConditionProgressing, condition{metav1.ConditionUnknown, "A", "a"}, true},
-		"another step is slow":             {history.ConditionStalled, condition{metav1.ConditionTrue, "B", "b"}, false},
+		"another step is slow":             {history.ConditionSlow, condition{metav1.ConditionTrue, "B", "b"}, false},
 		"more specific result":             {history.ConditionSucceeded, condition{metav1.ConditionTrue, "B", "b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,13 +55,31 @@ func TestSetCondition_keeps_the_transition_time_of_an_unchanged_condition(t *tes
 	}
 }
 
-func TestCondition_is_bounded(t *testing.T) {
+// A kind may complete a status that the record alone would show differently: what is shown again has not changed.
+func TestTransition_that_is_undone_keeps_its_time(t *testing.T) {
 	t.Parallel()
-	var all []metav1.Condition
-	setCondition(&all, history.ConditionAccepted, condition{metav1.ConditionFalse, "A", strings.Repeat("ä", 40_000)}, 1, noon)
-	if n := len(all[0].Message); n > 32768 {
-		t.Errorf("a message of %d bytes", n)
+	at := func(reason string, status metav1.ConditionStatus, time time.Time) []metav1.Condition {
+		return []metav1.Condition{{Type: history.ConditionProgressing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(time)}}
 	}
+	for name, built := range map[string][]metav1.Condition{
+		"of the reason": at("TimedOut", metav1.ConditionFalse, noon),
+		"of the status": at("LateSuccess", metav1.ConditionTrue, noon),
+	} {
+		before, after := at("LateSuccess", metav1.ConditionFalse, noon.Add(-time.Hour)), at("LateSuccess", metav1.ConditionFalse, noon)
+		keepTransitions(before, built, after)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	before, after := at("LateSuccess", metav1.ConditionFalse, noon.Add(-time.Hour)), at("LateSuccess", metav1.ConditionFalse, noon)
+	keepTransitions(before, slices.Clone(after), after)
+	if !after[0].LastTransitionTime.Time.Equal(noon) {
+		t.Errorf("the time of the record is replaced by %s", after[0].LastTransitionTime)
+	}
+}
+
+func TestReason_is_valid(t *testing.T) {
+	t.Parallel()
 	for reason, want := range map[string]string{"TargetRefused": "TargetRefused", "": "StepFailed", "not one word": "StepFailed", "1st": "StepFailed"} {
 		if got := sanitizeReason(reason); got != want {
 			t.Errorf("%q became %q", reason, got)

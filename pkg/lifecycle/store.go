@@ -53,7 +53,7 @@ func (s *store[T]) load(ctx context.Context, key client.ObjectKey) (obj T, found
 		return obj, false, fmt.Errorf("getting %T %s: %w", obj, key, err)
 	}
 	latest, err := s.latestVersion(ctx, key)
-	if apierrors.IsNotFound(err) { // deleted meanwhile: the cache will follow
+	if apierrors.IsNotFound(err) { // deleted in the meantime: the cache will follow
 		return obj, false, nil
 	}
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *store[T]) isKnown(obj client.Object) bool {
 	return s.versions.get(key) == obj.GetResourceVersion() && s.behind.get(key).IsZero()
 }
 
-// patch writes the difference between before and after unless another client has written meanwhile.
-// Afterwards after is what the API server holds.
+// patch writes the difference between before and after unless another client has written since before was read.
+// Afterwards after matches the API server.
 func (s *store[T]) patch(ctx context.Context, before, after T) error {
 	return s.recordWrite(after, s.client.Patch(ctx, after, optimisticLock(before)))
 }

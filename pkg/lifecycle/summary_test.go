@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// testObject is what stubKind describes.
-type testObject = *v1alpha1.UpgradeConfig
+// testObject is described by stubKind.
+type testObject = *upgradev1alpha1.UpgradeConfig
 
 // stubKind is a kind whose objects have no version of their own: what it returns is fixed.
 type stubKind struct {
@@ -31,46 +32,49 @@ type stubKind struct {
 func (stubKind) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Job"}
 }
-func (stubKind) Finalizer() string                            { return "example.com/finalizer" }
-func (stubKind) New() *v1alpha1.UpgradeConfig                 { return &v1alpha1.UpgradeConfig{} }
-func (stubKind) HistoryKey() HistoryKey                       { return ByVersion }
-func (stubKind) MaxHistory() int                              { return 5 }
-func (stubKind) LockNamespace(*v1alpha1.UpgradeConfig) string { return "locks" }
-func (stubKind) List(context.Context, client.Reader) ([]*v1alpha1.UpgradeConfig, error) {
+func (stubKind) Finalizer() string                   { return "example.com/finalizer" }
+func (stubKind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.UpgradeConfig{} }
+func (stubKind) HistoryKey() HistoryKey              { return ByVersion }
+func (stubKind) MaxHistory() int                     { return 5 }
+func (stubKind) LockKey(*upgradev1alpha1.UpgradeConfig) client.ObjectKey {
+	return client.ObjectKey{Namespace: "locks", Name: lock.Name}
+}
+
+func (stubKind) List(context.Context, client.Reader) ([]*upgradev1alpha1.UpgradeConfig, error) {
 	return nil, nil
 }
 
-func (stubKind) Status(obj *v1alpha1.UpgradeConfig) Status {
+func (stubKind) Status(obj *upgradev1alpha1.UpgradeConfig) Status {
 	return Status{
 		Conditions: &obj.Status.Conditions, ObservedGeneration: &obj.Status.ObservedGeneration,
 		NextTime: &obj.Status.NextTime, History: &obj.Status.History,
 	}
 }
 
-func (stubKind) Request(*v1alpha1.UpgradeConfig) Request {
+func (stubKind) Request(*upgradev1alpha1.UpgradeConfig) Request {
 	return Request{Version: desired, At: tenPast}
 }
 
-func (stubKind) Plan(*v1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
+func (stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
 	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again"}
 }
 func (stubKind) Hold(context.Context) (string, error) { return "", nil }
-func (k stubKind) Observe(context.Context, *v1alpha1.UpgradeConfig, history.Record) (Observation, error) {
+func (k stubKind) Observe(context.Context, *upgradev1alpha1.UpgradeConfig, history.Record) (Observation, error) {
 	return k.seen, k.err
 }
 func (stubKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
 
 func stubBook() engine.Runbook {
 	return engine.Runbook{
-		Steps:   []engine.Step{{Name: "Checked"}, {Name: "Commenced", Commits: true}, {Name: "Upgraded", SlowAfter: time.Hour}},
+		Steps:   []engine.Step{{Name: "Checked"}, {Name: "Commenced", Commit: &engine.Commit{}}, {Name: "Upgraded", SlowAfter: time.Hour}},
 		Cleanup: []engine.Step{{Name: "CleanedUp"}},
 	}
 }
 
 // stubScope returns a pass over a stub object two hours after noon.
-func stubScope(kind stubKind, request Request) *scope[*v1alpha1.UpgradeConfig] {
-	r := &Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind, Clock: clocktesting.NewFakePassiveClock(noon.Add(2 * time.Hour))}
-	return &scope[*v1alpha1.UpgradeConfig]{
+func stubScope(kind stubKind, request Request) *scope[*upgradev1alpha1.UpgradeConfig] {
+	r := &Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: kind, Clock: clocktesting.NewFakePassiveClock(noon.Add(2 * time.Hour))}
+	return &scope[*upgradev1alpha1.UpgradeConfig]{
 		Reconciler: r, obj: kind.New(), request: request, upgradeAt: tenPast, plan: kind.Plan(nil, history.Record{}, "", nil), now: r.Clock.Now(),
 	}
 }
@@ -106,7 +110,7 @@ func TestSummarize(t *testing.T) {
 		"a step waits": {
 			steps: []history.StepCondition{running("Checked")},
 			want: summary{
-				phase: history.PhaseUpgrading, accepted: accepted, stalled: onTime, nextTransition: windowEnd,
+				phase: history.PhaseUpgrading, accepted: accepted, slow: onTime, nextTransition: windowEnd,
 				progressing: condition{metav1.ConditionTrue, "Checked", "not yet (until 2026-03-01T12:40:00Z)"},
 			},
 		},
@@ -115,10 +119,10 @@ func TestSummarize(t *testing.T) {
 			paused: "paused",
 			want: summary{
 				phase: history.PhaseUpgrading, accepted: accepted,
-				stalled: condition{metav1.ConditionTrue, "Upgraded", "Upgraded started at 2026-03-01T12:00:00Z and is slow: not yet"},
+				slow: condition{metav1.ConditionTrue, "Upgraded", "Upgraded started at 2026-03-01T12:00:00Z and is slow: not yet"},
 				progressing: condition{
 					metav1.ConditionTrue, "Upgraded",
-					"stalled since 2026-03-01T13:00:00Z: not yet (paused: no effect once the upgrade has commenced)",
+					"slow since 2026-03-01T13:00:00Z: not yet (paused: no effect once the upgrade has commenced)",
 				},
 			},
 		},
@@ -126,21 +130,21 @@ func TestSummarize(t *testing.T) {
 			steps: []history.StepCondition{done("Checked"), done("Commenced"), unknown("Upgraded")},
 			want: summary{
 				phase: history.PhaseUnknown, accepted: accepted,
-				stalled:     condition{metav1.ConditionTrue, "Upgraded", "Upgraded started at 2026-03-01T12:00:00Z and is slow: no route"},
-				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "Upgraded: stalled since 2026-03-01T13:00:00Z: no route"},
+				slow:        condition{metav1.ConditionTrue, "Upgraded", "Upgraded started at 2026-03-01T12:00:00Z and is slow: no route"},
+				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "Upgraded: slow since 2026-03-01T13:00:00Z: no route"},
 			},
 		},
 		"it is cleaned up and a step cannot determine its state": {
 			steps: []history.StepCondition{done("Checked"), failed("Commenced"), unknown("CleanedUp")},
 			want: summary{
-				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, outcome: failure, succeeded: condition{metav1.ConditionFalse, "TargetRefused", "Commenced: not signed"},
+				phase: history.PhaseFailed, accepted: accepted, slow: onTime, outcome: failure, succeeded: condition{metav1.ConditionFalse, "TargetRefused", "Commenced: not signed"},
 				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "CleanedUp: failed: Commenced: not signed; cleaning up: no route"},
 			},
 		},
 		"it has failed": {
 			steps: []history.StepCondition{done("Checked"), failed("Commenced"), done("CleanedUp")},
 			want: summary{
-				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, outcome: failure, succeeded: lost, finished: true,
+				phase: history.PhaseFailed, accepted: accepted, slow: onTime, outcome: failure, succeeded: lost, finished: true,
 				progressing: condition{metav1.ConditionFalse, "Commenced", "failed: Commenced: not signed; to try again, ask again"},
 			},
 		},
@@ -148,7 +152,7 @@ func TestSummarize(t *testing.T) {
 			steps:  []history.StepCondition{done("Checked"), done("Commenced"), done("Upgraded")},
 			paused: "paused",
 			want: summary{
-				phase: history.PhaseUpgraded, accepted: accepted, stalled: onTime, finished: true,
+				phase: history.PhaseUpgraded, accepted: accepted, slow: onTime, finished: true,
 				outcome:     outcome{reasonUpgraded, "upgraded to 4.4.6"},
 				progressing: condition{metav1.ConditionFalse, reasonUpgraded, "upgraded to 4.4.6"},
 				succeeded:   condition{metav1.ConditionTrue, reasonUpgraded, "upgraded to 4.4.6"},

@@ -71,13 +71,17 @@ func parseHolder(identity string) Holder {
 // InProgress reports whether an attempt of a holder is in progress. The zero Attempt means any.
 type InProgress func(context.Context, Holder, Attempt) (bool, error)
 
-// Claimants returns the objects of a kind whose records hold that they have the lock of a namespace.
-type Claimants func(ctx context.Context, namespace string) ([]Holder, error)
+// Claimants returns the objects of a kind whose records hold that they have the lock of a name.
+type Claimants func(ctx context.Context, lock client.ObjectKey) ([]Holder, error)
 
-// managedKind is a kind that this operator manages.
-type managedKind struct {
-	inProgress InProgress
-	claimants  Claimants
+// Abandon cleans up after a holder that no longer exists. It reports whether its upgrade has commenced and continues.
+type Abandon func(context.Context, Holder, Attempt) (continues bool, err error)
+
+// ManagedKind is a kind that this operator manages.
+type ManagedKind struct {
+	InProgress InProgress
+	Claimants  Claimants
+	Abandon    Abandon
 }
 
 // Holders reports by kind whether the upgrade of a holder is in progress. It decides whether a lock
@@ -91,7 +95,7 @@ type Holders struct {
 	Clock clock.PassiveClock
 
 	mu      sync.Mutex
-	byKind  map[schema.GroupKind]managedKind
+	byKind  map[schema.GroupKind]ManagedKind
 	checked check
 }
 
@@ -107,24 +111,24 @@ type check struct {
 const checkInterval = time.Minute
 
 // Register adds a kind that this operator manages.
-func (h *Holders) Register(kind schema.GroupKind, inProgress InProgress, claimants Claimants) {
+func (h *Holders) Register(name schema.GroupKind, kind ManagedKind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byKind == nil {
-		h.byKind = map[schema.GroupKind]managedKind{}
+		h.byKind = map[schema.GroupKind]ManagedKind{}
 	}
-	h.byKind[kind] = managedKind{inProgress, claimants}
+	h.byKind[name] = kind
 }
 
 // Claimant returns an object other than that holder, of any kind that this operator manages, whose
-// record holds that it has the lock of a namespace; nil means that there is none.
-func (h *Holders) Claimant(ctx context.Context, namespace string, except Holder) (*Holder, error) {
+// record holds that it has the lock; nil means that there is none.
+func (h *Holders) Claimant(ctx context.Context, lock client.ObjectKey, except Holder) (*Holder, error) {
 	h.mu.Lock()
 	kinds := maps.Clone(h.byKind)
 	h.mu.Unlock()
 	names := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	for _, name := range names {
-		claimants, err := kinds[name].claimants(ctx, namespace)
+		claimants, err := kinds[name].Claimants(ctx, lock)
 		if err != nil {
 			return nil, fmt.Errorf("listing each %s that has the lock: %w", name.Kind, err)
 		}
@@ -143,8 +147,8 @@ func (h *Holders) InProgress(ctx context.Context, holder Holder, attempt Attempt
 	if holder.Name == "" {
 		return true, nil
 	}
-	if inProgress := h.registered(holder); inProgress != nil {
-		return inProgress(ctx, holder, attempt)
+	if kind := h.registered(holder); kind.InProgress != nil {
+		return kind.InProgress(ctx, holder, attempt)
 	}
 	if holder.Group == "" {
 		return true, nil
@@ -166,15 +170,24 @@ func (h *Holders) InProgress(ctx context.Context, holder Holder, attempt Attempt
 	return result, nil
 }
 
-// registered returns the function of the holder's kind; nil means that this operator does not
+// Abandon cleans up after a holder that no longer exists, if its kind is one that this operator manages. It reports whether
+// its upgrade has commenced and continues.
+func (h *Holders) Abandon(ctx context.Context, holder Holder, attempt Attempt) (continues bool, err error) {
+	if kind := h.registered(holder); kind.Abandon != nil {
+		return kind.Abandon(ctx, holder, attempt)
+	}
+	return false, nil
+}
+
+// registered returns the holder's kind; the zero kind means that this operator does not
 // manage it. An identity without a group belongs to the kind of that name, if there is only one.
-func (h *Holders) registered(holder Holder) InProgress {
+func (h *Holders) registered(holder Holder) ManagedKind {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if holder.Group != "" {
-		return h.byKind[schema.GroupKind{Group: holder.Group, Kind: holder.Kind}].inProgress
+		return h.byKind[schema.GroupKind{Group: holder.Group, Kind: holder.Kind}]
 	}
-	return h.byKind[schema.GroupKind{Group: formerGroup, Kind: holder.Kind}].inProgress
+	return h.byKind[schema.GroupKind{Group: formerGroup, Kind: holder.Kind}]
 }
 
 // formerGroup is the group of all holders that earlier releases wrote.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -50,7 +50,7 @@ func TestLockNamesTheAttempt(t *testing.T) {
 	if _, err := w.Acquire(t.Context(), me, attempt); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Release(t.Context(), me); err != nil {
+	if err := w.Release(t.Context(), me, lock.Attempt{}); err != nil {
 		t.Fatal(err)
 	}
 	var lease coordinationv1.Lease
@@ -65,8 +65,8 @@ func TestLockNamesTheAttempt(t *testing.T) {
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(noon)
-	object := func(uid string, records ...history.Record) *v1alpha1.UpgradeConfig {
-		cfg := &v1alpha1.UpgradeConfig{}
+	object := func(uid string, records ...history.Record) *upgradev1alpha1.UpgradeConfig {
+		cfg := &upgradev1alpha1.UpgradeConfig{}
 		cfg.Namespace, cfg.Name, cfg.UID = other.Namespace, other.Name, "2"
 		if uid != "" {
 			cfg.UID = "3"
@@ -81,7 +81,7 @@ func TestHolders(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: group, Kind: "UpgradeConfig"}}
 	for name, tc := range map[string]struct {
 		holder  lock.Holder
-		object  *v1alpha1.UpgradeConfig // nil means that there is none
+		object  *upgradev1alpha1.UpgradeConfig // nil means that there is none
 		attempt lock.Attempt
 		getErr  error
 		want    bool
@@ -144,12 +144,12 @@ func TestHoldersOfARegisteredKindAskIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			holders := &lock.Holders{}
-			holders.Register(schema.GroupKind{Group: group, Kind: "UpgradeConfig"}, func(_ context.Context, h lock.Holder, a lock.Attempt) (bool, error) {
+			holders.Register(schema.GroupKind{Group: group, Kind: "UpgradeConfig"}, lock.ManagedKind{InProgress: func(_ context.Context, h lock.Holder, a lock.Attempt) (bool, error) {
 				return h == holder && a == attempt, errDown
-			}, nil)
-			holders.Register(schema.GroupKind{Group: "example.com", Kind: "UpgradeConfig"}, func(context.Context, lock.Holder, lock.Attempt) (bool, error) {
+			}})
+			holders.Register(schema.GroupKind{Group: "example.com", Kind: "UpgradeConfig"}, lock.ManagedKind{InProgress: func(context.Context, lock.Holder, lock.Attempt) (bool, error) {
 				return false, nil
-			}, nil)
+			}})
 			if got, err := holders.InProgress(t.Context(), holder, attempt); !got || !errors.Is(err, errDown) {
 				t.Errorf("got %t, %v", got, err)
 			}

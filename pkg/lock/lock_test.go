@@ -50,7 +50,7 @@ func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world 
 		w.server = simulation.NewFakeClient(t, lease(identity))
 	}
 	w.Lock = lock.Lock{
-		Client: w.countingClient(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
+		Client: w.countingClient(interceptor.Funcs{}), Key: client.ObjectKey{Namespace: namespace, Name: lock.Name}, Clock: clocktesting.NewFakePassiveClock(noon),
 		InProgress: func(_ context.Context, h lock.Holder, _ lock.Attempt) (bool, error) {
 			return slices.Contains(inProgress, h), nil
 		},
@@ -177,6 +177,41 @@ func TestLock_has_its_acquire_time(t *testing.T) {
 	}
 }
 
+// A renewal changes the Lease also if it notes the same at the same time: a write that was made from what was read before
+// conflicts.
+func TestRenew_makes_earlier_reads_conflict(t *testing.T) {
+	t.Parallel()
+	attempt := lock.Attempt{Key: "k", Version: "4.4.6", Requested: true}
+	for name, tc := range map[string]struct {
+		between  func(context.Context, *world) error
+		conflict bool
+	}{
+		"nothing between": {func(context.Context, *world) error { return nil }, false},
+		"acquired again":  {func(ctx context.Context, w *world) error { _, err := w.Acquire(ctx, me, attempt); return err }, false},
+		"renewed":         {func(ctx context.Context, w *world) error { _, err := w.Renew(ctx, me, attempt); return err }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, new(mine))
+			if _, err := w.Acquire(t.Context(), me, attempt); err != nil {
+				t.Fatal(err)
+			}
+			version, err := w.ResourceVersion(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.between(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			process := lock.Lock{Client: w.Client, Key: w.Key, Clock: w.Clock, InProgress: w.InProgress} // another one
+			_, err = process.Replace(t.Context(), version, me, lock.Attempt{Key: "k", Version: "4.4.6"})
+			if apierrors.IsConflict(err) != tc.conflict || !tc.conflict && err != nil {
+				t.Errorf("got %v, want a conflict: %t", err, tc.conflict)
+			}
+		})
+	}
+}
+
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -194,7 +229,7 @@ func TestRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.held)
-			if err := w.Release(t.Context(), me); err != nil {
+			if err := w.Release(t.Context(), me, lock.Attempt{}); err != nil {
 				t.Fatal(err)
 			}
 			if held := w.currentHolder(t); held != tc.after || w.writes != tc.writes {
@@ -255,24 +290,26 @@ func TestLock_with_a_stale_cache_breaks_nothing(t *testing.T) {
 			t.Errorf("it is held by %q", held)
 		}
 	})
-	t.Run("a lock that was given back and taken by another is not given back again", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, new(mine), other)
-		before := read(w)
-		if err := w.Release(t.Context(), me); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Acquire(t.Context(), other, lock.Attempt{}); err != nil {
-			t.Fatal(err)
-		}
-		w.Client = w.countingClient(stale(before))
-		if err := w.Release(t.Context(), me); !apierrors.IsConflict(err) {
-			t.Errorf("got %v, want a conflict", err)
-		}
-		if held := w.currentHolder(t); held != theirs {
-			t.Errorf("it is held by %q", held)
-		}
-	})
+	for name, deletes := range map[string]bool{"": false, ", by deleting it": true} {
+		t.Run("a lock that was given back and taken by another is not given back again"+name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, new(mine), other)
+			before := read(w)
+			if err := w.Release(t.Context(), me, lock.Attempt{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Acquire(t.Context(), other, lock.Attempt{}); err != nil {
+				t.Fatal(err)
+			}
+			w.Client, w.DeleteFree = w.countingClient(stale(before)), deletes
+			if err := w.Release(t.Context(), me, lock.Attempt{}); !apierrors.IsConflict(err) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+			if held := w.currentHolder(t); held != theirs {
+				t.Errorf("it is held by %q", held)
+			}
+		})
+	}
 }
 
 func TestLock_errors_change_nothing(t *testing.T) {
@@ -285,7 +322,7 @@ func TestLock_errors_change_nothing(t *testing.T) {
 		return errDown
 	}}
 	acquire := func(ctx context.Context, w *world) error { _, err := w.Acquire(ctx, me, lock.Attempt{}); return err }
-	release := func(ctx context.Context, w *world) error { return w.Release(ctx, me) }
+	release := func(ctx context.Context, w *world) error { return w.Release(ctx, me, lock.Attempt{}) }
 	for name, tc := range map[string]struct {
 		held  *string
 		funcs interceptor.Funcs
@@ -347,13 +384,13 @@ func TestDeleteFree(t *testing.T) {
 	if err := w.server.Get(t.Context(), key, &cached); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Release(t.Context(), me); err != nil {
+	if err := w.Release(t.Context(), me, lock.Attempt{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.server.Get(t.Context(), key, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Lease exists: %v", err)
 	}
-	if err := w.Release(t.Context(), me); err != nil {
+	if err := w.Release(t.Context(), me, lock.Attempt{}); err != nil {
 		t.Errorf("a second release: %v", err)
 	}
 	w.Client = interceptor.NewClient(w.server, interceptor.Funcs{

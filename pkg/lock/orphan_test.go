@@ -78,3 +78,45 @@ func TestAcquireNotesTheRequest(t *testing.T) {
 		t.Errorf("%d writes, want 3", w.writes)
 	}
 }
+
+// A holder that acquires the lock of one that is gone cleans up after it, and keeps the note of its upgrade if that continues.
+func TestAcquireAbandonsAHolderThatIsGone(t *testing.T) {
+	t.Parallel()
+	left := lock.Attempt{Key: "2020-06-20T12:00:00Z", Version: "4.4.6", Type: "OSD", CommenceTime: "2020-06-20T12:05:00Z"}
+	mine := lock.Attempt{Key: "2020-06-20T13:00:00Z", Version: "4.4.7", Type: "OSD"}
+	again := other
+	again.UID = "4"
+	for name, tc := range map[string]struct {
+		continues bool
+		err       error
+		kept      lock.Attempt
+		holder    string
+	}{
+		"it continues":         {continues: true, kept: left, holder: group + "/UpgradeConfig/a/mine/1"},
+		"it does not":          {holder: group + "/UpgradeConfig/a/mine/1"},
+		"it cannot be removed": {err: errDown, holder: theirs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, new(""))
+			if _, err := w.Acquire(t.Context(), other, left); err != nil {
+				t.Fatal(err)
+			}
+			var abandoned []lock.Attempt
+			w.Abandon = func(_ context.Context, h lock.Holder, a lock.Attempt) (bool, error) {
+				if h != other {
+					t.Errorf("%s is abandoned", h)
+				}
+				abandoned = append(abandoned, a)
+				return tc.continues, tc.err
+			}
+			if _, err := w.Acquire(t.Context(), me, mine); !errors.Is(err, tc.err) {
+				t.Fatal(err)
+			}
+			kept, _, err := w.Continuing(t.Context(), again)
+			if diff := cmp.Diff([]lock.Attempt{left}, abandoned); diff != "" || kept != tc.kept || err != nil || w.currentHolder(t) != tc.holder {
+				t.Errorf("kept %+v, %v, the holder is %s, abandoned (-want +got):\n%s", kept, err, w.currentHolder(t), diff)
+			}
+		})
+	}
+}

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
 // AttemptStart returns when the window of an attempt opens: a retry has a window of its own. An
 // error means that the API server would not have accepted the UpgradeJob.
-func AttemptStart(job *v1beta1.UpgradeJob, record history.Record) (time.Time, error) {
+func AttemptStart(job *maintenancev1beta1.UpgradeJob, record history.Record) (time.Time, error) {
 	start, _, err := Window(job)
 	if err != nil {
 		return time.Time{}, err
@@ -26,7 +26,7 @@ func AttemptStart(job *v1beta1.UpgradeJob, record history.Record) (time.Time, er
 
 // LatestAttempt returns the record of the latest attempt at an UpgradeJob, in whatever order the
 // records are; nil means that there is none.
-func LatestAttempt(job *v1beta1.UpgradeJob) *history.Record {
+func LatestAttempt(job *maintenancev1beta1.UpgradeJob) *history.Record {
 	var latest *history.Record
 	for i := range job.Status.History {
 		if record := &job.Status.History[i]; latest == nil || record.Attempt > latest.Attempt {
@@ -38,7 +38,7 @@ func LatestAttempt(job *v1beta1.UpgradeJob) *history.Record {
 
 // LatestStart returns when the window of the latest attempt of an UpgradeJob opens, as AttemptStart
 // does.
-func LatestStart(job *v1beta1.UpgradeJob) (time.Time, error) {
+func LatestStart(job *maintenancev1beta1.UpgradeJob) (time.Time, error) {
 	if record := LatestAttempt(job); record != nil {
 		return AttemptStart(job, *record)
 	}
@@ -47,9 +47,9 @@ func LatestStart(job *v1beta1.UpgradeJob) (time.Time, error) {
 
 // IsPostponed reports whether an UpgradeJob has ended without an upgrade since it was suspended or
 // rescheduled.
-func IsPostponed(job *v1beta1.UpgradeJob) bool {
+func IsPostponed(job *maintenancev1beta1.UpgradeJob) bool {
 	phase, ended := EndPhase(job)
-	if !ended || phase != v1beta1.PhaseSkipped {
+	if !ended || phase != maintenancev1beta1.PhaseSkipped {
 		return false
 	}
 	reason := LatestAttempt(job).Reason
@@ -58,14 +58,14 @@ func IsPostponed(job *v1beta1.UpgradeJob) bool {
 
 // IsOver reports whether nothing is left to do for the latest attempt at an UpgradeJob: it is finished,
 // and the finalizer is removed.
-func IsOver(job *v1beta1.UpgradeJob) bool {
+func IsOver(job *maintenancev1beta1.UpgradeJob) bool {
 	latest := LatestAttempt(job)
-	return latest != nil && latest.Finished() && !slices.Contains(job.Finalizers, v1beta1.Finalizer)
+	return latest != nil && latest.Finished() && !slices.Contains(job.Finalizers, maintenancev1beta1.Finalizer)
 }
 
 // EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
 // left to do for it: its latest attempt is not over, or a user has requested another one.
-func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
+func EndPhase(job *maintenancev1beta1.UpgradeJob) (history.Phase, bool) {
 	if !IsOver(job) {
 		return "", false
 	}
@@ -73,11 +73,11 @@ func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
 	if job.Status.Retry != nil {
 		answered = job.Status.Retry.Token
 	}
-	if token := RequestToken(job, v1beta1.RetryAnnotation); token != "" && token != answered {
+	if token := RequestToken(job, maintenancev1beta1.RetryAnnotation); token != "" && token != answered {
 		return "", false
 	}
 	switch phase := LatestAttempt(job).Phase; phase {
-	case history.PhaseUpgraded, history.PhaseFailed, v1beta1.PhaseSkipped:
+	case history.PhaseUpgraded, history.PhaseFailed, maintenancev1beta1.PhaseSkipped:
 		return phase, true
 	default:
 		return "", false

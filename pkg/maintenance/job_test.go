@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
@@ -20,27 +20,27 @@ func TestEndPhase(t *testing.T) {
 	first := func(phase history.Phase) history.Record {
 		return history.Record{Attempt: 1, Phase: phase, CompleteTime: complete}
 	}
-	retry := map[string]string{v1beta1.RetryAnnotation: "again"}
+	retry := map[string]string{maintenancev1beta1.RetryAnnotation: "again"}
 	for name, tc := range map[string]struct {
-		job  v1beta1.UpgradeJob
+		job  maintenancev1beta1.UpgradeJob
 		want history.Phase
 	}{
 		"no attempt":    {},
-		"upgraded":      {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseUpgraded)}}}, history.PhaseUpgraded},
-		"skipped":       {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(v1beta1.PhaseSkipped)}}}, v1beta1.PhaseSkipped},
-		"failed":        {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}}}, history.PhaseFailed},
-		"unknown phase": {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first("Other")}}}, ""},
-		"not complete":  {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseFailed, UpgradeAt: complete}}}}, ""},
-		"later attempt": {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 2, Phase: history.PhaseUpgrading}, first(history.PhaseFailed)}}}, ""},
-		"finalizer": {v1beta1.UpgradeJob{
-			ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1beta1.Finalizer}}, Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}},
+		"upgraded":      {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseUpgraded)}}}, history.PhaseUpgraded},
+		"skipped":       {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first(maintenancev1beta1.PhaseSkipped)}}}, maintenancev1beta1.PhaseSkipped},
+		"failed":        {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}}}, history.PhaseFailed},
+		"unknown phase": {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first("Other")}}}, ""},
+		"not complete":  {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseFailed, UpgradeAt: complete}}}}, ""},
+		"later attempt": {maintenancev1beta1.UpgradeJob{Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 2, Phase: history.PhaseUpgrading}, first(history.PhaseFailed)}}}, ""},
+		"finalizer": {maintenancev1beta1.UpgradeJob{
+			ObjectMeta: metav1.ObjectMeta{Finalizers: []string{maintenancev1beta1.Finalizer}}, Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}},
 		}, ""},
-		"retry requested": {v1beta1.UpgradeJob{
-			ObjectMeta: metav1.ObjectMeta{Annotations: retry}, Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}},
+		"retry requested": {maintenancev1beta1.UpgradeJob{
+			ObjectMeta: metav1.ObjectMeta{Annotations: retry}, Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}},
 		}, ""},
-		"retry answered": {v1beta1.UpgradeJob{
+		"retry answered": {maintenancev1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{Annotations: retry},
-			Status:     v1beta1.UpgradeJobStatus{Retry: &v1beta1.RetryStatus{Token: "again"}, History: []history.Record{first(history.PhaseFailed)}},
+			Status:     maintenancev1beta1.UpgradeJobStatus{Retry: &maintenancev1beta1.RetryStatus{Token: "again"}, History: []history.Record{first(history.PhaseFailed)}},
 		}, history.PhaseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,14 +66,14 @@ func TestIsOver(t *testing.T) {
 	}{
 		"no attempt":                     {},
 		"ended":                          {history: []history.Record{ended}, latest: 1, want: true},
-		"finalizer":                      {history: []history.Record{ended}, finalizers: []string{v1beta1.Finalizer}, latest: 1},
+		"finalizer":                      {history: []history.Record{ended}, finalizers: []string{maintenancev1beta1.Finalizer}, latest: 1},
 		"finalizer of another client":    {history: []history.Record{ended}, finalizers: []string{"foregroundDeletion"}, latest: 1, want: true},
 		"retry in progress":              {history: []history.Record{running, ended}, latest: 2},
 		"retry in progress, other order": {history: []history.Record{ended, running}, latest: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}, Status: v1beta1.UpgradeJobStatus{History: tc.history}}
+			job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}, Status: maintenancev1beta1.UpgradeJobStatus{History: tc.history}}
 			if got := maintenance.IsOver(job); got != tc.want {
 				t.Errorf("it is over: %t, want %t", got, tc.want)
 			}

@@ -10,26 +10,29 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons for which the UpgradeJob of an UpgradeConfig does not start.
 const (
-	// ReasonSuspended is that of an upgrade that schedule.suspend or a window suspends.
+	// ReasonSuspended is the reason of an upgrade that schedule.suspend or a window suspends.
 	ReasonSuspended = "Suspended"
-	// ReasonRescheduled is that of an upgrade whose start the schedule does not select any more.
+	// ReasonRescheduled is the reason of an upgrade whose start the schedule no longer selects.
 	ReasonRescheduled = "Rescheduled"
+	// ReasonExpired is the reason of an upgrade that has not commenced when its window ends.
+	ReasonExpired = "Expired"
 )
 
-// ReasonHookFailed is that of an upgrade that a failed hook aborts, and of the Event about a failed hook.
+// ReasonHookFailed is the reason of an upgrade that a failed hook aborts, and of the Event about a failed hook.
 const ReasonHookFailed = "HookFailed"
 
 // The reasons of steps that are skipped because they concern nothing.
 const (
-	// ReasonNoHooks is that of a step on whose event no hook runs.
+	// ReasonNoHooks is the reason of a step on whose event no hook runs.
 	ReasonNoHooks = "NoHooks"
-	// ReasonNoDelayedPools is that of a step that concerns no machine config pool.
+	// ReasonNoDelayedPools is the reason of a step that concerns no machine config pool.
 	ReasonNoDelayedPools = "NoDelayedPools"
 )
 
@@ -38,7 +41,7 @@ const SuspendField = "schedule.suspend"
 
 // Schedule returns the schedule of an UpgradeConfig. It selects no start if the UpgradeConfig has
 // no cron expression. The error names each invalid expression.
-func Schedule(spec *v1beta1.UpgradeConfigSchedule) (schedule.Schedule, error) {
+func Schedule(spec *maintenancev1beta1.UpgradeConfigSchedule) (schedule.Schedule, error) {
 	if spec.Cron == "" {
 		return schedule.Schedule{}, nil
 	}
@@ -53,31 +56,30 @@ func Schedule(spec *v1beta1.UpgradeConfigSchedule) (schedule.Schedule, error) {
 }
 
 // IsSuspended reports whether schedule.suspend of an UpgradeConfig is set.
-func IsSuspended(cfg *v1beta1.UpgradeConfig) bool {
+func IsSuspended(cfg *maintenancev1beta1.UpgradeConfig) bool {
 	return cfg.Spec.Schedule.Suspend != nil && *cfg.Spec.Schedule.Suspend
 }
 
 // OwnerUID returns the UID of the UpgradeConfig that created an UpgradeJob for a slot; empty means
 // that a user created it.
-func OwnerUID(job *v1beta1.UpgradeJob) string {
+func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 	owner := metav1.GetControllerOf(job)
-	if owner == nil || owner.Kind != "UpgradeConfig" || job.Labels[v1beta1.SlotLabel] == "" {
+	if owner == nil || owner.Kind != "UpgradeConfig" || job.Labels[maintenancev1beta1.SlotLabel] == "" {
 		return ""
 	}
-	if group, _, _ := strings.Cut(owner.APIVersion, "/"); group != v1beta1.GroupVersion.Group {
+	if group, _, _ := strings.Cut(owner.APIVersion, "/"); group != maintenancev1beta1.GroupVersion.Group {
 		return ""
 	}
 	return string(owner.UID)
 }
 
-// SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the
-// reason ReasonSuspended or ReasonRescheduled, and a message; empty means that it may. The owner is
-// the UpgradeConfig that created the UpgradeJob; nil means that there is none. The windows are those
-// of the namespace.
+// SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the reason
+// ReasonSuspended or ReasonRescheduled, and a message; empty means that it may. The owner is the UpgradeConfig that
+// created the UpgradeJob; nil means that there is none. The windows are the windows of the namespace.
 //
 // The schedule and schedule.suspend of the owner apply to the start of the slot only, neither to a
 // requested upgrade nor to a retry: those override them. Windows apply to every start.
-func SuspendedJob(job *v1beta1.UpgradeJob, owner *v1beta1.UpgradeConfig, windows []v1beta1.UpgradeSuspensionWindow, at time.Time) (reason, message string) {
+func SuspendedJob(job *maintenancev1beta1.UpgradeJob, owner *maintenancev1beta1.UpgradeConfig, windows []maintenancev1beta1.UpgradeSuspensionWindow, at time.Time) (reason, message string) {
 	if by, suspended := SuspendedBy(windows, job.Labels, at, SelectedJobs); suspended {
 		return ReasonSuspended, "suspended by " + by.String()
 	}
@@ -88,14 +90,14 @@ func SuspendedJob(job *v1beta1.UpgradeJob, owner *v1beta1.UpgradeConfig, windows
 		return ReasonSuspended, "suspended by " + by.String()
 	}
 	slot, err := Time(job.Spec.StartAfter)
-	if err != nil || !at.Equal(slot) || strings.HasPrefix(job.Labels[v1beta1.SlotLabel], v1beta1.SlotRunNowPrefix) {
+	if err != nil || !at.Equal(slot) || strings.HasPrefix(job.Labels[maintenancev1beta1.SlotLabel], maintenancev1beta1.SlotRunNowPrefix) {
 		return "", ""
 	}
 	if IsSuspended(owner) {
 		return ReasonSuspended, fmt.Sprintf("suspended by %s of UpgradeConfig %s", SuspendField, owner.Name)
 	}
 	if !selectsStart(owner, slot) {
-		return ReasonRescheduled, fmt.Sprintf("the schedule of UpgradeConfig %s does not select %s any more", owner.Name, slot.UTC().Format(time.RFC3339))
+		return ReasonRescheduled, fmt.Sprintf("the schedule of UpgradeConfig %s no longer selects %s", owner.Name, text.FormatTime(slot))
 	}
 	return "", ""
 }
@@ -103,7 +105,7 @@ func SuspendedJob(job *v1beta1.UpgradeJob, owner *v1beta1.UpgradeConfig, windows
 // selectsStart reports whether the present schedule of an UpgradeConfig selects a start. Without
 // cron, versions do, and the start of an UpgradeJob that exists is never moved. An invalid schedule
 // selects none.
-func selectsStart(cfg *v1beta1.UpgradeConfig, start time.Time) bool {
+func selectsStart(cfg *maintenancev1beta1.UpgradeConfig, start time.Time) bool {
 	if cfg.Spec.Schedule.Cron == "" {
 		return true
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -46,18 +46,18 @@ type Suspension struct {
 
 // String returns the window with its end and its reason, for messages.
 func (s Suspension) String() string {
-	name := "UpgradeSuspensionWindow " + s.Window + " until " + s.End.UTC().Format(time.RFC3339)
+	name := "UpgradeSuspensionWindow " + s.Window + " until " + text.FormatTime(s.End)
 	if s.LabelsTooLong {
-		name += ", by which an object is suspended whose labels are too long to decide whether it is selected: remove some"
+		name += ": the labels of the object are too long to match the selector, so it is treated as suspended; remove some labels"
 	}
 	return text.WithReason(name, text.Sanitize(s.Reason, maxWindowReason))
 }
 
-// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object
-// with these labels. Of several windows it returns the one that ends last. The windows are those of
-// the object's namespace. A window whose times are invalid contains no time; a window whose
-// selector is invalid selects all objects, since it cannot be known that it does not.
-func SuspendedBy(windows []v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
+// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object with these labels. Of
+// several windows it returns the one that ends last. The windows are the windows of the object's namespace. A window
+// whose times are invalid contains no time; a window whose selector is invalid selects all objects, since it cannot be
+// known that it does not.
+func SuspendedBy(windows []maintenancev1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
 	var last Suspension
 	found := false
 	_, tooLong := objectLabels[LabelsTooLong]
@@ -76,7 +76,7 @@ func SuspendedBy(windows []v1beta1.UpgradeSuspensionWindow, objectLabels map[str
 
 // WindowTimes returns the first instant of a window and the first instant after it. An error means
 // that the API server would not have accepted the window.
-func WindowTimes(window *v1beta1.UpgradeSuspensionWindow) (start, end time.Time, err error) {
+func WindowTimes(window *maintenancev1beta1.UpgradeSuspensionWindow) (start, end time.Time, err error) {
 	if start, err = Time(window.Spec.Start); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("spec.start: %w", err)
 	}
@@ -87,11 +87,15 @@ func WindowTimes(window *v1beta1.UpgradeSuspensionWindow) (start, end time.Time,
 }
 
 // Selects reports whether a window selects an object with these labels, at any time. An absent
-// selector selects none, an invalid one all. Any other selects an object whose labels are too long.
-func Selects(window *v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, kind Selected) bool {
-	selector := window.Spec.ConfigSelector
+// selector selects none, one that is invalid or does not decode all. Any other selects an object whose
+// labels are too long.
+func Selects(window *maintenancev1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, kind Selected) bool {
+	selector, field := window.Spec.ConfigSelector, "spec.configSelector"
 	if kind == SelectedJobs {
-		selector = window.Spec.JobSelector
+		selector, field = window.Spec.JobSelector, "spec.jobSelector"
+	}
+	if window.IsIncomplete(field) {
+		return true
 	}
 	if selector == nil {
 		return false
@@ -105,7 +109,7 @@ func Selects(window *v1beta1.UpgradeSuspensionWindow, objectLabels map[string]st
 
 // Selector returns a selector of labels. An error means that it has a key, a value, or an operator
 // that is invalid.
-func Selector(selector *v1beta1.LabelSelector) (labels.Selector, error) {
+func Selector(selector *maintenancev1beta1.LabelSelector) (labels.Selector, error) {
 	parsed, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
 		MatchLabels: selector.MatchLabels, MatchExpressions: selector.MatchExpressions,
 	})

@@ -6,19 +6,18 @@
 package maintenance
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Duration returns a length of time; an empty one is 0. An error means that the API server would
 // not have accepted the value.
-func Duration(text v1beta1.Duration) (time.Duration, error) {
+func Duration(text maintenancev1beta1.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -30,7 +29,7 @@ func Duration(text v1beta1.Duration) (time.Duration, error) {
 }
 
 // Time returns an instant. An error means that the API server would not have accepted the value.
-func Time(text v1beta1.Timestamp) (time.Time, error) {
+func Time(text maintenancev1beta1.Timestamp) (time.Time, error) {
 	instant, err := time.Parse(time.RFC3339, string(text))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading a time: %w", err)
@@ -39,25 +38,24 @@ func Time(text v1beta1.Timestamp) (time.Time, error) {
 }
 
 // Timestamp returns the text of an instant, in UTC and without fractions of a second.
-func Timestamp(instant time.Time) v1beta1.Timestamp {
-	return v1beta1.Timestamp(instant.UTC().Format(time.RFC3339))
+func Timestamp(instant time.Time) maintenancev1beta1.Timestamp {
+	return maintenancev1beta1.Timestamp(text.FormatTime(instant))
 }
 
 // RequestToken returns the token of a request as the status of the object shows it: the value of
-// the annotation, or its SHA-256 hash if it is longer than v1beta1.MaxTokenLength. It is empty if
+// the annotation, or its SHA-256 hash if it is longer than maintenancev1beta1.MaxTokenLength. It is empty if
 // nothing is requested.
 func RequestToken(object metav1.Object, annotation string) string {
 	value := object.GetAnnotations()[annotation]
-	if len(value) <= v1beta1.MaxTokenLength {
+	if len(value) <= maintenancev1beta1.MaxTokenLength {
 		return value
 	}
-	hash := sha256.Sum256([]byte(value))
-	return hex.EncodeToString(hash[:])
+	return text.Hash(value, 32)
 }
 
 // Window returns when the first attempt of an UpgradeJob may start, and when it must have commenced.
 // An error means that the API server would not have accepted the UpgradeJob.
-func Window(job *v1beta1.UpgradeJob) (start, end time.Time, err error) {
+func Window(job *maintenancev1beta1.UpgradeJob) (start, end time.Time, err error) {
 	if start, err = Time(job.Spec.StartAfter); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("spec.startAfter: %w", err)
 	}

@@ -30,7 +30,7 @@ func (o *Options) Start(userAgent string) (*rest.Config, logr.Logger, error) {
 	return restConfig, log, nil
 }
 
-// RESTConfig returns the access to the API server: that of the kubeconfig, or of the pod.
+// RESTConfig returns the access to the API server from the kubeconfig, or from the pod.
 func (o *Options) RESTConfig(userAgent string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -51,8 +51,8 @@ func (o *Options) RESTConfig(userAgent string) (*rest.Config, error) {
 	return restConfig, nil
 }
 
-// explainKubeconfigError returns a readable error for a file that is not a kubeconfig: that of
-// client-go is about its own types.
+// explainKubeconfigError returns a readable error for a file that is not a kubeconfig: the error of client-go is about
+// its own types.
 func explainKubeconfigError(file string) error {
 	_, err := clientcmd.LoadFromFile(file)
 	var pathErr *fs.PathError

@@ -42,7 +42,7 @@ func validateCertDir(dir string) error {
 }
 
 // tlsOptions serves the certificate that the directory holds at the time of a connection, and a
-// self-signed one while it holds none.
+// self-signed one while it holds none. It serves no HTTP/2, whose streams let few clients cause much work.
 func tlsOptions(dir string) func(*tls.Config) {
 	selfSignedOnce := sync.OnceValues(selfSigned)
 	getCertificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -58,7 +58,7 @@ func tlsOptions(dir string) func(*tls.Config) {
 		}
 		return &pair, nil
 	}
-	return func(c *tls.Config) { c.GetCertificate = getCertificate }
+	return func(c *tls.Config) { c.GetCertificate, c.NextProtos = getCertificate, []string{"http/1.1"} }
 }
 
 func selfSigned() (*tls.Certificate, error) {

@@ -84,3 +84,21 @@ func TestMetrics_without_a_certificate_are_served_self_signed(t *testing.T) {
 		t.Errorf("another one is made for each connection: %v", err)
 	}
 }
+
+// Clients that offer HTTP/2 get HTTP/1.1.
+func TestMetricsWithoutHTTP2(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{NextProtos: []string{"h2"}} // as the metrics server has it by default
+	tlsOptions("")(server.TLS)
+	server.StartTLS()
+	defer server.Close()
+	c, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+		t.Errorf("the protocol is %q", got)
+	}
+}

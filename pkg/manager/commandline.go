@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,16 +33,51 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &invalid) && kinds[invalid.GetFlag().Value.Type()] != "" {
 		return fmt.Errorf("--%s: is %q, must be %s", invalid.GetFlag().Name, invalid.GetValue(), kinds[invalid.GetFlag().Value.Type()])
 	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		if similar := similarFlags(cmd, unknown.GetSpecifiedName()); len(similar) > 0 {
+			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(similar, " or "))
+		}
+	}
 	return fmt.Errorf("%w; %s", err, helpHint(cmd))
+}
+
+// similarFlags returns the flags of a command whose names are similar to one, as cobra finds similar commands. To a short name,
+// all are similar.
+func similarFlags(cmd *cobra.Command, name string) []string {
+	if len(name) <= 2*maxTypos {
+		return nil
+	}
+	flags := &cobra.Command{SuggestionsMinimumDistance: maxTypos}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	similar := flags.SuggestionsFor(name)
+	for i := range similar {
+		similar[i] = "--" + similar[i]
+	}
+	return similar
 }
 
 // NoArgs rejects arguments that are not flags. It is for cobra.Command.Args.
 func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q; %s", args[0], helpHint(cmd))
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	cmd.SuggestionsMinimumDistance = maxTypos
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		for i, name := range similar {
+			similar[i] = strconv.Quote(cmd.CommandPath() + " " + name)
+		}
+		return fmt.Errorf("unexpected argument %q; did you mean %s?", args[0], strings.Join(similar, " or "))
+	}
+	return fmt.Errorf("unexpected argument %q; %s", args[0], helpHint(cmd))
 }
+
+// maxTypos is how many characters of a command may be wrong.
+const maxTypos = 2
 
 func helpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")

@@ -34,7 +34,7 @@ type Controller struct {
 	Reconciler reconcile.Reconciler
 	// MaxConcurrentReconciles is the number of objects that are reconciled at a time; 0 means 1.
 	MaxConcurrentReconciles int
-	// RateLimiter returns the backoff after errors; nil means that of controller-runtime.
+	// RateLimiter returns the backoff after errors; nil means the default of controller-runtime.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
 }
 
@@ -76,8 +76,8 @@ type Kind struct {
 	// Requests returns the requests that a change of an object causes; nil means that its changes
 	// cause none.
 	Requests handler.MapFunc
-	// IsUrgent reports whether the requests that an object causes are served before all others that wait;
-	// nil means that those of no object are.
+	// IsUrgent reports whether the requests that an object causes are served before all others that wait; nil means
+	// that no request is urgent.
 	IsUrgent func(client.Object) bool
 	// Predicates select the changes that cause requests. All of them must agree.
 	Predicates []predicate.Predicate

@@ -164,8 +164,8 @@ func (a *metricsAccess) decide(ctx context.Context, token, verb, path string) (i
 	return status, nil
 }
 
-// cached returns the status that is known without a review: that of a recent decision, or 429 if too
-// many tokens were reviewed; 0 means that a review is due.
+// cached returns the status that is known without a review: the status of a recent decision, or 429 if too many tokens
+// were reviewed; 0 means that a review is due.
 func (a *metricsAccess) cached(key decisionKey) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -146,9 +146,6 @@ func (o *optionalKinds) synced(ctx context.Context, kind Kind) bool {
 	return err == nil || otherVersion || meta.IsNoMatchError(err)
 }
 
-// NeedLeaderElection returns false: the cache of every replica is warm, since it may become the leader.
-func (o *optionalKinds) NeedLeaderElection() bool { return false }
-
 // observe notes the present revision of a CustomResourceDefinition.
 func (o *optionalKinds) observe(obj any, exists bool) {
 	if deleted, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -266,9 +263,8 @@ func (o *optionalKinds) startKind(ctx context.Context, kind *optionalKind) {
 	}
 }
 
-// Start follows the kind with the queue of a controller. It watches the kind while it is served. When
-// it is not served any more, it requests what the deletion of the objects would: a watch that ends
-// reports no deletions.
+// Start follows the kind with the queue of a controller. It watches the kind while it is served. When it is no longer
+// served, it requests what the deletion of the objects would: a watch that ends reports no deletions.
 func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.kinds.mu.Lock()
 	defer w.kinds.mu.Unlock()
@@ -368,15 +364,16 @@ func (e *otherVersionError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s does not serve version %s: install a release of its owner or of this program that has a version in common", e.definition, e.version)
 }
 
-// client returns a client whose reads of optional kinds that are not served fail.
+// client returns a client whose lists are whole, and whose reads of optional kinds that are not served fail.
 func (o *optionalKinds) client(c client.Client) client.Client {
+	c = WholeLists(c)
 	if o == nil {
 		return c
 	}
 	return &optionalClient{Client: c, kinds: o}
 }
 
-// optionalClient is a client that reads optional kinds, too.
+// optionalClient is a client that also reads optional kinds.
 type optionalClient struct {
 	client.Client
 

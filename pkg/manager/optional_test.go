@@ -74,8 +74,8 @@ func (o *optionalKinds) define(generation int64, exists bool) {
 	o.observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.kinds[0].definition, UID: "uid", Generation: generation}}, exists)
 }
 
-// TestOptionalKind_that_is_removed has a controller read the kind to find out what to reconcile once the
-// kind is not served any more.
+// TestOptionalKind_that_is_removed has a controller read the kind to find out what to reconcile once the kind is no
+// longer served.
 func TestOptionalKind_that_is_removed(t *testing.T) {
 	t.Parallel()
 	var kinds *optionalKinds

@@ -25,13 +25,16 @@ type Options struct {
 	Namespace       string
 	WatchNamespaces []string
 	ConfigFile      string
-	MetricsBind     string
-	MetricsSecure   bool
-	MetricsCerts    string
-	HealthBind      string
-	LeaderElect     bool
-	LogLevel        string
-	LogFormat       string
+	// WithoutMaintenance leaves out what works on the kinds of scheduled maintenance, which need not be installed then.
+	WithoutMaintenance bool
+
+	MetricsBind    string
+	MetricsSecure  bool
+	MetricsCerts   string
+	HealthBind     string
+	LeaderElection LeaderElection
+	LogLevel       string
+	LogFormat      string
 }
 
 // AllNamespaces in --watch-namespaces means all namespaces of the cluster.
@@ -41,11 +44,11 @@ const AllNamespaces = "*"
 func (o *Options) Bind(flags *pflag.FlagSet) {
 	o.BindShared(flags)
 	flags.StringSliceVar(&o.WatchNamespaces, "watch-namespaces", nil, "namespaces whose objects are reconciled, separated by commas; * means all namespaces, empty means the operator's namespace; in every other one bind the ClusterRole managed-upgrade-operator-watched-namespace to the operator")
+	flags.BoolVar(&o.WithoutMaintenance, "without-scheduled-maintenance", false, "leave out the kinds of managedupgrade.appuio.io, which need not be installed then; see deploy/without-scheduled-maintenance")
 	flags.StringVar(&o.ConfigFile, "config", "", "path to the configuration file; empty means the defaults")
 }
 
-// BindShared adds the flags of every binary to a flag set: not those of namespaces and of a configuration
-// file.
+// BindShared adds the flags of every binary to a flag set, without the flags of namespaces and of a configuration file.
 func (o *Options) BindShared(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the ServiceAccount of the pod, $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&o.Namespace, "operator-namespace", "managed-upgrade-operator", "namespace in which the operator runs and keeps its leases")
@@ -53,7 +56,7 @@ func (o *Options) BindShared(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve the metrics over HTTPS to clients that may get /metrics; without it they are served on loopback addresses only")
 	flags.StringVar(&o.MetricsCerts, "metrics-cert-path", "", "directory with tls.crt and tls.key of the metrics server, which may be added and changed later; empty, and until then, means a self-signed certificate")
 	flags.StringVar(&o.HealthBind, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas; only the leader reconciles")
+	o.LeaderElection.bind(flags)
 	flags.StringVar(&o.LogLevel, "log-level", "info", "log level: debug, info, or error")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "log format: json or console")
 }
@@ -96,6 +99,9 @@ func (o *Options) Validate() error {
 	}
 	if err := validateBindAddress(o.HealthBind); err != nil {
 		errs = append(errs, fmt.Errorf("--health-probe-bind-address: %w", err))
+	}
+	if err := o.LeaderElection.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.LogLevel != "debug" && o.LogLevel != "info" && o.LogLevel != "error" {
 		errs = append(errs, fmt.Errorf("--log-level: is %q, must be debug, info, or error", o.LogLevel))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -30,7 +31,7 @@ func TestFlagsSetOptions(t *testing.T) {
 	t.Parallel()
 	want := Options{
 		Namespace: "managed-upgrade-operator", MetricsBind: ":8443", MetricsSecure: true,
-		HealthBind: ":8081", LeaderElect: true, LogLevel: "info", LogFormat: "json",
+		HealthBind: ":8081", LeaderElection: DefaultLeaderElection(), LogLevel: "info", LogFormat: "json",
 	}
 	got := parseFlags(t)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -42,9 +43,11 @@ func TestFlagsSetOptions(t *testing.T) {
 	want = Options{
 		Kubeconfig: "k", Namespace: "n", WatchNamespaces: []string{"a", "b"}, ConfigFile: "c", MetricsBind: "127.0.0.1:1", MetricsCerts: "m",
 		HealthBind: "0", LogLevel: "debug", LogFormat: "console",
+		LeaderElection: LeaderElection{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	got = parseFlags(t, "--kubeconfig=k", "--operator-namespace=n", "--watch-namespaces=a,b", "--config=c", "--metrics-bind-address=127.0.0.1:1", "--metrics-secure=false",
-		"--metrics-cert-path=m", "--health-probe-bind-address=0", "--leader-elect=false", "--log-level=debug", "--log-format=console")
+		"--metrics-cert-path=m", "--health-probe-bind-address=0", "--leader-elect=false",
+		"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s", "--log-level=debug", "--log-format=console")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("with all flags (-want +got):\n%s", diff)
 	}
@@ -85,6 +88,8 @@ func TestOptionsAreValidated(t *testing.T) {
 		"certificates that come later":  {args: []string{"--metrics-cert-path=" + t.TempDir()}},
 		"the longest namespace":         {args: []string{"--operator-namespace=" + strings.Repeat("a", 63)}},
 		"every log level and format":    {args: []string{"--log-level=error", "--log-format=console"}},
+		"times of client-go":            {args: []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}},
+		"no election, no times":         {args: []string{"--leader-elect=false", "--leader-elect-retry-period=0s"}},
 
 		"an empty address of the metrics":   {[]string{"--metrics-bind-address="}, []string{`--metrics-bind-address: "" ` + address}},
 		"an empty address of the probes":    {[]string{"--health-probe-bind-address="}, []string{`--health-probe-bind-address: "" ` + address}},
@@ -105,6 +110,9 @@ func TestOptionsAreValidated(t *testing.T) {
 		"all namespaces and one":            {[]string{"--watch-namespaces=a,*"}, []string{"--watch-namespaces: * stands alone"}},
 		"a log level":                       {[]string{"--log-level=warn"}, []string{`--log-level: is "warn", must be debug, info, or error`}},
 		"a log format":                      {[]string{"--log-format=text"}, []string{`--log-format: is "text", must be json or console`}},
+		"a lease that ends too early":       {[]string{"--leader-elect-lease-duration=107s"}, []string{"--leader-elect-lease-duration: is 1m47s, must be longer than the renew deadline, 1m47s"}},
+		"a deadline of one retry":           {[]string{"--leader-elect-retry-period=90s"}, []string{"--leader-elect-renew-deadline: is 1m47s, must be longer than 1m48s, 1.2 times the retry period"}},
+		"no retry period":                   {[]string{"--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period: is 0s, must be at least 1s"}},
 		"everything at once": {
 			[]string{"--operator-namespace=A", "--metrics-bind-address=x", "--health-probe-bind-address=y", "--log-level=z", "--log-format=", "--metrics-cert-path=/nowhere"},
 			[]string{"--operator-namespace: ", "--metrics-bind-address: ", "--health-probe-bind-address: ", "--log-level: ", "--log-format: ", "--metrics-cert-path: "},

@@ -27,9 +27,9 @@ func (r *Replaced) Note(before, after client.Object, at time.Time) {
 	}
 }
 
-// IsBehind reports whether a cached object is still the replaced one. After a minute it does not
-// report that any more, nor if the clock was set back: a restored etcd may have brought the version
-// back, and the API server refuses a write that is based on an outdated one.
+// IsBehind reports whether a cached object is still the replaced one. It stops reporting that after a minute, and if
+// the clock was set back: a restored etcd may have brought the version back, and the API server refuses a write that is
+// based on an outdated one.
 func (r Replaced) IsBehind(cached client.Object, now time.Time) bool {
 	age := now.Sub(r.at)
 	return r.version != "" && r.version == cached.GetResourceVersion() && age >= 0 && age < replacedTimeout

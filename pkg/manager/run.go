@@ -27,20 +27,19 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Binary is what a binary runs: its controllers, and what they share.
+// Binary holds what a binary runs: its controllers, and what they share.
 type Binary struct {
 	// LeaderLease is the name of the lease of the leader election.
 	LeaderLease string
 	// Controllers lists the controllers.
 	Controllers []Controller
-	// AddToScheme registers the kinds that are read or written beside those of the controllers.
+	// AddToScheme registers the kinds that are read or written in addition to the kinds of the controllers.
 	AddToScheme []func(*runtime.Scheme) error
 	// Bind hands the clients to what the controllers share. It is called once, before the controllers
 	// are bound; nil means that they share nothing.
@@ -52,11 +51,13 @@ type Binary struct {
 	Metrics prometheus.Collector
 	// Runnables run beside the controllers.
 	Runnables []ctrlmanager.Runnable
+	// Watchdogs run in every replica, also in one that stands by. The binary ends when one of them returns an error.
+	Watchdogs []ctrlmanager.Runnable
 	// Clock is the clock.
 	Clock clock.PassiveClock
 }
 
-// SetLoggers makes the log that of all libraries. It is called once in a process.
+// SetLoggers makes all libraries write to the log. It is called once in a process.
 func SetLoggers(log logr.Logger) {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
@@ -85,14 +86,15 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 			return err
 		}
 	}
-	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(log, scheme, kinds, b))
+	mgr, err := ctrl.NewManager(restConfig, o.replicaOptions(log, b))
 	if err != nil {
 		return wrapListenError("health-probe-bind-address", fmt.Errorf("setting up the manager: %w", err))
 	}
-	if err := b.addTo(mgr, kinds); err != nil {
-		return err
+	leader, err := ctrl.NewManager(restConfig, leaderOptions(log, scheme, kinds))
+	if err != nil {
+		return fmt.Errorf("setting up the controllers: %w", err)
 	}
-	if err := addProbes(mgr, kinds); err != nil {
+	if err := b.addTo(mgr, leader, kinds); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -101,11 +103,37 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return nil
 }
 
+// addTo adds to the replica what it runs in any case, and what it runs as the leader.
+func (b Binary) addTo(replica, leader ctrl.Manager, kinds []Kind) error {
+	if err := b.addControllers(leader, kinds); err != nil {
+		return err
+	}
+	if b.Metrics != nil {
+		if err := metrics.Registry.Register(b.Metrics); err != nil {
+			return fmt.Errorf("registering the metrics: %w", err)
+		}
+	}
+	leading := &leading{mgr: leader, kinds: kinds}
+	if err := addRunnables(replica, append(slices.Clone(b.Watchdogs), leading)); err != nil {
+		return err
+	}
+	return addProbes(replica, leading)
+}
+
+func addRunnables(mgr ctrl.Manager, runnables []ctrlmanager.Runnable) error {
+	for _, r := range runnables {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("setting up the manager: %w", err)
+		}
+	}
+	return nil
+}
+
 // connectionTimeout is how long the API server may take to answer the first request.
 const connectionTimeout = 30 * time.Second
 
-// checkConnection reads the version of the API server: a binary with a wrong address ends at once. It
-// ends with the context, too: an API server may accept a connection and never answer.
+// checkConnection reads the version of the API server: a binary with a wrong address ends at once. It also ends with
+// the context: an API server may accept a connection and never answer.
 func checkConnection(ctx context.Context, restConfig *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectionTimeout)
 	defer cancel()
@@ -119,7 +147,7 @@ func checkConnection(ctx context.Context, restConfig *rest.Config) error {
 	return nil
 }
 
-func (b Binary) addTo(mgr ctrl.Manager, kinds []Kind) error {
+func (b Binary) addControllers(mgr ctrl.Manager, kinds []Kind) error {
 	optional, err := newOptionalKinds(mgr.GetScheme(), kinds)
 	if err != nil {
 		return err
@@ -142,17 +170,7 @@ func (b Binary) addTo(mgr ctrl.Manager, kinds []Kind) error {
 			return err
 		}
 	}
-	for _, r := range runnables {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("setting up the manager: %w", err)
-		}
-	}
-	if b.Metrics != nil {
-		if err := metrics.Registry.Register(b.Metrics); err != nil {
-			return fmt.Errorf("registering the metrics: %w", err)
-		}
-	}
-	return nil
+	return addRunnables(mgr, runnables)
 }
 
 // wrapListenError names the flag of an address at which the binary cannot listen.
@@ -163,14 +181,14 @@ func wrapListenError(flag string, err error) error {
 	return err
 }
 
-// addProbes registers the liveness and readiness probes: the binary is ready once its caches are
-// synced, and logs which one is not. What the first lists left behind is returned to the system then:
-// a replica that stands by allocates so little that the garbage collector would keep it for minutes.
-func addProbes(mgr ctrl.Manager, kinds []Kind) error {
+// addProbes registers the liveness and readiness probes: a replica that stands by is ready, and one that leads once its
+// caches are synced; it logs which one is not. What the first lists left behind is returned to the system then: an idle
+// leader allocates so little that the garbage collector would keep it for minutes.
+func addProbes(mgr ctrl.Manager, l *leading) error {
 	log := mgr.GetLogger().WithName("readyz")
 	var once sync.Once
 	checkReady := func(req *http.Request) error {
-		err := checkCacheSync(req.Context(), mgr.GetCache(), kinds)
+		err := l.check(req.Context())
 		if err != nil {
 			log.Info("not ready", "reason", err.Error())
 			return err
@@ -198,26 +216,41 @@ func checkCacheSync(ctx context.Context, from cache.Cache, kinds []Kind) error {
 	return nil
 }
 
-func (o *Options) managerOptions(log logr.Logger, scheme *runtime.Scheme, kinds []Kind, b Binary) ctrl.Options {
+// replicaOptions returns the options of what each replica runs: the servers, and the leader election.
+func (o *Options) replicaOptions(log logr.Logger, b Binary) ctrl.Options {
 	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){tlsOptions(o.MetricsCerts)}}
 	if o.MetricsSecure {
 		metricsOptions.FilterProvider = newMetricsAccess(b.Clock)
 	}
 	return ctrl.Options{
-		Scheme:                        scheme,
 		Logger:                        log,
 		Metrics:                       metricsOptions,
-		MapperProvider:                mapperProvider(scheme, kinds),
-		Cache:                         CacheOptions(kinds),
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: slices.ContainsFunc(kinds, isUntyped)}},
-		Controller:                    ctrlconfig.Controller{EnableWarmup: new(true)},
 		HealthProbeBindAddress:        o.HealthBind,
-		LeaderElection:                o.LeaderElect,
+		LeaderElection:                o.LeaderElection.Enabled,
+		LeaseDuration:                 &o.LeaderElection.LeaseDuration,
+		RenewDeadline:                 &o.LeaderElection.RenewDeadline,
+		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
 		LeaderElectionID:              b.LeaderLease,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 	}
 }
+
+// leaderOptions returns the options of what only the leader runs: the caches, and the controllers.
+func leaderOptions(log logr.Logger, scheme *runtime.Scheme, kinds []Kind) ctrl.Options {
+	return ctrl.Options{
+		Scheme:                 scheme,
+		Logger:                 log,
+		Metrics:                metricsserver.Options{BindAddress: disabled},
+		HealthProbeBindAddress: disabled,
+		MapperProvider:         mapperProvider(scheme, kinds),
+		Cache:                  CacheOptions(kinds),
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: slices.ContainsFunc(kinds, isUntyped)}},
+	}
+}
+
+// disabled is the address of a server that is not started.
+const disabled = "0"
 
 // isUntyped reports whether a kind is read without a Go type. By default a client reads such objects from
 // the API server, although a cache holds them.

@@ -41,7 +41,7 @@ func TestRun_ends_although_the_API_server_never_answers(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
-			options := manager.Options{Namespace: "operators", MetricsBind: "0", HealthBind: "0", LogLevel: "error", LogFormat: "json", LeaderElect: true}
+			options := manager.Options{Namespace: "operators", MetricsBind: "0", HealthBind: "0", LogLevel: "error", LogFormat: "json", LeaderElection: manager.DefaultLeaderElection()}
 			go func() {
 				ended <- manager.Run(ctx, options, &rest.Config{Host: server.URL}, logr.Discard(), manager.Binary{LeaderLease: "silent", Clock: clock.RealClock{}})
 			}()

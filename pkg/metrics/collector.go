@@ -19,7 +19,7 @@ type Snapshot struct {
 	// Kind is the kind of the object that requests the upgrade.
 	Kind            schema.GroupKind
 	Namespace, Name string
-	// Record is that of the attempt; Conditions are those of the status.
+	// Record is the record of the attempt; Conditions are the conditions of the status.
 	Record     history.Record
 	Conditions []metav1.Condition
 	// Slow reports whether the current step takes longer than it should.
@@ -53,7 +53,7 @@ var (
 	startBefore = prometheus.NewDesc("managed_upgrade_job_start_before_timestamp_seconds",
 		"Time by which the UpgradeJob must have commenced, while it has not ended.", versionLabels, nil)
 	lastSync = prometheus.NewDesc("managed_upgrade_last_sync_timestamp_seconds",
-		"Time of the last reconcile of an unfinished upgrade that ended without an error; that of the first one if none did.", objectLabels, nil)
+		"Time of the last reconcile of an unfinished upgrade that ended without an error, or else of the first reconcile.", objectLabels, nil)
 )
 
 // SetUpgrade replaces the state of an upgrade.
@@ -64,7 +64,7 @@ func (m *Upgrades) SetUpgrade(s Snapshot) {
 	m.upgrades[k] = s
 	_, known := m.synced[k]
 	switch {
-	case s.Record.CompleteTime != nil: // it is not reconciled any more
+	case s.Record.CompleteTime != nil: // it is no longer reconciled
 		delete(m.synced, k)
 	case s.Err == nil || !known:
 		m.synced[k] = s.At

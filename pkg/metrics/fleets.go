@@ -28,7 +28,7 @@ type fleetKey struct{ namespace, name string }
 
 // Fleet is the state of the upgrade of a fleet after a reconcile.
 type Fleet struct {
-	// Namespace and Name are those of the ManagedClustersUpgrade.
+	// Namespace and Name identify the ManagedClustersUpgrade.
 	Namespace, Name string
 	// Clusters counts the clusters by their states.
 	Clusters map[string]int32
@@ -40,7 +40,7 @@ type Fleet struct {
 	BudgetLeft *int
 	// Blocked is the reason for which no cluster begins; empty means that one may.
 	Blocked string
-	// OldestInFlight is when the cluster began that is in flight for the longest time; zero means that
+	// OldestInFlight is the start time of the longest-running cluster; zero means that
 	// none is in flight.
 	OldestInFlight time.Time
 	// LastPass is when the last reconcile ended without an error, or when the upgrade was deleted; zero
@@ -62,7 +62,7 @@ var (
 	fleetBlocked = prometheus.NewDesc("managed_upgrade_fleet_admission_blocked",
 		"1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.", append(fleetLabels[:2:2], "reason"), nil)
 	fleetOldest = prometheus.NewDesc("managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
-		"Time at which the cluster began that is in flight for the longest time. There is no series if none is in flight.", fleetLabels, nil)
+		"Start time of the longest-running cluster. Absent if no cluster is in flight.", fleetLabels, nil)
 	fleetLastPass = prometheus.NewDesc("managed_upgrade_fleet_last_pass_timestamp_seconds",
 		"Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.", fleetLabels, nil)
 )
@@ -75,9 +75,7 @@ func NewFleets(registry prometheus.Registerer) (*Fleets, error) {
 			Name: "managed_upgrade_fleet_step_duration_seconds", Buckets: durationBuckets(),
 			Help: "Duration of the steps of clusters of fleets, by result: done, skipped, or failed.",
 		}, []string{"step", "result"}),
-		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "managed_upgrade_fleet_event_failures_total", Help: "Kubernetes Events about fleets that could not be written.",
-		}),
+		eventFailures: newEventFailures(),
 	}
 	err := errors.Join(registry.Register(fleetCollector{m}), registry.Register(m.stepDuration), registry.Register(m.eventFailures))
 	if err != nil {

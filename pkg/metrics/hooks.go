@@ -6,7 +6,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
 // Hooks are the metrics about UpgradeJobHooks.
@@ -33,7 +33,7 @@ const (
 )
 
 // IncHookRuns counts the end of a hook.
-func (h *Hooks) IncHookRuns(namespace, hook string, event v1beta1.HookEvent, succeeded bool) {
+func (h *Hooks) IncHookRuns(namespace, hook string, event maintenancev1beta1.HookEvent, succeeded bool) {
 	outcome := hookFailed
 	if succeeded {
 		outcome = hookSucceeded
@@ -42,7 +42,7 @@ func (h *Hooks) IncHookRuns(namespace, hook string, event v1beta1.HookEvent, suc
 }
 
 // SetHook creates the series of a hook: rate() needs a first sample.
-func (h *Hooks) SetHook(namespace, hook string, events []v1beta1.HookEvent) {
+func (h *Hooks) SetHook(namespace, hook string, events []maintenancev1beta1.HookEvent) {
 	for _, event := range events {
 		for _, outcome := range []string{hookSucceeded, hookFailed} {
 			h.runs.WithLabelValues(namespace, hook, string(event), outcome)

@@ -38,7 +38,7 @@ type Schedules struct {
 
 var (
 	scheduleNext = prometheus.NewDesc("managed_upgrade_schedule_next_timestamp_seconds",
-		"Next scheduled start that nothing suspends. There is no series if there is none.", objectLabels, nil)
+		"Next start time that is not suspended. Absent if there is none.", objectLabels, nil)
 	scheduleSuspended = prometheus.NewDesc("managed_upgrade_schedule_suspended",
 		"1 if the next scheduled start is suspended, 0 otherwise.", objectLabels, nil)
 	scheduleAccepted = prometheus.NewDesc("managed_upgrade_schedule_accepted",

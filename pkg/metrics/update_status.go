@@ -52,7 +52,7 @@ func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
 		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_status_state", Help: "1 for the state of the update: Idle, Progressing, Waiting, Stuck, or Unknown.",
 		}, []string{"state"}),
-		actionRequired: gauge("action_required", "1 if a person must act, so that the update continues; 0 otherwise."),
+		actionRequired: gauge("action_required", "1 if manual action is required for the update to continue; 0 otherwise."),
 		insights: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_status_insights", Help: "Number of insights in the UpdateStatus, by level.",
 		}, []string{"level"}),
@@ -114,23 +114,18 @@ func (m *UpdateStatus) SetStatus(status updatev1beta1.UpdateStatusStatus, at tim
 		m.state.WithLabelValues(string(a.State)).Set(1)
 		m.actionRequired.Set(boolToFloat(a.ActionRequired))
 	}
-	levels := map[updatev1beta1.Level]int{
-		updatev1beta1.LevelStatus: 0, updatev1beta1.LevelInfo: 0, updatev1beta1.LevelWarning: 0, updatev1beta1.LevelError: 0, updatev1beta1.LevelCritical: 0,
+	levels := map[updatev1beta1.Level]int{}
+	for _, level := range updatev1beta1.Levels {
+		levels[level] = 0
 	}
 	truncated := false
-	count := func(informers []updatev1beta1.InformerInsights) {
-		for _, of := range informers {
+	for _, section := range status.Sections() {
+		for _, of := range section.UpdateInformers {
 			for i := range of.Insights {
 				levels[of.Insights[i].Impact.Level]++
 				truncated = truncated || of.Name == updatev1beta1.StatusControllerInformer && of.Insights[i].Impact.Reason == updatev1beta1.ReasonTruncated
 			}
 		}
-	}
-	if status.ControlPlane != nil {
-		count(status.ControlPlane.UpdateInformers)
-	}
-	for i := range status.WorkerPools {
-		count(status.WorkerPools[i].UpdateInformers)
 	}
 	for level, n := range levels {
 		m.insights.WithLabelValues(label(string(level))).Set(float64(n))

@@ -51,7 +51,7 @@ managed_upgrade_informer_reachable{informer="shop"} 0
 # HELP managed_upgrade_informer_requests_total Number of requests to an update informer, by handler (discovery, status, plan) and outcome: Success, Failure, Wait, Invalid, Rejected, or Unreachable.
 # TYPE managed_upgrade_informer_requests_total counter
 managed_upgrade_informer_requests_total{handler="status",informer="shop",outcome="Wait"} 1
-# HELP managed_upgrade_status_action_required 1 if a person must act, so that the update continues; 0 otherwise.
+# HELP managed_upgrade_status_action_required 1 if manual action is required for the update to continue; 0 otherwise.
 # TYPE managed_upgrade_status_action_required gauge
 managed_upgrade_status_action_required 1
 # HELP managed_upgrade_status_insights Number of insights in the UpdateStatus, by level.
@@ -82,7 +82,7 @@ managed_upgrade_status_written_bytes_total 120
 	}
 }
 
-// Each call replaces all series: those of a plan that was deleted end.
+// Each call replaces all series: the series of a plan that was deleted end.
 func TestUpdateStatus_of_plans(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -50,6 +50,13 @@ const (
 	NotificationFailuresHelp = "Failed attempts to deliver a notification, by channel: Kubernetes Events or the webhook."
 )
 
+// newEventFailures returns the counter of Kubernetes Events that could not be written. Each program has one.
+func newEventFailures() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: NotificationFailures, Help: NotificationFailuresHelp, ConstLabels: prometheus.Labels{"channel": "events"},
+	})
+}
+
 // NewUpgrades creates the metrics and registers them.
 func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -69,9 +76,7 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 		cancellations:       counter("managed_upgrade_cancellations_total", "Upgrades that were cancelled before their commit.", "kind", "type"),
 		skips:               counter("managed_upgrade_skipped_total", "Upgrades that were skipped before their commit, by reason: they did not commence, and did not fail.", "kind", "type", "reason"),
 		healthCheckFailures: counter("managed_upgrade_health_check_failures_total", "Number of times a health check started failing or could not be completed, by check.", "check"),
-		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: NotificationFailures, Help: NotificationFailuresHelp, ConstLabels: prometheus.Labels{"channel": "events"},
-		}),
+		eventFailures:       newEventFailures(),
 		valid: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "managed_upgrade_configuration_valid",
 			Help: "1 if the current configuration file is in effect, 0 if it is invalid and the last valid one is still in use.",
@@ -95,7 +100,7 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 // RegisterBuildInfo registers the version of the binary.
 func RegisterBuildInfo(registry prometheus.Registerer, version string) error {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "managed_upgrade_build_info", Help: "1; the labels are the version of the operator and that of Go.",
+		Name: "managed_upgrade_build_info", Help: "1; the labels are the versions of the operator and of Go.",
 		ConstLabels: prometheus.Labels{"version": label(version), "goversion": runtime.Version()},
 	})
 	info.Set(1)
@@ -135,8 +140,8 @@ func stepResult(c history.StepCondition) string {
 	return "done"
 }
 
-// ObserveEnd observes that an attempt has ended in that phase. The reason is that of a failure; a
-// cancelled upgrade is not counted as one. An attempt that took no time never started.
+// ObserveEnd observes that an attempt has ended in that phase. The reason is the reason of a failure; a cancelled
+// upgrade is not counted as one. An attempt that took no time never started.
 func (m *Upgrades) ObserveEnd(kind schema.GroupKind, upgradeType string, ended history.Phase, reason string, took time.Duration) {
 	result := "failed"
 	switch {

@@ -87,13 +87,18 @@ func (e *Events) fromRecord(ref corev1.ObjectReference, record history.Record) [
 	return all
 }
 
-// NotifiedTime returns the time before which all Events about the steps of the record were written:
-// the value of its notifiedTime when it is saved next. So the next process does not repeat Events
-// that the API server has removed since.
-func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record) metav1.Time {
+// NotifiedTime returns the time before which all Events about the steps of the record, and about the other
+// notifications, were written: the value of its notifiedTime when it is saved next. So the next process does
+// not repeat Events that the API server has removed since.
+func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time {
 	at := e.Clock.Now().Truncate(time.Second)
 	for _, n := range e.fromRecord(ref, record) {
 		if !isNotified(record, n) && !e.isPublished(ref, n.ID) && n.Time.Before(at) {
+			at = n.Time
+		}
+	}
+	for _, n := range others {
+		if !isBefore(n.Time, record) && !e.isPublished(ref, n.ID) && n.Time.Before(at) {
 			at = n.Time
 		}
 	}
@@ -107,7 +112,12 @@ func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record)
 
 // isNotified reports whether an earlier process has written the Event about a step.
 func isNotified(record history.Record, n StepNotification) bool {
-	return record.NotifiedTime != nil && !n.Time.IsZero() && n.Time.Before(record.NotifiedTime.Time)
+	return isBefore(n.Time, record)
+}
+
+// isBefore reports whether the Events about what happened at that time were written, according to a record.
+func isBefore(at time.Time, record history.Record) bool {
+	return record.NotifiedTime != nil && !at.IsZero() && at.Before(record.NotifiedTime.Time)
 }
 
 // Reset forgets the IDs that were published about an object.

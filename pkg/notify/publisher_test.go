@@ -37,7 +37,7 @@ func (t fakePublisher) PublishSteps(_ context.Context, _ corev1.ObjectReference,
 	return t.record(record.Version)
 }
 
-func (t fakePublisher) NotifiedTime(corev1.ObjectReference, history.Record) metav1.Time {
+func (t fakePublisher) NotifiedTime(corev1.ObjectReference, history.Record, ...engine.Notification) metav1.Time {
 	return metav1.Time{}
 }
 func (t fakePublisher) Reset(uid string)              { _ = t.record("forget " + uid) }

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// StepNotification is what a record holds of one step, as it is published.
+// StepNotification holds the record of one step, as it is published.
 type StepNotification struct {
 	engine.Notification
 	// Step is the name of the step, and Class what its condition means.
@@ -71,7 +71,7 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 			continue
 		}
 		class := engine.Classify(c)
-		if class == engine.ClassSkipped && slices.Contains(unpublished, c.Reason) {
+		if class == engine.ClassSkipped && slices.Contains(unpublished, c.Reason) || isNotifiedBefore(record, c) {
 			continue
 		}
 		n := StepNotification{
@@ -89,6 +89,12 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 		all = append(all, n)
 	}
 	return all
+}
+
+// isNotifiedBefore reports whether the milestone of a step was notified for an earlier object of the same name.
+func isNotifiedBefore(record history.Record, c history.StepCondition) bool {
+	class := engine.Classify(c)
+	return (class == engine.ClassDone || class == engine.ClassSkipped) && slices.Contains(record.NotifiedMilestones, c.Milestone)
 }
 
 // isStarting reports whether a step has not answered yet, which is not published.

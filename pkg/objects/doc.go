@@ -3,5 +3,5 @@
 
 // Package objects answers reads of Kubernetes objects from objects in memory, as the client of
 // controller-runtime does: into typed objects, unstructured ones, and their metadata alone, with the
-// selectors of lists.
+// selectors of lists. It also makes references to objects.
 package objects

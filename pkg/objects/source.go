@@ -34,7 +34,7 @@ type Source struct {
 	Copy func(stored, target client.Object, gvk schema.GroupVersionKind) error
 }
 
-// Get copies an object into target. The error is that of an API server if there is none.
+// Get copies an object into target. If there is none, the error is the error of an API server.
 func (s Source) Get(key client.ObjectKey, target client.Object) error {
 	gvk, err := apiutil.GVKForObject(target, s.Scheme)
 	if err != nil {
@@ -51,9 +51,9 @@ func (s Source) Get(key client.ObjectKey, target client.Object) error {
 	return s.Copy(stored, target, gvk)
 }
 
-// List copies the objects that the options select into the list. Of fields, the name, the namespace, and
-// those of Pods that the API server knows select. With UnsafeDisableDeepCopy, the list shares the memory of
-// typed objects with the store, as that of a cache of controller-runtime does.
+// List copies the objects that the options select into the list. Selectors may use the name, the namespace, and the
+// fields of Pods that the API server knows. With UnsafeDisableDeepCopy, the list shares the memory of typed objects
+// with the store, as with a cache of controller-runtime.
 func (s Source) List(list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := apiutil.GVKForObject(list, s.Scheme)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -28,6 +29,9 @@ const (
 	// failureGrace is how long OLM may report a failure before the operator counts as failed: OLM
 	// repeats an installation whose requirements change.
 	failureGrace = 2 * time.Minute
+	// quietPeriod is how long nothing may change before the result counts: OLM reports each release as
+	// the newest one until its next resolution.
+	quietPeriod = time.Minute
 	// maxFailures bounds how many operators the error names.
 	maxFailures = 3
 	// maxMessage bounds the message about an operator in the error, in bytes. The kubelet keeps the
@@ -57,32 +61,43 @@ type Approver struct {
 	printed  map[types.NamespacedName]string
 	failures map[types.NamespacedName]failure
 	settling map[types.NamespacedName]time.Time // InstallPlans by when they were first read
+	quiet    quiet
+	reported string
 }
 
-// failure is what OLM reports about an operator.
+// quiet is since when a state has not changed.
+type quiet struct {
+	state string
+	since time.Time
+}
+
+// failure holds what OLM reports about an operator.
 type failure struct {
 	message string
 	since   time.Time
 }
 
-// Run returns nil once all selected operators are upgraded. It returns ErrNotUpgraded when all others
-// are upgraded or have failed, or when the time is over, and ErrInterrupted if the context ends.
-// Errors of the API server are retried.
+// Run returns nil once all selected operators are upgraded, and OLM has offered nothing else for a while.
+// It returns ErrNotUpgraded if others have failed by then, or if the time is over, and ErrInterrupted if
+// the context ends. Errors of the API server are retried.
 func (a *Approver) Run(ctx context.Context) error {
 	a.deadline = a.Clock.Now().Add(a.Options.Timeout)
+	a.quiet, a.reported = quiet{}, ""
 	a.printed, a.failures, a.settling = map[types.NamespacedName]string{}, map[types.NamespacedName]failure{}, map[types.NamespacedName]time.Time{}
 	fmt.Fprintf(a.Out, "Approving the upgrades of operators for %s.\n", a.Options.Timeout)
 	for {
 		result := a.pass(ctx)
+		over := !a.Clock.Now().Before(a.deadline)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %s", ErrInterrupted, result.summary())
-		case result.err == nil && len(result.waiting) == 0 && len(result.failed) == 0:
+		case result.err == nil && len(result.waiting) == 0 && (over || a.isFinal(ctx, &result)):
+			if len(result.failed) > 0 {
+				return fmt.Errorf("%w: %s", ErrNotUpgraded, result.summary())
+			}
 			fmt.Fprintf(a.Out, "Operators upgraded: %d of %d.\n", result.total, result.total)
 			return nil
-		case result.err == nil && len(result.waiting) == 0:
-			return fmt.Errorf("%w: %s", ErrNotUpgraded, result.summary())
-		case !a.Clock.Now().Before(a.deadline):
+		case over:
 			return fmt.Errorf("%w within %s: %s", ErrNotUpgraded, a.Options.Timeout, result.summary())
 		}
 		select {
@@ -93,10 +108,64 @@ func (a *Approver) Run(ctx context.Context) error {
 	}
 }
 
+// isFinal reports whether the result of a pass counts before the time is over: OLM has looked at its
+// catalogs since the platform was upgraded, and nothing has changed for the quiet period.
+func (a *Approver) isFinal(ctx context.Context, result *outcome) bool {
+	if result.total == 0 {
+		return true
+	}
+	now, state := a.Clock.Now(), strings.Join(result.state, "\n")
+	if a.quiet.state != state {
+		a.quiet = quiet{state: state, since: now}
+	}
+	if end := a.quiet.since.Add(quietPeriod); now.Before(end) {
+		a.print(types.NamespacedName{}, fmt.Sprintf("observing for %s whether OLM offers another release", quietPeriod))
+		return false
+	}
+	stale, err := a.stale(ctx, result.concerned)
+	if err != nil {
+		stale = text.Sanitize(err.Error(), maxMessage)
+	}
+	if stale != "" {
+		a.print(types.NamespacedName{}, stale)
+	}
+	return stale == ""
+}
+
+// stale returns which report of OLM is older than the release of the platform; empty means none. A new
+// release of the platform brings new catalogs.
+func (a *Approver) stale(ctx context.Context, concerned []*clusterstate.Subscription) (string, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, a.Client)
+	var upgraded time.Time // the cluster may have no ClusterVersion
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return "", fmt.Errorf("reading when the platform was upgraded: %w", err)
+	case len(version.Updates) > 0 && !version.Completed:
+		return "waiting until the platform is upgraded to " + text.Reason(version.Current.Version), nil
+	case len(version.Updates) > 0:
+		upgraded = version.Updates[0].End
+	}
+	for _, s := range concerned {
+		if !s.LastUpdated.After(upgraded) {
+			return fmt.Sprintf("waiting for OLM to look at Subscription %s since the platform was upgraded", s.NamespacedName), nil
+		}
+		connected, err := clusterstate.CatalogConnected(ctx, a.Client, s.Catalog)
+		if err != nil {
+			return "", err
+		}
+		if !connected.After(upgraded) {
+			return fmt.Sprintf("waiting for OLM to connect to CatalogSource %s since the platform was upgraded", s.Catalog), nil
+		}
+	}
+	return "", nil
+}
+
 // outcome is the result of one pass.
 type outcome struct {
 	err             error // that prevented the pass
 	total           int
+	concerned       []*clusterstate.Subscription
+	state           []string // what OLM reports about each operator
 	waiting, failed []string // operators with their messages
 }
 
@@ -116,7 +185,7 @@ func (o *outcome) summary() string {
 
 // pass looks at each selected operator once, and approves what can be approved.
 func (a *Approver) pass(ctx context.Context) outcome {
-	all, err := listSubscriptions(ctx, a.Client)
+	all, err := clusterstate.ListSubscriptions(ctx, a.Client)
 	if err != nil {
 		a.print(types.NamespacedName{}, text.Sanitize(err.Error(), maxMessage))
 		return outcome{err: err}
@@ -124,49 +193,62 @@ func (a *Approver) pass(ctx context.Context) outcome {
 	var result outcome
 	for i := range all {
 		s := &all[i]
-		if !a.Options.selects(s.name()) {
+		if !a.Options.selects(s.NamespacedName) {
 			continue
 		}
-		if !s.isManual() {
-			a.print(s.name(), "skipped: OLM approves its upgrades automatically")
+		f, concerned := a.advance(ctx, s, all)
+		a.print(s.NamespacedName, f.message)
+		if !concerned {
 			continue
 		}
 		result.total++
-		f := a.advance(ctx, s, all)
-		a.print(s.name(), f.message)
-		message := s.name().String() + ": " + text.Truncate(f.message, maxMessage)
+		result.concerned, result.state = append(result.concerned, s), append(result.state, s.LastUpdated.String()+" "+f.message)
+		message := s.String() + ": " + text.Truncate(f.message, maxMessage)
 		switch {
 		case f.verdict == upgraded:
-		case a.isFinal(s.name(), f):
+		case a.hasFailed(s.NamespacedName, f):
 			result.failed = append(result.failed, message)
 		default:
 			result.waiting = append(result.waiting, message)
 		}
 	}
 	a.printMissing(all)
+	if err := a.report(ctx, result.concerned); err != nil {
+		a.print(types.NamespacedName{}, text.Sanitize(err.Error(), maxMessage))
+		result.err = err
+	}
 	return result
 }
 
-// advance judges one operator, and approves its InstallPlan.
-func (a *Approver) advance(ctx context.Context, s *subscription, all []subscription) finding {
-	var plan *installPlan
-	var csv *clusterServiceVersion
+// advance judges one operator, and approves its InstallPlan. It also reports whether the operator is
+// concerned; the others are upgraded by OLM alone.
+func (a *Approver) advance(ctx context.Context, s *clusterstate.Subscription, all []clusterstate.Subscription) (finding, bool) {
+	var plan *clusterstate.InstallPlan
+	var csv *clusterstate.ClusterServiceVersion
 	var err error
-	if name := s.plan(); name.Name != "" && !s.isAtLatest() {
-		plan, err = get[installPlan](ctx, a.Client, installPlanKind, name)
+	if s.Plan.Name != "" {
+		plan, err = clusterstate.GetInstallPlan(ctx, a.Client, s.Plan)
 	}
-	if current := s.Status.CurrentCSV; err == nil && current != "" && (s.isAtLatest() || plan != nil && plan.Spec.Approved) {
-		csv, err = get[clusterServiceVersion](ctx, a.Client, csvKind, types.NamespacedName{Namespace: s.Metadata.Namespace, Name: current})
+	if err == nil && !isApprovedHere(s, all, plan) {
+		return findingf(upgraded, "skipped: OLM approves its upgrades automatically"), false
+	}
+	if current := s.CurrentCSV; err == nil && current != "" && (plan == nil || plan.Approved) {
+		csv, err = clusterstate.GetClusterServiceVersion(ctx, a.Client, types.NamespacedName{Namespace: s.Namespace, Name: current})
 	}
 	if err != nil {
-		return findingf(waiting, "%s", text.Sanitize(err.Error(), maxMessage))
+		return findingf(waiting, "%s", text.Sanitize(err.Error(), maxMessage)), true
 	}
+	return a.approve(ctx, s, all, plan, csv), true
+}
+
+// approve judges an operator, and approves its InstallPlan if it can be.
+func (a *Approver) approve(ctx context.Context, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan, csv *clusterstate.ClusterServiceVersion) finding {
 	f := judge(&a.Options, s, all, plan, csv)
 	if f.verdict != approvable {
 		return f
 	}
 	if unknownCSVs(plan, all) && !a.isSettled(plan) {
-		return findingf(waiting, "waiting for OLM to report which operators InstallPlan %s upgrades", plan.Metadata.Name)
+		return findingf(waiting, "waiting for OLM to report which operators InstallPlan %s upgrades", plan.Name)
 	}
 	if err := approve(ctx, a.Client, plan); err != nil { // a changed one is judged in the next pass
 		return findingf(waiting, "%s", text.Sanitize(err.Error(), maxMessage))
@@ -175,17 +257,17 @@ func (a *Approver) advance(ctx context.Context, s *subscription, all []subscript
 }
 
 // isSettled reports whether an InstallPlan was first read long enough ago.
-func (a *Approver) isSettled(plan *installPlan) bool {
-	since, known := a.settling[plan.name()]
+func (a *Approver) isSettled(plan *clusterstate.InstallPlan) bool {
+	since, known := a.settling[plan.NamespacedName]
 	if !known {
 		since = a.Clock.Now()
-		a.settling[plan.name()] = since
+		a.settling[plan.NamespacedName] = since
 	}
 	return a.Clock.Since(since) >= settleTime
 }
 
-// isFinal reports whether an operator has failed for good.
-func (a *Approver) isFinal(name types.NamespacedName, f finding) bool {
+// hasFailed reports whether an operator has failed for good.
+func (a *Approver) hasFailed(name types.NamespacedName, f finding) bool {
 	if f.verdict != failing {
 		delete(a.failures, name)
 		return f.verdict == refused
@@ -199,9 +281,9 @@ func (a *Approver) isFinal(name types.NamespacedName, f finding) bool {
 }
 
 // printMissing prints the operators of the list that the cluster does not have.
-func (a *Approver) printMissing(all []subscription) {
+func (a *Approver) printMissing(all []clusterstate.Subscription) {
 	for _, name := range a.Options.Include {
-		if !slices.ContainsFunc(all, func(s subscription) bool { return s.name() == name }) {
+		if !slices.ContainsFunc(all, func(s clusterstate.Subscription) bool { return s.NamespacedName == name }) {
 			a.print(name, "skipped: there is no such Subscription")
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/olm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
+	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 )
 
 const installTime, fails, planFails = simulatedolm.AnnotationInstallTime, simulatedolm.AnnotationFails, simulatedolm.AnnotationPlanFails
@@ -33,31 +33,32 @@ func TestApprover(t *testing.T) {
 		printed          string
 	}{
 		"no Subscription":                    {printed: "Operators upgraded: 0 of 0."},
-		"operator at its newest release":     {cluster: []client.Object{manual("a", "gitops", "g.v1")}, printed: "a/gitops: g.v1 is installed\n"},
-		"operator with a newer release":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, approvals: []string{"a/install-g-v2"}, printed: "a/gitops: approving InstallPlan install-g-v2 with g.v2\na/gitops: g.v2 is installed\n", after: 5 * time.Second},
-		"releases one after the other":       {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2 g.v3")}, approvals: []string{"a/install-g-v2", "a/install-g-v3"}, after: 10 * time.Second},
+		"operator at its newest release":     {cluster: []client.Object{manual("a", "gitops", "g.v1")}, printed: "a/gitops: g.v1 is installed\n", after: time.Minute},
+		"operator with a newer release":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, approvals: []string{"a/install-g-v2"}, printed: "a/gitops: approving InstallPlan install-g-v2 with g.v2\na/gitops: g.v2 is installed\n", after: time.Minute + 5*time.Second},
+		"releases one after the other":       {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2 g.v3")}, approvals: []string{"a/install-g-v2", "a/install-g-v3"}, after: time.Minute + 10*time.Second},
 		"automatic approval":                 {cluster: []client.Object{automatic("gitops", "g.v1 g.v2", installTime, "1h")}, printed: "a/gitops: skipped: OLM approves its upgrades automatically\n"},
-		"slow installation":                  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", installTime, "9m")}, approvals: []string{"a/install-g-v2"}, printed: "ClusterServiceVersion g.v2 is in phase Installing\n", after: 9*time.Minute + 5*time.Second},
+		"automatic one beside a manual one":  {cluster: []client.Object{automatic("gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, printed: "Operators upgraded: 1 of 1.\n", after: time.Minute + 5*time.Second},
+		"slow installation":                  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", installTime, "9m")}, approvals: []string{"a/install-g-v2"}, printed: "ClusterServiceVersion g.v2 is in phase Installing\n", after: 10 * time.Minute},
 		"installation that takes too long":   {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", installTime, "11m")}, approvals: []string{"a/install-g-v2"}, want: "operators are not upgraded within 10m0s: 1 of 1: a/gitops: ClusterServiceVersion g.v2 is in phase Installing", after: 10 * time.Minute},
-		"installation that fails":            {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", fails, "g.v2")}, approvals: []string{"a/install-g-v2"}, want: "operators are not upgraded: 1 of 1: a/gitops: ClusterServiceVersion g.v2 failed: InstallCheckFailed: simulated failure of g.v2", after: 2*time.Minute + 5*time.Second},
-		"operator that failed before":        {cluster: []client.Object{manual("a", "gitops", "g.v1", fails, "g.v1")}, want: "ClusterServiceVersion g.v1 failed", after: 2 * time.Minute},
-		"InstallPlan that fails":             {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", planFails, "g.v2")}, approvals: []string{"a/install-g-v2"}, want: "a/gitops: InstallPlan install-g-v2 failed: InstallComponentFailed: simulated failure of g.v2", after: 2*time.Minute + 5*time.Second},
-		"one that fails, and one that waits": {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", fails, "g.v2"), manual("b", "quay", "q.v1 q.v2", installTime, "5m")}, approvals: []string{"a/install-g-v2", "b/install-q-v2"}, want: "not upgraded: 1 of 2: a/gitops", after: 5*time.Minute + 5*time.Second},
-		"included by its exact name":         {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "gitops", "g.v1 g.v2"), manual("c", "gitops-extra", "e.v1 e.v2"), manual("d", "git", "i.v1 i.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
-		"two included ones":                  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "quay", "q.v1 q.v2"), manual("c", "logs", "l.v1 l.v2")}, include: []string{"a/gitops", "b/quay"}, approvals: []string{"a/install-g-v2", "b/install-q-v2"}, after: 5 * time.Second},
-		"included one that is missing":       {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, include: []string{"a/gitops", "b/quay"}, approvals: []string{"a/install-g-v2"}, printed: "b/quay: skipped: there is no such Subscription\n", after: 5 * time.Second},
-		"all but an excluded one":            {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "quay", "q.v1 q.v2")}, exclude: []string{"b/quay"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
+		"installation that fails":            {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", fails, "g.v2")}, approvals: []string{"a/install-g-v2"}, want: "operators are not upgraded: 1 of 1: a/gitops: ClusterServiceVersion g.v2 failed: InstallCheckFailed: simulated failure of g.v2", after: 3*time.Minute + 5*time.Second},
+		"operator that failed before":        {cluster: []client.Object{manual("a", "gitops", "g.v1", fails, "g.v1")}, want: "ClusterServiceVersion g.v1 failed", after: 3 * time.Minute},
+		"InstallPlan that fails":             {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", planFails, "g.v2")}, approvals: []string{"a/install-g-v2"}, want: "a/gitops: InstallPlan install-g-v2 failed: InstallComponentFailed: simulated failure of g.v2", after: 3*time.Minute + 5*time.Second},
+		"one that fails, and one that waits": {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", fails, "g.v2"), manual("b", "quay", "q.v1 q.v2", installTime, "5m")}, approvals: []string{"a/install-g-v2", "b/install-q-v2"}, want: "not upgraded: 1 of 2: a/gitops", after: 6*time.Minute + 5*time.Second},
+		"included by its exact name":         {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "gitops", "g.v1 g.v2"), manual("c", "gitops-extra", "e.v1 e.v2"), manual("d", "git", "i.v1 i.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
+		"two included ones":                  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "quay", "q.v1 q.v2"), manual("c", "logs", "l.v1 l.v2")}, include: []string{"a/gitops", "b/quay"}, approvals: []string{"a/install-g-v2", "b/install-q-v2"}, after: time.Minute + 5*time.Second},
+		"included one that is missing":       {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, include: []string{"a/gitops", "b/quay"}, approvals: []string{"a/install-g-v2"}, printed: "b/quay: skipped: there is no such Subscription\n", after: time.Minute + 5*time.Second},
+		"all but an excluded one":            {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "quay", "q.v1 q.v2")}, exclude: []string{"b/quay"}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
 		"one that is included and excluded":  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, include: []string{"a/gitops"}, exclude: []string{"a/gitops"}},
-		"InstallPlan of two selected ones":   {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2")}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
+		"InstallPlan of two selected ones":   {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2")}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
 		"InstallPlan shared with an excluded one": {
 			cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2"), manual("b", "logs", "l.v1 l.v2")}, exclude: []string{"a/quay"},
-			approvals: []string{"b/install-l-v2"}, want: "not upgraded: 1 of 2: a/gitops: SharedInstallPlan: InstallPlan install-g-v2 also upgrades quay", after: 5 * time.Second,
+			approvals: []string{"b/install-l-v2"}, want: "not upgraded: 1 of 2: a/gitops: SharedInstallPlan: InstallPlan install-g-v2 also upgrades quay", after: time.Minute + 5*time.Second,
 		},
-		"InstallPlan shared with one that is not included":        {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, want: "SharedInstallPlan"},
-		"InstallPlan shared with an automatic one":                {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
-		"InstallPlan shared with an automatic one, excluded":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, exclude: []string{"a/quay"}, want: "SharedInstallPlan"},
-		"excluded one with the same name in another namespace":    {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "gitops", "g.v1 g.v2")}, exclude: []string{"b/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
-		"excluded one that has no newer release, same namespace ": {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1")}, exclude: []string{"a/quay"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
+		"InstallPlan shared with one that is not included":        {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, want: "SharedInstallPlan", after: time.Minute},
+		"InstallPlan shared with an automatic one":                {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
+		"InstallPlan shared with an automatic one, excluded":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, exclude: []string{"a/quay"}, want: "SharedInstallPlan", after: time.Minute},
+		"excluded one with the same name in another namespace":    {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "gitops", "g.v1 g.v2")}, exclude: []string{"b/gitops"}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
+		"excluded one that has no newer release, same namespace ": {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1")}, exclude: []string{"a/quay"}, approvals: []string{"a/install-g-v2"}, after: time.Minute + 5*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +83,7 @@ func TestApprover(t *testing.T) {
 	}
 }
 
-// timeout is that of the tests of faults.
+// timeout is the timeout in the tests of faults.
 var timeout = olm.Options{Timeout: 10 * time.Minute}
 
 func TestApproverRetries(t *testing.T) {
@@ -184,7 +185,7 @@ func TestInstallPlanWithADependency(t *testing.T) {
 	plan := w.get(simulatedolm.InstallPlans, "install-g-v2")
 	w.set(plan, []any{"g.v2", "dependency.v1"}, "spec", "clusterServiceVersionNames")
 	printed, err := w.run(t.Context(), timeout)
-	if err != nil || len(w.approvals) != 1 || w.Since(startTime) != 15*time.Second || !strings.Contains(printed, "waiting for OLM to report which operators") {
+	if err != nil || len(w.approvals) != 1 || w.Since(startTime) != 75*time.Second || !strings.Contains(printed, "waiting for OLM to report which operators") {
 		t.Errorf("got %v and approvals %v after %s, want one after the others were observed:\n%s", err, w.approvals, w.Since(startTime), printed)
 	}
 }

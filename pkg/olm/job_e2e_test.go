@@ -33,19 +33,29 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/olm"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
+	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
 
-// fastClock is the real clock for code that waits less.
-type fastClock struct{ clock.RealClock }
+// speed is how many times faster than the real one the clock of the Job is.
+const speed = 20
 
-func (c fastClock) After(d time.Duration) <-chan time.Time { return c.RealClock.After(d / 50) }
+// fastClock is a clock for code that waits less.
+type fastClock struct {
+	clock.RealClock
+	start time.Time
+}
+
+func (c fastClock) Now() time.Time { return c.start.Add(c.RealClock.Since(c.start) * speed) }
+
+func (c fastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+func (c fastClock) After(d time.Duration) <-chan time.Time { return c.RealClock.After(d / speed) }
 
 // The Job of the hub runs on a real API server with the real schemas of OLM, as its ServiceAccount.
 func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing.T) {
@@ -57,11 +67,11 @@ func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing
 		t.Fatal(err)
 	}
 	installCluster(t, admin)
-	role, job := applyWork(t, admin, fleetv1beta1.OCPOperators{
+	rules, job := applyWork(t, admin, fleetv1beta1.OCPOperators{
 		Include: []fleetv1beta1.OperatorReference{{Name: "gitops", Namespace: "a"}, {Name: "logging", Namespace: "b"}, {Name: "missing", Namespace: "b"}},
 		Exclude: []fleetv1beta1.OperatorReference{{Name: "storage", Namespace: "c"}},
 	})
-	access, err := running.ServiceAccountConfig(t.Context(), "installplan-approver", job.Spec.Template.Spec.ServiceAccountName)
+	access, err := running.ServiceAccountConfig(t.Context(), job.Namespace, job.Spec.Template.Spec.ServiceAccountName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +99,7 @@ func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing
 	if code := operator.ExitCode(err); code != 1 || !errors.Is(err, olm.ErrNotUpgraded) || !strings.Contains(err.Error(), olm.ReasonSharedInstallPlan) {
 		t.Errorf("exit code %d: %v\n%s", code, err, printed)
 	}
-	if diff := cmp.Diff(permissions(role), requests(t, running.AuditLog(), "system:serviceaccount:installplan-approver:installplan-approver")); diff != "" {
+	if diff := cmp.Diff(permissions(rules), requests(t, running.AuditLog(), "system:serviceaccount:"+job.Namespace+":installplan-approver")); diff != "" {
 		t.Errorf("requests of the ServiceAccount (-permissions +requests):\n%s", diff)
 	}
 }
@@ -108,7 +118,7 @@ func installCluster(t *testing.T, admin client.Client) {
 	if err := manifests.Apply(t.Context(), admin, objects); err != nil {
 		t.Fatal(err)
 	}
-	for _, namespace := range []string{"a", "b", "c"} {
+	for _, namespace := range []string{"a", "b", "c", "openshift-marketplace"} {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		object.SetName(namespace)
@@ -123,6 +133,7 @@ func installCluster(t *testing.T, admin client.Client) {
 		manual("c", "quay", "quay.v1 quay.v2"),
 		manual("c", "storage", "storage.v1 storage.v2"),
 		automatic("automatic", "automatic.v1"),
+		catalog(),
 	} {
 		if err := admin.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -147,17 +158,18 @@ func installCluster(t *testing.T, admin client.Client) {
 }
 
 // applyWork creates what the hub delivers to approve operators.
-func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOperators) (*rbacv1.ClusterRole, *batchv1.Job) {
+func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOperators) ([]rbacv1.PolicyRule, *batchv1.Job) {
 	t.Helper()
 	run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "store-0001", Name: "run"}}
-	run.Spec.ManagedClustersUpgrade.UID, run.Spec.Attempt, run.Spec.Timeouts.OperatorsUpgrade = "0a1b2c3d-4e5f", 1, "1m"
+	run.Spec.ManagedClustersUpgrade.UID, run.Spec.Attempt, run.Spec.Timeouts.OperatorsUpgrade = "0a1b2c3d-4e5f", 1, "10m"
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{}
 	upgrade.Spec.OCPOperators = &operators
-	work, err := delivery.OperatorsWork(run, upgrade, "quay.io/example/operator@sha256:"+strings.Repeat("0", 64))
+	work, err := delivery.OperatorsWork(run, upgrade, "quay.io/example/operator@sha256:"+strings.Repeat("0", 64), func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
-	role, job := &rbacv1.ClusterRole{}, &batchv1.Job{}
+	job := &batchv1.Job{}
+	var rules []rbacv1.PolicyRule
 	var objects []*unstructured.Unstructured
 	for _, manifest := range work.Spec.Workload.Manifests {
 		object := &unstructured.Unstructured{}
@@ -166,8 +178,10 @@ func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOper
 		}
 		objects = append(objects, object)
 		switch object.GetKind() {
-		case "ClusterRole":
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role)
+		case "ClusterRole", "Role":
+			var role rbacv1.ClusterRole // a Role has the same fields
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role)
+			rules = append(rules, role.Rules...)
 		case "Job":
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, job)
 		}
@@ -178,7 +192,7 @@ func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOper
 	if err := manifests.Apply(t.Context(), admin, objects); err != nil {
 		t.Fatal(err)
 	}
-	return role, job
+	return rules, job
 }
 
 // runJob runs the command line of a container with its environment, and returns what it prints.
@@ -192,7 +206,7 @@ func runJob(t *testing.T, container *corev1.Container) (string, error) {
 		t.Fatalf("the container runs %q", container.Command)
 	}
 	cmd := operator.Command("test", nil)
-	cmd.AddCommand(operator.ApproveCommand(func(name string) string { return env[name] }, fastClock{}))
+	cmd.AddCommand(operator.ApproveCommand(func(name string) string { return env[name] }, fastClock{start: time.Now()}))
 	cmd.SetArgs(append(container.Command[1:], container.Args...))
 	var printed bytes.Buffer
 	cmd.SetOut(&printed)
@@ -218,10 +232,10 @@ func installed(t *testing.T, admin client.Client) []string {
 	return names
 }
 
-// permissions returns the verbs and resources of a role.
-func permissions(role *rbacv1.ClusterRole) []string {
+// permissions returns the verbs and resources of rules.
+func permissions(rules []rbacv1.PolicyRule) []string {
 	all := map[string]bool{}
-	for _, rule := range role.Rules {
+	for _, rule := range rules {
 		for _, verb := range rule.Verbs {
 			for _, resource := range rule.Resources {
 				all[verb+" "+resource+"."+rule.APIGroups[0]] = true

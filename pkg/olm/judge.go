@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -41,93 +42,83 @@ func findingf(v verdict, format string, args ...any) finding {
 
 // judge returns how far the upgrade of a selected Subscription is. all are the Subscriptions of the
 // cluster. plan and csv are the InstallPlan and the ClusterServiceVersion to which the Subscription
-// refers; nil means that it does not exist.
-func judge(o *Options, s *subscription, all []subscription, plan *installPlan, csv *clusterServiceVersion) finding {
+// refers; nil if there is none. The InstallPlan decides. The state of the Subscription alone proves
+// nothing: OLM reports AtLatestKnown about each release until its next resolution, and also while it
+// cannot resolve.
+func judge(o *Options, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan, csv *clusterstate.ClusterServiceVersion) finding {
 	switch {
-	case s.isAtLatest():
-		return judgeCSV(s.Status.CurrentCSV, csv)
-	case plan == nil:
-		return findingf(waiting, "waiting for an InstallPlan%s", s.problem())
-	case plan.Status.Phase == planFailed:
-		return findingf(failing, "InstallPlan %s failed: %s", plan.Metadata.Name, plan.problem())
-	case !plan.Spec.Approved:
+	case plan != nil && !plan.Approved:
 		return judgeApproval(o, s, all, plan)
-	case csv == nil:
-		return findingf(waiting, "waiting for ClusterServiceVersion %s of the approved InstallPlan %s", s.Status.CurrentCSV, plan.Metadata.Name)
+	case plan != nil && plan.Failed():
+		return findingf(failing, "InstallPlan %s failed: %s", plan.Name, plan.Problem)
+	case plan == nil && !s.AtLatest:
+		return findingf(waiting, "waiting for an InstallPlan%s", s.Problem)
 	}
-	if f := judgeCSV(s.Status.CurrentCSV, csv); f.verdict != upgraded {
+	f := judgeCSV(s.CurrentCSV, csv)
+	switch {
+	case f.verdict != upgraded:
 		return f
+	case plan != nil && !plan.Complete():
+		return findingf(waiting, "InstallPlan %s is in phase %s", plan.Name, text.Reason(plan.Phase))
+	case !s.AtLatest || s.Problem != "":
+		return findingf(waiting, "waiting for OLM to report what follows %s%s", s.CurrentCSV, s.Problem)
 	}
-	return findingf(waiting, "waiting for OLM to report what follows %s%s", s.Status.CurrentCSV, s.problem())
+	return f
+}
+
+// isApprovedHere reports whether a user has to approve the InstallPlans of a Subscription: OLM waits for
+// an approval of each InstallPlan of a namespace if a single Subscription of the namespace is manual.
+func isApprovedHere(s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan) bool {
+	return plan != nil && plan.Manual || slices.ContainsFunc(all, func(other clusterstate.Subscription) bool {
+		return other.Namespace == s.Namespace && other.Manual
+	})
 }
 
 // judgeCSV returns how far the installation of a release is.
-func judgeCSV(name string, csv *clusterServiceVersion) finding {
+func judgeCSV(name string, csv *clusterstate.ClusterServiceVersion) finding {
 	switch {
 	case csv == nil:
 		return findingf(waiting, "waiting for ClusterServiceVersion %s", name)
-	case csv.Status.Phase == csvSucceeded:
+	case csv.Succeeded():
 		return findingf(upgraded, "%s is installed", name)
-	case csv.Status.Phase == csvFailed:
-		return findingf(failing, "ClusterServiceVersion %s failed: %s: %s", name, text.Reason(csv.Status.Reason), text.Reason(csv.Status.Message))
-	case csv.Status.Phase == "":
+	case csv.Failed():
+		return findingf(failing, "ClusterServiceVersion %s failed: %s: %s", name, text.Reason(csv.Reason), text.Reason(csv.Message))
+	case csv.Phase == "":
 		return findingf(waiting, "waiting for ClusterServiceVersion %s", name)
 	}
-	return findingf(waiting, "ClusterServiceVersion %s is in phase %s", name, text.Reason(csv.Status.Phase))
+	return findingf(waiting, "ClusterServiceVersion %s is in phase %s", name, text.Reason(csv.Phase))
 }
 
 // judgeApproval returns whether an InstallPlan that is not approved can be. An InstallPlan concerns all
 // Subscriptions of its namespace that OLM upgrades together.
-func judgeApproval(o *Options, s *subscription, all []subscription, plan *installPlan) finding {
+func judgeApproval(o *Options, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan) finding {
 	var others []string
 	for i := range all {
 		other := &all[i]
-		mustNot := o.excludes(other.name()) || other.isManual() && !o.selects(other.name())
-		if mustNot && plan.upgrades(other) {
-			others = append(others, other.Metadata.Name)
+		mustNot := o.excludes(other.NamespacedName) || other.Manual && !o.selects(other.NamespacedName)
+		if mustNot && plan.Upgrades(other) {
+			others = append(others, other.Name)
 		}
 	}
 	switch {
 	case len(others) > 0:
 		return findingf(refused, "%s: InstallPlan %s also upgrades %s, which must not be upgraded; to upgrade all of them, approve it on the cluster",
-			ReasonSharedInstallPlan, plan.Metadata.Name, text.JoinNames(others))
-	case plan.Spec.Approval != approvalManual:
-		return findingf(waiting, "waiting for OLM to approve InstallPlan %s", plan.Metadata.Name)
-	case !slices.Contains(plan.Spec.CSVs, s.Status.CurrentCSV):
-		return findingf(waiting, "waiting for an InstallPlan with %s; InstallPlan %s does not have it", s.Status.CurrentCSV, plan.Metadata.Name)
+			ReasonSharedInstallPlan, plan.Name, text.JoinNames(others))
+	case !plan.Manual:
+		return findingf(waiting, "waiting for OLM to approve InstallPlan %s", plan.Name)
+	case !slices.Contains(plan.CSVs, s.CurrentCSV):
+		return findingf(waiting, "waiting for an InstallPlan with %s; InstallPlan %s does not have it", s.CurrentCSV, plan.Name)
 	}
-	return findingf(approvable, "approving InstallPlan %s with %s", plan.Metadata.Name, text.JoinNames(plan.Spec.CSVs))
+	return findingf(approvable, "approving InstallPlan %s with %s", plan.Name, text.JoinNames(plan.CSVs))
 }
 
 // unknownCSVs reports whether an InstallPlan has a release that is not the current one of a
 // Subscription. It is a dependency, or the upgrade of a Subscription whose status OLM has not
 // updated yet.
-func unknownCSVs(plan *installPlan, all []subscription) bool {
-	return slices.ContainsFunc(plan.Spec.CSVs, func(csv string) bool {
-		return !slices.ContainsFunc(all, func(s subscription) bool {
-			return s.Metadata.Namespace == plan.Metadata.Namespace && s.Status.CurrentCSV == csv
+func unknownCSVs(plan *clusterstate.InstallPlan, all []clusterstate.Subscription) bool {
+	return slices.ContainsFunc(plan.CSVs, func(csv string) bool {
+		return !slices.ContainsFunc(all, func(s clusterstate.Subscription) bool {
+			return s.Namespace == plan.Namespace && s.CurrentCSV == csv
 		})
 	})
-}
-
-// problem returns what prevents OLM from upgrading the operator, for the end of a message.
-func (s *subscription) problem() string {
-	for _, name := range []string{resolutionFailed, unpackFailed, catalogsUnhealthy} {
-		for i := range s.Status.Conditions {
-			if c := &s.Status.Conditions[i]; c.Type == name && c.Status == conditionTrue {
-				return fmt.Sprintf("; %s: %s", name, text.Reason(c.Message))
-			}
-		}
-	}
-	return ""
-}
-
-// problem returns why the InstallPlan failed.
-func (p *installPlan) problem() string {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == planInstalled && c.Status == conditionFalse {
-			return text.Reason(c.Reason) + ": " + text.Reason(c.Message)
-		}
-	}
-	return text.Reason(p.Status.Message)
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The environment variables of the program, as the proposal of ManagedClustersUpgrade prints them.
+// The environment variables of the program. The proposal of ManagedClustersUpgrade prints the first three.
 const (
 	// EnvTimeout is the number of seconds in which the upgrades must be installed.
 	EnvTimeout = "WAITTIME"
@@ -23,6 +23,8 @@ const (
 	EnvInclude = "INCLUDELIST"
 	// EnvExclude lists the operators not to upgrade, in the same form.
 	EnvExclude = "EXCLUDELIST"
+	// EnvReport is the Job to which the program reports, as name,namespace. Empty means none.
+	EnvReport = "REPORT"
 )
 
 // maxTimeout bounds the timeout. It is the longest one of a ManagedClustersUpgrade.
@@ -36,6 +38,8 @@ type Options struct {
 	Include []types.NamespacedName
 	// Exclude lists the Subscriptions that are not upgraded, even if Include lists them.
 	Exclude []types.NamespacedName
+	// Report is the Job to which the program reports; empty means none.
+	Report types.NamespacedName
 }
 
 // ParseOptions returns the options that environment variables hold. It returns everything that is
@@ -44,10 +48,18 @@ func ParseOptions(getenv func(string) string) (Options, error) {
 	timeout, err := parseTimeout(getenv(EnvTimeout))
 	include, err2 := parseNames(EnvInclude, getenv(EnvInclude))
 	exclude, err3 := parseNames(EnvExclude, getenv(EnvExclude))
-	if err := errors.Join(err, err2, err3); err != nil {
+	job, err4 := parseNames(EnvReport, getenv(EnvReport))
+	if len(job) > 1 {
+		err4 = fmt.Errorf("%s: %q names several Jobs", EnvReport, getenv(EnvReport))
+	}
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return Options{}, err
 	}
-	return Options{Timeout: timeout, Include: include, Exclude: exclude}, nil
+	options := Options{Timeout: timeout, Include: include, Exclude: exclude}
+	if len(job) > 0 {
+		options.Report = job[0]
+	}
+	return options, nil
 }
 
 func parseTimeout(value string) (time.Duration, error) {
@@ -63,7 +75,7 @@ func parseNames(variable, value string) ([]types.NamespacedName, error) {
 	for item := range strings.FieldsSeq(value) {
 		name, namespace, found := strings.Cut(item, ",")
 		if !found || name == "" || namespace == "" || strings.Contains(namespace, ",") {
-			return nil, fmt.Errorf("%s: %q must be the name and the namespace of a Subscription, for example gitops,openshift-operators", variable, item)
+			return nil, fmt.Errorf("%s: %q must be a name and a namespace, for example gitops,openshift-operators", variable, item)
 		}
 		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
 	}

@@ -17,9 +17,9 @@ func TestParseOptions(t *testing.T) {
 	t.Parallel()
 	const ten = 10 * time.Minute
 	for name, tc := range map[string]struct {
-		timeout, include, exclude string
-		want                      olm.Options
-		wantError                 []string
+		timeout, include, exclude, report string
+		want                              olm.Options
+		wantError                         []string
 	}{
 		"the values of the proposal":   {timeout: "600", include: "openshift-gitops-operator,openshift-operator", want: olm.Options{Timeout: ten, Include: names("openshift-operator/openshift-gitops-operator")}},
 		"empty lists":                  {timeout: "600", want: olm.Options{Timeout: ten}},
@@ -35,11 +35,14 @@ func TestParseOptions(t *testing.T) {
 		"a namespace without a name":   {timeout: "600", exclude: ",b", wantError: []string{`EXCLUDELIST: ",b" must be`}},
 		"a blank after the comma":      {timeout: "600", include: "a, b", wantError: []string{`INCLUDELIST: "a," must be`}},
 		"commas as separators":         {timeout: "600", include: "a,b,c,d", wantError: []string{`INCLUDELIST: "a,b,c,d" must be`}},
+		"a Job to report to":           {timeout: "600", report: "approver-1,a", want: olm.Options{Timeout: ten, Report: names("a/approver-1")[0]}},
+		"several Jobs to report to":    {timeout: "600", report: "a,b c,d", wantError: []string{"REPORT"}},
+		"a Job without its namespace":  {timeout: "600", report: "a", wantError: []string{`REPORT: "a" must be`}},
 		"several errors":               {include: "a", exclude: "b", wantError: []string{"WAITTIME", "INCLUDELIST", "EXCLUDELIST"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := map[string]string{olm.EnvTimeout: tc.timeout, olm.EnvInclude: tc.include, olm.EnvExclude: tc.exclude}
+			env := map[string]string{olm.EnvTimeout: tc.timeout, olm.EnvInclude: tc.include, olm.EnvExclude: tc.exclude, olm.EnvReport: tc.report}
 			got, err := olm.ParseOptions(func(name string) string { return env[name] })
 			if (err != nil) != (len(tc.wantError) > 0) {
 				t.Fatalf("got %v, want errors %q", err, tc.wantError)

@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/olm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
+	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 )
 
 var startTime = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
@@ -39,19 +40,36 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{FakeClock: clocktesting.NewFakeClock(startTime), tb: t}
 	var withStatus []client.Object
-	for _, kind := range []schema.GroupVersionKind{simulatedolm.Subscriptions, simulatedolm.InstallPlans, simulatedolm.CSVs} {
+	for _, kind := range []schema.GroupVersionKind{simulatedolm.Subscriptions, simulatedolm.InstallPlans, simulatedolm.CSVs, simulatedolm.Catalogs} {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
 		withStatus = append(withStatus, object)
 	}
-	w.client = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(olm.Mapper()).
-		WithStatusSubresource(withStatus...).WithObjects(objects...).Build()
+	objects = append(objects, catalog(), platform(configv1.CompletedUpdate, startTime.Add(-time.Hour)))
+	w.client = fake.NewClientBuilder().WithScheme(olm.NewScheme()).WithRESTMapper(olm.Mapper()).
+		WithStatusSubresource(append(withStatus, &configv1.ClusterVersion{})...).WithObjects(objects...).Build()
 	w.olm = simulatedolm.Simulator{Client: w.client, Clock: w}
 	w.settle()
 	return w
 }
 
 // subscription is a Subscription whose releases the simulated OLM offers one after the other.
+// catalog is the catalog of all Subscriptions.
+func catalog() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc"}}}
+	object.SetGroupVersionKind(simulatedolm.Catalogs)
+	object.SetNamespace("openshift-marketplace")
+	object.SetName("redhat-operators")
+	return object
+}
+
+// platform is a ClusterVersion whose newest update ended at a time.
+func platform(state configv1.UpdateState, end time.Time) *configv1.ClusterVersion {
+	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	version.Status.History = []configv1.UpdateHistory{{Version: "4.20.5", State: state, CompletionTime: &metav1.Time{Time: end}}}
+	return version
+}
+
 func subscription(approval, namespace, name, releases string, annotations ...string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"name": name, "source": "redhat-operators", "sourceNamespace": "openshift-marketplace", "installPlanApproval": approval,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +22,8 @@ const requestTimeout = 30 * time.Second
 // The exit codes of the program.
 const (
 	exitFailed = 1
-	// exitInterrupted is that of a program that SIGTERM ended. The Job of approve-operators replaces
-	// its pod then, and fails if the exit code is 1.
+	// exitInterrupted is the exit code of a program that SIGTERM ended. The Job of approve-operators replaces its pod
+	// then, and fails if the exit code is 1.
 	exitInterrupted = 143
 )
 
@@ -35,9 +34,10 @@ func ApproveCommand(getenv func(string) string, clk clock.Clock) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "approve-operators",
 		Short: "Approves the upgrades of OLM operators, and waits until they are installed.",
-		Long: `Approves the InstallPlans of Subscriptions with installPlanApproval: Manual, and
-waits until the operators are installed. Subscriptions with automatic approval
-are left alone.
+		Long: `Approves the InstallPlans that wait for an approval, and waits until the
+operators are installed and no other release follows for a minute. OLM lets all
+InstallPlans of a namespace wait if one of its Subscriptions has
+installPlanApproval: Manual. Other namespaces are left alone.
 
 Environment variables:
   WAITTIME     number of seconds in which the upgrades must be installed
@@ -45,6 +45,8 @@ Environment variables:
                spaces; empty means all
   EXCLUDELIST  Subscriptions that must not be upgraded, in the same form. An
                InstallPlan that also upgrades one of them is not approved.
+  REPORT       Job, as name,namespace, to which the program reports which
+               InstallPlans decide; empty means none
 
 Exit codes: 0 all operators are upgraded, 1 at least one is not,
 143 interrupted before the result was known.`,
@@ -73,7 +75,7 @@ func olmClient(access *manager.Options) (client.Client, error) {
 		return nil, err
 	}
 	restConfig.Timeout = requestTimeout
-	c, err := client.New(restConfig, client.Options{Scheme: runtime.NewScheme(), Mapper: olm.Mapper()})
+	c, err := client.New(restConfig, client.Options{Scheme: olm.NewScheme(), Mapper: olm.Mapper()})
 	if err != nil {
 		return nil, fmt.Errorf("creating the client: %w", err)
 	}

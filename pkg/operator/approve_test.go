@@ -16,7 +16,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
@@ -37,12 +37,12 @@ func TestExitCodesAreThoseOfTheJob(t *testing.T) {
 	t.Parallel()
 	run, upgrade := &fleetv1alpha1.ClusterUpgradeRun{}, &fleetv1beta1.ManagedClustersUpgrade{}
 	upgrade.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
-	work, err := delivery.OperatorsWork(run, upgrade, "image")
+	work, err := delivery.OperatorsWork(run, upgrade, "image", func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
 	var job batchv1.Job
-	if err := yaml.UnmarshalStrict(work.Spec.Workload.Manifests[4].Raw, &job); err != nil {
+	if err := yaml.UnmarshalStrict(work.Spec.Workload.Manifests[len(work.Spec.Workload.Manifests)-1].Raw, &job); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // UpgradeConfigSource returns UpgradeConfigs as nodekeeper reads them. The kind declares the objects
 // that are reconciled. runbook returns the table of an upgrade; an empty one if its type is unknown.
 func UpgradeConfigSource(
-	kind manager.Kind, clk clock.PassiveClock, runbook func(*v1alpha1.UpgradeConfig) engine.Runbook,
+	kind manager.Kind, clk clock.PassiveClock, runbook func(*upgradev1alpha1.UpgradeConfig) engine.Runbook,
 ) nodekeeper.Source {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
-		var list v1alpha1.UpgradeConfigList
+		var list upgradev1alpha1.UpgradeConfigList
 		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
 		}
@@ -41,8 +41,8 @@ func UpgradeConfigSource(
 				}
 				active = append(active, nodekeeper.Attempt{
 					Version: record.Version, StartTime: record.StartTime.Time,
-					PDBTimeout: runbooks.PDBTimeout(cfg), PDBTimeoutField: "PDBForceDrainTimeout",
-					Key: attemptKey(v1alpha1.GroupVersion.Group, "UpgradeConfig", cfg.UID, record),
+					PDBTimeout: upgraders.PDBTimeout(cfg), PDBTimeoutField: "PDBForceDrainTimeout",
+					Key: attemptKey(upgradev1alpha1.GroupVersion.Group, "UpgradeConfig", cfg.UID, record),
 				})
 			}
 		}
@@ -54,17 +54,17 @@ func UpgradeConfigSource(
 // UpgradeJobSource returns UpgradeJobs as nodekeeper reads them: those that force drains. The kind
 // declares the objects that are reconciled. runbook returns the table of an attempt.
 func UpgradeJobSource(
-	kind manager.Kind, clk clock.PassiveClock, runbook func(*v1beta1.UpgradeJob, history.Record) engine.Runbook,
+	kind manager.Kind, clk clock.PassiveClock, runbook func(*maintenancev1beta1.UpgradeJob, history.Record) engine.Runbook,
 ) nodekeeper.Source {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
-		var list v1beta1.UpgradeJobList
+		var list maintenancev1beta1.UpgradeJobList
 		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
 		}
 		var active []nodekeeper.Attempt
 		for i := range list.Items {
 			job := &list.Items[i]
-			after := runbooks.ForceDrainAfter(job)
+			after := upgraders.ForceDrainAfter(job)
 			if after < 0 {
 				continue
 			}
@@ -75,7 +75,7 @@ func UpgradeJobSource(
 				active = append(active, nodekeeper.Attempt{
 					Version: record.Version, StartTime: record.StartTime.Time,
 					PDBTimeout: after, PDBTimeoutField: "config.forceDrainAfter",
-					Key: attemptKey(v1beta1.GroupVersion.Group, "UpgradeJob", job.UID, record),
+					Key: attemptKey(maintenancev1beta1.GroupVersion.Group, "UpgradeJob", job.UID, record),
 				})
 			}
 		}

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
@@ -46,6 +46,28 @@ func kinds(t *testing.T, o manager.Options) []manager.Kind {
 	return kinds
 }
 
+// TestWithoutMaintenance checks that an operator without scheduled maintenance reads no kind that need not be installed.
+func TestWithoutMaintenance(t *testing.T) {
+	t.Parallel()
+	of := func(o manager.Options) (ours, others int) {
+		for _, kind := range kinds(t, o) {
+			switch kind.Object.(type) {
+			case *maintenancev1beta1.ClusterVersion, *maintenancev1beta1.UpgradeConfig, *maintenancev1beta1.UpgradeJob, *maintenancev1beta1.UpgradeJobHook, *maintenancev1beta1.UpgradeSuspensionWindow:
+				ours++
+			default:
+				others++
+			}
+		}
+		return ours, others
+	}
+	if ours, _ := of(manager.Options{}); ours == 0 {
+		t.Error("no kind of scheduled maintenance is found by default")
+	}
+	if ours, others := of(manager.Options{WithoutMaintenance: true}); ours > 0 || others == 0 {
+		t.Errorf("%d kinds of scheduled maintenance are read, and %d others", ours, others)
+	}
+}
+
 // maxCachedBytes bounds a cached object: with 400 of them the operator stays far below the memory limit
 // of its Deployment.
 const maxCachedBytes = 64 << 10
@@ -61,7 +83,7 @@ func TestCachedObjects_are_small(t *testing.T) {
 			continue // a single object in the operator's namespace
 		}
 		switch kind.Object.(type) {
-		case *batchv1.Job, *v1beta1.UpgradeJobHook: // package hooks has their transforms
+		case *batchv1.Job, *maintenancev1beta1.UpgradeJobHook: // package hooks has their transforms
 			continue
 		}
 		for name, surplus := range map[string]filler{
@@ -74,8 +96,8 @@ func TestCachedObjects_are_small(t *testing.T) {
 				object := kind.Object.DeepCopyObject().(client.Object)
 				value := reflect.ValueOf(object).Elem()
 				switch object.(type) {
-				case *v1alpha1.UpgradeConfig, *configv1.ClusterVersion, // there is one ClusterVersion
-					*v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
+				case *upgradev1alpha1.UpgradeConfig, *configv1.ClusterVersion, // there is one ClusterVersion
+					*maintenancev1beta1.UpgradeConfig, *maintenancev1beta1.UpgradeJob, *maintenancev1beta1.UpgradeSuspensionWindow:
 					value = value.FieldByName("ObjectMeta")
 				}
 				surplus.fill(value, 0)
@@ -83,7 +105,7 @@ func TestCachedObjects_are_small(t *testing.T) {
 				object.SetNamespace("")
 				object.SetUID("uid")
 				object.SetResourceVersion("1")
-				object.SetFinalizers(append(object.GetFinalizers(), v1alpha1.Finalizer))
+				object.SetFinalizers(append(object.GetFinalizers(), upgradev1alpha1.Finalizer))
 				before, err := json.Marshal(object)
 				if err != nil {
 					t.Fatal(err)
@@ -176,17 +198,19 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
 		object := kind.Object.DeepCopyObject().(client.Object)
 		switch object.(type) {
-		case *policyv1.PodDisruptionBudget, *v1beta1.UpgradeJobHook, *batchv1.Job, *updatev1beta1.UpdatePlan,
+		case *policyv1.PodDisruptionBudget, *maintenancev1beta1.UpgradeJobHook, *batchv1.Job, *updatev1beta1.UpdatePlan,
 			*metav1.PartialObjectMetadata: // they have no such marks
 			continue
 		}
 		if kind.Transform == nil {
 			continue
 		}
-		finalizer, annotations := v1alpha1.Finalizer, []string{v1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
+		finalizer, annotations := upgradev1alpha1.Finalizer, []string{upgradev1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
 		switch object.(type) {
-		case *v1beta1.ClusterVersion, *v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
-			finalizer, annotations = v1beta1.Finalizer, []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation}
+		case *upgradev1alpha1.UpgradeConfig:
+			annotations = []string{upgradev1alpha1.PauseAnnotation, upgradev1alpha1.RetryAnnotation, upgradev1alpha1.RunNowAnnotation}
+		case *maintenancev1beta1.ClusterVersion, *maintenancev1beta1.UpgradeConfig, *maintenancev1beta1.UpgradeJob, *maintenancev1beta1.UpgradeSuspensionWindow:
+			finalizer, annotations = maintenancev1beta1.Finalizer, []string{maintenancev1beta1.RunNowAnnotation, maintenancev1beta1.RetryAnnotation, maintenancev1beta1.AcknowledgedAnnotation}
 		}
 		object.SetFinalizers([]string{"example.com/a", finalizer})
 		object.SetAnnotations(map[string]string{"example.com/a": "b"})
@@ -248,7 +272,7 @@ func TestOnlyTheWatchedNamespacesAreCached(t *testing.T) {
 			o.WatchNamespaces = strings.Split(watch, ",")
 		}
 		for _, kind := range kinds(t, o) {
-			if fmt.Sprintf("%T", kind.Object) == "*v1alpha1.UpgradeConfig" && fmt.Sprint(kind.Namespaces) != want {
+			if fmt.Sprintf("%T", kind.Object) == "*upgradev1alpha1.UpgradeConfig" && fmt.Sprint(kind.Namespaces) != want {
 				t.Errorf("--watch-namespaces=%s: UpgradeConfigs of %v are cached, want those of %s", watch, kind.Namespaces, want)
 			}
 		}

@@ -7,45 +7,56 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/celexpr"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // dependenciesInterval is the time between two attempts to reach external dependencies.
 const dependenciesInterval = 30 * time.Second
 
+// proxyFunc is as in http.Transport.
+type proxyFunc = func(*http.Request) (*url.URL, error)
+
 // newDeps returns what upgraders are built with beside the API server. It returns everything that is
 // invalid, each with its key, and sends no request.
-func newDeps(cfg config.Config, clk clock.PassiveClock) (runbooks.Deps, error) {
-	sources, err := newSources(cfg.Alerts, clk)
-	externalDeps, err2 := newExternalDeps(cfg.ExternalDependencies)
-	silencer, err3 := newSilencer(cfg.Alertmanager)
+func newDeps(cfg config.Config, clk clock.PassiveClock, proxy proxyFunc) (upgraders.Deps, error) {
+	sources, err := newSources(cfg, clk)
+	externalDeps, err2 := newExternalDeps(cfg, proxy)
+	silencer, err3 := newSilencer(cfg)
 	if err := errors.Join(err, err2, err3); err != nil {
-		return runbooks.Deps{}, err
+		return upgraders.Deps{}, err
 	}
-	return runbooks.Deps{Sources: sources, Drains: &checks.DrainExplanations{}, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
+	return upgraders.Deps{Sources: sources, Drains: &checks.DrainExplanations{}, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
 }
 
 // newSources returns what the health checks query beside the cache. Prometheus is in the cluster, so
 // no proxy is used.
-func newSources(a config.Alerts, clk clock.PassiveClock) (*checks.Sources, error) {
-	sources := &checks.Sources{AlertsDisabled: a.URL == "", Clock: clk, Interval: a.Interval.Duration}
+func newSources(cfg config.Config, clk clock.PassiveClock) (*checks.Sources, error) {
+	a := cfg.Alerts
+	sources := &checks.Sources{AlertsDisabled: a.URL == "", Conditions: celexpr.Evaluator{}, Clock: clk, Interval: a.Interval.Duration}
+	for i := range cfg.HealthCheck.Objects {
+		if key, err := checks.ObjectCheck(cfg.HealthCheck.Objects[i]).Validate(sources.Conditions); err != nil {
+			return nil, fmt.Errorf("healthCheck.objects[%d].%s: %w", i, key, err)
+		}
+	}
 	if a.URL == "" {
 		return sources, nil
 	}
 	client, err := prometheus.New(prometheus.Options{
-		HTTPClient: httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration},
+		HTTPClient: httpclient.Options{URL: a.URL, CAFile: a.CAFile, ExtraCAFile: cfg.TrustedCAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration},
 		Watchdog:   a.Watchdog,
 	})
 	if err != nil {
@@ -57,9 +68,11 @@ func newSources(a config.Alerts, clk clock.PassiveClock) (*checks.Sources, error
 
 // newExternalDeps returns what an upgrade needs outside of the cluster, through a proxy if one is
 // configured.
-func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies, error) {
+func newExternalDeps(cfg config.Config, proxy proxyFunc) (*externaldeps.Dependencies, error) {
+	e := cfg.ExternalDependencies
 	d, err := externaldeps.New(externaldeps.Options{
-		URLs: e.URLs, CAFile: e.CAFile, Timeout: e.Timeout.Duration, Interval: dependenciesInterval, Proxy: http.ProxyFromEnvironment,
+		URLs: e.URLs, CAFile: e.CAFile, ExtraCAFile: cfg.TrustedCAFile, Timeout: e.Timeout.Duration,
+		Interval: dependenciesInterval, Proxy: proxy,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("externalDependencies.urls: %w", err)
@@ -68,11 +81,14 @@ func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies,
 }
 
 // newSilencer returns what silences alerts. Alertmanager is in the cluster, so no proxy is used.
-func newSilencer(a config.Alertmanager) (*silence.Silencer, error) {
+func newSilencer(cfg config.Config) (*silence.Silencer, error) {
+	a := cfg.Alertmanager
 	if a.URL == "" {
 		return &silence.Silencer{}, nil
 	}
-	c, err := alertmanager.New(httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration})
+	c, err := alertmanager.New(httpclient.Options{
+		URL: a.URL, CAFile: a.CAFile, ExtraCAFile: cfg.TrustedCAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("alertmanager.url: the URL of Alertmanager %w", err)
 	}
@@ -80,11 +96,11 @@ func newSilencer(a config.Alertmanager) (*silence.Silencer, error) {
 }
 
 // configureWebhook sets the receiver of the webhook. It may be outside of the cluster, behind a proxy.
-func configureWebhook(w *webhook.Webhook, c config.Webhook) error {
-	if c.URL == "" {
-		return w.SetReceiver(nil)
-	}
-	err := w.SetReceiver(&httpclient.Options{URL: c.URL, CAFile: c.CAFile, TokenFile: c.TokenFile, Timeout: c.Timeout.Duration, Proxy: http.ProxyFromEnvironment})
+func configureWebhook(w *webhook.Webhook, cfg config.Config, proxy proxyFunc) error {
+	c := cfg.Webhook
+	err := w.SetReceiver(&httpclient.Options{
+		URL: c.URL, CAFile: c.CAFile, ExtraCAFile: cfg.TrustedCAFile, TokenFile: c.TokenFile, Timeout: c.Timeout.Duration, Proxy: proxy,
+	})
 	if err != nil {
 		return fmt.Errorf("webhook.url: the URL of the receiver %w", err)
 	}

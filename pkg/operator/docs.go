@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,18 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // docsCommand returns the command that prints the page of a runbook, for operators with upgraders of
 // their own as well.
-func docsCommand(upgraders Upgraders) *cobra.Command {
-	return &cobra.Command{
-		Use: "docs TYPE", Short: "Prints the runbook of a spec.type in Markdown.", Args: cobra.ExactArgs(1), DisableFlagsInUseLine: true,
+func docsCommand(register Upgraders) *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use: "docs TYPE", Short: "Prints the runbook of a spec.type in Markdown, or in JSON for oc update preview.", Args: cobra.ExactArgs(1), DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			byType, err := upgraders(runbooks.Deps{Config: config.Default()})
+			byType, err := register(upgraders.Deps{Config: config.Default()})
 			if err != nil {
 				return err
 			}
@@ -30,12 +31,18 @@ func docsCommand(upgraders Upgraders) *cobra.Command {
 			if upgrader == nil {
 				return fmt.Errorf("unknown type %q, there are: %s", args[0], strings.Join(slices.Sorted(maps.Keys(byType)), ", "))
 			}
-			page, err := runbooks.Page(args[0], fmt.Sprintf("an UpgradeConfig of type `%s`", args[0]), "Times are those of the default configuration.", upgrader.Runbook(&v1alpha1.UpgradeConfig{}))
+			book := upgrader.Runbook(upgraders.Attempt{})
+			page, err := upgraders.Page(args[0], fmt.Sprintf("an UpgradeConfig of type `%s`", args[0]), "Times are from the default configuration.", book)
 			if err != nil {
 				return fmt.Errorf("the runbook of upgrader %q: %w", args[0], err)
+			}
+			if output == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(book)
 			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), page)
 			return err
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "markdown", "format: markdown or json")
+	return cmd
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/histories"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
@@ -29,7 +29,7 @@ func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := simulation.New(simulation.Options{Definitions: definitions})
-	cluster, err := openshift.New(w, devcluster.Spec{})
+	cluster, err := openshift.New(w, openshiftsim.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +37,11 @@ func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const other = "example.com/other-client"
-	cfg := &v1alpha1.UpgradeConfig{
+	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: histories.Namespace, Name: "upgrade", Finalizers: []string{other}},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: w.Now().UTC().Format(time.RFC3339), PDBForceDrainTimeout: new(int32(60)),
-			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+			Desired: upgradev1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
 		},
 	}
 	if err := cluster.Client.Create(t.Context(), cfg); err != nil {
@@ -53,7 +53,7 @@ func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 		}
 		return slices.Sorted(slices.Values(cfg.Finalizers))
 	}
-	if err := w.RunUntil(time.Hour, func() bool { return slices.Equal(finalizers(), []string{other, v1alpha1.Finalizer}) }); err != nil {
+	if err := w.RunUntil(time.Hour, func() bool { return slices.Equal(finalizers(), []string{other, upgradev1alpha1.Finalizer}) }); err != nil {
 		t.Fatalf("while the upgrade is in progress: the finalizers are %q: %v", cfg.Finalizers, err)
 	}
 	err = w.RunUntil(6*time.Hour, func() bool {

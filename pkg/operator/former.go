@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,16 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
 // The Deployment of the operator that managed clusters run, which serves the same UpgradeConfigs.
 const (
 	formerNamespace = "openshift-managed-upgrade-operator"
 	formerName      = "managed-upgrade-operator"
-	// formerLabel is on its pods, and not on those of this operator, which may have the same name in the
-	// same namespace.
+	// formerLabel is on its pods, but not on the pods of this operator, which may have the same name in the same
+	// namespace.
 	formerLabel = "name"
 )
 
@@ -65,7 +67,7 @@ func newFormerOperator(o *manager.Options, restConfig *rest.Config, clk clock.Pa
 
 func formerScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, upgradev1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -78,7 +80,7 @@ func formerMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("UpgradeConfig"), meta.RESTScopeNamespace)
+	mapper.Add(upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig"), meta.RESTScopeNamespace)
 	return mapper
 }
 
@@ -126,7 +128,7 @@ func (f formerOperator) record(ctx context.Context) error {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		var list v1alpha1.UpgradeConfigList
+		var list upgradev1alpha1.UpgradeConfigList
 		if err := f.client.List(ctx, &list, client.InNamespace(namespace)); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("listing the UpgradeConfigs: %w", err))
 		}
@@ -138,13 +140,13 @@ func (f formerOperator) record(ctx context.Context) error {
 }
 
 // setCondition sets the condition, unless it is set already.
-func (f formerOperator) setCondition(ctx context.Context, cfg *v1alpha1.UpgradeConfig) error {
-	conditions := cfg.Status.Conditions
-	changed := meta.SetStatusCondition(&conditions, metav1.Condition{
+func (f formerOperator) setCondition(ctx context.Context, cfg *upgradev1alpha1.UpgradeConfig) error {
+	conditions := slices.Clone(cfg.Status.Conditions)
+	refused := metav1.Condition{
 		Type: history.ConditionAccepted, Status: metav1.ConditionFalse, Reason: ReasonOtherOperator, Message: formerMessage,
-		LastTransitionTime: metav1.NewTime(f.clock.Now()), ObservedGeneration: cfg.Generation,
-	})
-	if !changed {
+	}
+	readiness.SetAccepted(&conditions, refused, cfg.Generation, f.clock.Now())
+	if slices.Equal(conditions, cfg.Status.Conditions) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{

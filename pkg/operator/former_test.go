@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -51,8 +51,8 @@ func TestFormerOperator(t *testing.T) {
 			t.Parallel()
 			deployment := formerDeployment()
 			tc.change(deployment)
-			upgrade := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "cluster"}}
-			elsewhere := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: "cluster"}}
+			upgrade := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "cluster"}}
+			elsewhere := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: "cluster"}}
 			c := simulation.NewFakeClient(t, deployment, upgrade, elsewhere)
 			f := formerOperator{client: c, namespace: "upgrades", namespaces: []string{"upgrades"}, clock: testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 			for range 2 { // a process that is restarted changes nothing
@@ -60,7 +60,7 @@ func TestFormerOperator(t *testing.T) {
 					t.Fatalf("got %v, want a refusal: %t", err, tc.want)
 				}
 			}
-			for object, want := range map[*v1alpha1.UpgradeConfig]bool{upgrade: tc.want, elsewhere: false} {
+			for object, want := range map[*upgradev1alpha1.UpgradeConfig]bool{upgrade: tc.want, elsewhere: false} {
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 					t.Fatal(err)
 				}
@@ -102,8 +102,8 @@ func TestFormerOperator_is_unknown(t *testing.T) {
 // conditions of the others.
 func TestFormerOperator_beside_a_conflict(t *testing.T) {
 	t.Parallel()
-	first := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "a"}}
-	second := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "b"}}
+	first := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "a"}}
+	second := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "b"}}
 	c := interceptor.NewClient(simulation.NewFakeClient(t, formerDeployment(), first, second), interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if object.GetName() == "a" {

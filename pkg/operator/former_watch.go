@@ -44,8 +44,8 @@ func newFormerWatch(former formerOperator, restConfig *rest.Config) (*formerWatc
 	return &formerWatch{former: former, cache: c}, nil
 }
 
-// NeedLeaderElection returns false: a replica that stands by ends, too, so that none becomes the leader
-// beside the former operator.
+// NeedLeaderElection returns false: a replica that stands by also ends, so that none becomes the leader beside the
+// former operator.
 func (w *formerWatch) NeedLeaderElection() bool { return false }
 
 // Start watches the Deployment of the former operator until the context ends. It returns an error when

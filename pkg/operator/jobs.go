@@ -7,19 +7,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // newJobs sets what runs UpgradeJobs and their hooks.
@@ -38,9 +39,17 @@ func (p *operator) newJobs(o *manager.Options, watches []manager.Kind) error {
 	p.jobs = &upgradejob.Reconciler{
 		Clock: p.clock, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
 		Config: p.jobSnapshot, ConfigChanged: p.changed(), Holders: p.holders, Notifier: p.notifier(), Metrics: p.metrics,
-		Watches: append(slices.Clone(watches), facts.HookJobs(o.Watched()), facts.UpgradeJobHooks(o.Watched())),
+		Watches: p.withHooks(o, watches, maintenance.JobOwners()),
 	}
 	return nil
+}
+
+// withHooks returns the watches, and those that the hooks of upgrades of a kind need.
+func (p *operator) withHooks(o *manager.Options, watches []manager.Kind, kind maintenance.OwnerKind) []manager.Kind {
+	if p.withoutMaintenance {
+		return watches
+	}
+	return append(slices.Clone(watches), facts.HookJobs(o.Watched(), kind), facts.UpgradeJobHooks(o.Watched()))
 }
 
 // jobSnapshot returns the configuration in effect for UpgradeJobs.
@@ -51,25 +60,18 @@ func (p *operator) jobSnapshot() upgradejob.Snapshot {
 }
 
 // jobRunbook returns the runbook of an attempt at an UpgradeJob. It is only read.
-func (p *operator) jobRunbook(job *v1beta1.UpgradeJob, record history.Record) engine.Runbook {
-	return p.jobSnapshot().Upgrader.Runbook(job, record, neverAcquired)
+func (p *operator) jobRunbook(job *maintenancev1beta1.UpgradeJob, record history.Record) engine.Runbook {
+	return p.jobSnapshot().Upgrader.Runbook(upgraders.Attempt{Job: job, Record: record})
 }
 
-// poolProblem returns why the entries of pools of an UpgradeJob do not suit the cluster.
-func (p *operator) poolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error) {
-	return p.jobSnapshot().Upgrader.PoolProblem(ctx, job)
-}
-
-// neverAcquired acquires the lock in a runbook that is only read.
-func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
-	return engine.Wait(lifecycle.ReasonClusterLocked, "the runbook is only read"), nil
+// configProblem returns the reason for which the entries of pools of an UpgradeJob do not suit the cluster.
+func (p *operator) configProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error) {
+	return p.jobSnapshot().Upgrader.ConfigProblem(ctx, job, now)
 }
 
 // validateJob returns everything that is invalid in the runbook of UpgradeJobs.
-func validateJob(job runbooks.Job) error {
-	book := job.Runbook(&v1beta1.UpgradeJob{}, history.Record{}, neverAcquired)
-	book.AdoptAfter = job.LockStep()
-	if err := book.Validate(); err != nil {
+func validateJob(job upgraders.Job) error {
+	if err := job.Runbook(upgraders.Attempt{}).Validate(); err != nil {
 		return fmt.Errorf("the runbook of UpgradeJobs: %w", err)
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterproxy"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterversion"
@@ -32,14 +32,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // userAgent is how the operator introduces itself to the API server.
@@ -86,7 +87,7 @@ func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log lo
 	}
 	binary := p.binary()
 	binary.Preflight = former.refuse
-	binary.Runnables = append(binary.Runnables, watch)
+	binary.Watchdogs = append(binary.Watchdogs, watch)
 	return manager.Run(ctx, o, restConfig, log, binary)
 }
 
@@ -96,8 +97,8 @@ func readConfig(o *manager.Options) (config.Config, error) {
 
 // validateClients validates what the decoder of the configuration cannot: the URLs and their files.
 func validateClients(cfg config.Config, clk clock.Clock) error {
-	_, err := newDeps(cfg, clk)
-	return errors.Join(err, configureWebhook(webhook.New(webhook.Options{Clock: clk}), cfg.Webhook))
+	_, err := newDeps(cfg, clk, nil)
+	return errors.Join(err, configureWebhook(webhook.New(webhook.Options{Clock: clk}), cfg, nil))
 }
 
 // operator holds what its controllers share.
@@ -116,6 +117,8 @@ type operator struct {
 	reloader  *manager.Reloader[config.Config]
 	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event while a change was not observed yet
 	first     config.Config
+	// withoutMaintenance leaves out the controllers of scheduled maintenance.
+	withoutMaintenance bool
 
 	registry *prometheus.Registry
 	metrics  *metrics.Upgrades
@@ -124,6 +127,9 @@ type operator struct {
 	clients  manager.Clients
 	holders  *lock.Holders
 	hooks    *hooks.Runner
+	// clusterName is the name of the cluster, once it has been read.
+	clusterName string
+	proxy       *clusterproxy.Proxy
 
 	mu         sync.Mutex
 	current    upgradeconfig.Snapshot
@@ -131,16 +137,16 @@ type operator struct {
 }
 
 func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, externals *Externals, watches ...manager.Kind) (*operator, error) {
-	p := &operator{clock: clk, upgraders: upgraders, first: first, externals: externals, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}}
+	p := &operator{clock: clk, upgraders: upgraders, first: first, withoutMaintenance: o.WithoutMaintenance, externals: externals, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}, proxy: &clusterproxy.Proxy{Clock: clk}}
 	if externals != nil && externals.Registry != nil {
 		p.registry = externals.Registry
 	}
-	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource})
+	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource, Cluster: p.eventCluster})
 	var err error
 	if p.metrics, err = metrics.NewUpgrades(p.registry); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
-	drainMetrics, err := metrics.NewDrains(p.registry, checks.HoldReasons()...)
+	drainMetrics, err := metrics.NewDrains(p.registry, clusterstate.HoldReasons()...)
 	scheduleMetrics, scheduleErr := metrics.NewSchedules(p.registry, upgradeschedule.Results()...)
 	versionMetrics, versionErr := metrics.NewClusterVersions(p.registry)
 	poolMetrics, poolErr := metrics.NewPools(p.registry)
@@ -154,52 +160,59 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	}
 	p.upgrades = &upgradeconfig.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
-		Config: p.snapshot, ConfigChanged: p.changed(), Watches: watches, Holders: p.holders, Notifier: p.notifier(), Metrics: p.metrics,
+		Config: p.snapshot, ConfigChanged: p.changed(), Watches: p.withHooks(o, watches, maintenance.ConfigOwners()), Holders: p.holders, Notifier: p.notifier(), Metrics: p.metrics,
 	}
 	if err := p.newJobs(o, watches); err != nil {
 		return nil, err
 	}
+	sources := []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)}
+	if !p.withoutMaintenance {
+		sources = append(sources, UpgradeJobSource(p.jobs.Kind(), clk, p.jobRunbook))
+	}
 	p.drains = &nodekeeper.Reconciler{
 		Clock:   clk,
 		Config:  func() config.NodeDrain { return p.snapshot().Config.NodeDrain },
-		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook), UpgradeJobSource(p.jobs.Kind(), clk, p.jobRunbook)},
+		Sources: sources,
 		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
 	}
 	p.schedules = &upgradeschedule.Reconciler{
-		Clock: clk, WatchNamespaces: o.Watched(), PoolProblem: p.poolProblem, Events: p.events, Metrics: scheduleMetrics,
+		Clock: clk, WatchNamespaces: o.Watched(), ConfigProblem: p.configProblem, Events: p.notifier(), Metrics: scheduleMetrics,
 	}
 	p.windows = &suspensionwindow.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events}
 	p.versions = &clusterversion.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(), Events: p.events, Metrics: versionMetrics,
 	}
-	p.pools = &poolrelease.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: poolMetrics}
+	p.pools = &poolrelease.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), WithoutMaintenance: o.WithoutMaintenance, Events: p.events, Metrics: poolMetrics}
 	return p, nil
 }
 
 // binary lists the controllers.
 func (p *operator) binary() manager.Binary {
-	return manager.Binary{
-		LeaderLease: leaderLease,
-		Controllers: append([]manager.Controller{
-			p.upgrades.Controller(),
+	controllers := []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.pools.Controller()}
+	if !p.withoutMaintenance {
+		controllers = append(controllers,
 			p.jobs.Controller(),
-			p.drains.Controller(),
 			p.schedules.Controller(),
 			p.windows.Controller(),
 			p.versions.Controller(),
-			p.pools.Controller(),
-		}, p.hookKinds.Controllers()...),
+		)
+		controllers = append(controllers, p.hookKinds.Controllers()...)
+	}
+	return manager.Binary{
+		LeaderLease: leaderLease,
+		Controllers: controllers,
 		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
 		Bind:        p.bind,
 		Metrics:     p.registry,
-		Runnables:   []ctrlmanager.Runnable{p.reloader, p.webhook},
+		Runnables:   []ctrlmanager.Runnable{p.webhook},
+		Watchdogs:   []ctrlmanager.Runnable{p.reloader},
 		Clock:       p.clock,
 	}
 }
 
 func (p *operator) bind(clients manager.Clients) error {
 	p.clients, p.events.Client = clients, clients.Client
-	p.hooks.Client, p.hooks.Live = clients.Client, clients.Live
+	p.hooks.Client, p.hooks.Live, p.proxy.Live = clients.Client, clients.Live, clients.Live
 	p.holders.Live, p.holders.Mapper = clients.Live, clients.Client.RESTMapper()
 	if err := p.reloader.Init(p.first); err != nil {
 		return err
@@ -221,9 +234,19 @@ func (p *operator) eventSource(ctx context.Context) (string, error) {
 	return "urn:uuid:" + id, err
 }
 
+// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures,resourceNames=cluster,verbs=get
+
+// eventCluster returns the name of the cluster in CloudEvents. Only the delivery of events calls it, one at a time.
+func (p *operator) eventCluster(ctx context.Context, _ webhook.Object) string {
+	if p.clusterName == "" {
+		p.clusterName, _ = clusterstate.GetClusterName(ctx, p.clients.Live) // the next event may have it
+	}
+	return p.clusterName
+}
+
 // apply puts a configuration into effect.
 func (p *operator) apply(cfg config.Config) error {
-	deps, err := newDeps(cfg, p.clock)
+	deps, err := newDeps(cfg, p.clock, p.proxy.ForRequest)
 	if err != nil {
 		return err
 	}
@@ -236,16 +259,18 @@ func (p *operator) apply(cfg config.Config) error {
 	deps.Sources.Observe = p.metrics.ObserveHealthCheck
 	deps.Client, deps.Live, deps.Notifier = p.clients.Client, p.clients.Live, p.notifier()
 	deps.ExtraNodes = &capacity.ExtraNodes{Client: deps.Client, Live: deps.Live}
-	deps.Hooks = p.hooks
+	if !p.withoutMaintenance {
+		deps.Hooks = p.hooks
+	}
 	byType, err := p.upgraders(deps)
 	if err != nil {
 		return fmt.Errorf("invalid configuration: %w", err)
 	}
-	job := runbooks.Job{Deps: deps}
+	job := upgraders.Job{Deps: deps}
 	if err := errors.Join(validateUpgraders(byType), validateJob(job)); err != nil {
 		return fmt.Errorf("invalid upgraders: %w", err)
 	}
-	if err := configureWebhook(p.webhook, cfg.Webhook); err != nil {
+	if err := configureWebhook(p.webhook, cfg, p.proxy.ForRequest); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -262,7 +287,7 @@ func (p *operator) observe(configError string) {
 	p.metrics.SetConfigValid(configError == "")
 	for _, changed := range p.changes {
 		select {
-		case changed <- event.GenericEvent{Object: &v1alpha1.UpgradeConfig{}}: // an event of any object is one of all
+		case changed <- event.GenericEvent{Object: &upgradev1alpha1.UpgradeConfig{}}: // an event of any object is one of all
 		default: // one is pending
 		}
 	}
@@ -283,10 +308,10 @@ func (p *operator) snapshot() upgradeconfig.Snapshot {
 }
 
 // runbook returns the runbook of an upgrade; it is empty if the type is unknown.
-func (p *operator) runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+func (p *operator) runbook(cfg *upgradev1alpha1.UpgradeConfig) engine.Runbook {
 	upgrader := p.snapshot().Upgraders[cfg.Spec.Type]
 	if upgrader == nil {
 		return engine.Runbook{}
 	}
-	return upgrader.Runbook(cfg)
+	return upgrader.Runbook(upgraders.AttemptAt(cfg))
 }

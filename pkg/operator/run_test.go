@@ -20,19 +20,19 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // table is an upgrader with fixed steps.
 type table []engine.Step
 
-func (t table) Runbook(*v1alpha1.UpgradeConfig) engine.Runbook { return engine.Runbook{Steps: t} }
+func (t table) Runbook(upgraders.Attempt) engine.Runbook {
+	return engine.Runbook{Steps: t}
+}
 
 func step(name string) engine.Step {
 	return engine.Step{
@@ -43,7 +43,9 @@ func step(name string) engine.Step {
 
 func commits(name string) engine.Step {
 	s := step(name)
-	s.Commits, s.Reached = true, func(context.Context) (bool, error) { return false, nil }
+	s.Commit = &engine.Commit{Observe: func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
+		return engine.ObservedNone, engine.Result{}, nil
+	}}
 	return s
 }
 
@@ -85,32 +87,42 @@ func cluster(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
+// skips is a table whose upgrades can be skipped.
+type skips struct{ table }
+
+func (s skips) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	book := s.table.Runbook(attempt)
+	book.SkipReasons = []string{"Suspended"}
+	return book
+}
+
 func TestRun_rejects_invalid_upgraders(t *testing.T) {
 	t.Parallel()
 	access := cluster(t)
 	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	twice := table{step("Ready"), step("Ready"), commits("Commence")}
 	for name, tc := range map[string]struct {
-		upgraders map[string]upgradeconfig.ClusterUpgrader
+		upgraders map[string]upgraders.ClusterUpgrader
 		want      []string
 	}{
 		"none":                  {nil, []string{"there are none, so nothing could be upgraded: register at least one"}},
-		"one has no name":       {map[string]upgradeconfig.ClusterUpgrader{"": table{commits("Commence")}}, []string{`upgrader "": its name is a spec.type, of 1 to 63 characters`}},
-		"one has a long name":   {map[string]upgradeconfig.ClusterUpgrader{strings.Repeat("a", 64): table{commits("Commence")}}, []string{"its name is a spec.type, of 1 to 63 characters"}},
-		"one is nil":            {map[string]upgradeconfig.ClusterUpgrader{"OSD": nil}, []string{`upgrader "OSD" is nil`}},
-		"a step is there twice": {map[string]upgradeconfig.ClusterUpgrader{"OSD": twice}, []string{`the runbook of upgrader "OSD": step name Ready is used twice`}},
-		"no step commits":       {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{step("Ready")}}, []string{`the runbook of upgrader "OSD": 0 steps commit, exactly one must`}},
-		"two steps commit":      {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("One"), commits("Two")}}, []string{"2 steps commit, exactly one must"}},
-		"a step does nothing":   {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{{Name: "Idle", Doc: "It idles."}, commits("Commence")}}, []string{"step Idle does nothing: Do is nil"}},
+		"one has no name":       {map[string]upgraders.ClusterUpgrader{"": table{commits("Commence")}}, []string{`upgrader "": its name is a spec.type, of 1 to 63 characters`}},
+		"one has a long name":   {map[string]upgraders.ClusterUpgrader{strings.Repeat("a", 64): table{commits("Commence")}}, []string{"its name is a spec.type, of 1 to 63 characters"}},
+		"one is nil":            {map[string]upgraders.ClusterUpgrader{"OSD": nil}, []string{`upgrader "OSD" is nil`}},
+		"a step is there twice": {map[string]upgraders.ClusterUpgrader{"OSD": twice}, []string{`the runbook of upgrader "OSD": step name Ready is used twice`}},
+		"there are no steps":    {map[string]upgraders.ClusterUpgrader{"OSD": table{}}, []string{`the runbook of upgrader "OSD": there are no steps`}},
+		"two steps commit":      {map[string]upgraders.ClusterUpgrader{"OSD": table{commits("One"), commits("Two")}}, []string{"2 steps commit, at most one may"}},
+		"a step does nothing":   {map[string]upgraders.ClusterUpgrader{"OSD": table{{Name: "Idle", Doc: "It idles."}, commits("Commence")}}, []string{"step Idle does nothing: Do is nil"}},
+		"one skips upgrades":    {map[string]upgraders.ClusterUpgrader{"SHOP": skips{table{commits("Commence")}}}, []string{`the runbook of upgrader "SHOP": it has SkipReasons`}},
 		"several are invalid": {
-			map[string]upgradeconfig.ClusterUpgrader{"ARO": nil, "OSD": twice, "ROSA": table{commits("Commence")}},
+			map[string]upgraders.ClusterUpgrader{"ARO": nil, "OSD": twice, "ROSA": table{commits("Commence")}},
 			[]string{"upgrader \"ARO\" is nil\nthe runbook of upgrader \"OSD\": step name Ready"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upgraders := func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) { return tc.upgraders, nil }
-			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
+			register := func(upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) { return tc.upgraders, nil }
+			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, register)
 			if err == nil || !strings.HasPrefix(err.Error(), "invalid upgraders: ") {
 				t.Fatalf("got %v, want an error about the upgraders", err)
 			}
@@ -126,12 +138,12 @@ func TestRun_rejects_invalid_upgraders(t *testing.T) {
 func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 	t.Parallel()
 	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
-	var got runbooks.Deps
-	upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+	var got upgraders.Deps
+	register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
 		got = deps
 		return nil, nil
 	}
-	if err := operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
+	if err := operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, register); err == nil {
 		t.Fatal("an operator without upgraders ran")
 	}
 	if got.Client == nil || got.Live == nil || got.Notifier == nil || got.Dependencies == nil || got.Config.UpgradeWindow.Duration == 0 {
@@ -144,8 +156,8 @@ func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 		t.Errorf("the silencer is %+v, want one with an Alertmanager", got.Silencer)
 	}
 	for name, book := range map[string]engine.Runbook{
-		"OSD": runbooks.OSD{Deps: got}.Runbook(&v1alpha1.UpgradeConfig{}),
-		"ARO": runbooks.ARO{Deps: got}.Runbook(&v1alpha1.UpgradeConfig{}),
+		"OSD": upgraders.OSD{Deps: got}.Runbook(upgraders.Attempt{}),
+		"ARO": upgraders.ARO{Deps: got}.Runbook(upgraders.Attempt{}),
 	} {
 		if err := book.Validate(); err != nil {
 			t.Errorf("the upgrader %s: %v", name, err)
@@ -171,12 +183,12 @@ func TestRun_disables_alerts_only_without_a_URL(t *testing.T) {
 		"alerts: {url: \"\"}\n":    true,
 		"alerts: {url: 'https://here.monitoring.svc'}\n": false,
 	} {
-		var got runbooks.Deps
-		upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+		var got upgraders.Deps
+		register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
 			got = deps
 			return nil, nil
 		}
-		if err := operator.Run(t.Context(), optionsWithConfig(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
+		if err := operator.Run(t.Context(), optionsWithConfig(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, register); err == nil {
 			t.Fatal("an operator without upgraders ran")
 		}
 		if got.Sources == nil || got.Sources.AlertsDisabled != unchecked || (got.Sources.Prometheus == nil) != unchecked {
@@ -205,9 +217,9 @@ func TestRun_rejects_invalid_clients_with_their_key(t *testing.T) {
 
 func TestRun_rejects_invalid_options_and_access(t *testing.T) {
 	t.Parallel()
-	failIfCalled := func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
+	failIfCalled := func(upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
 		t.Error("the upgraders were made")
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}, errors.New("the upgraders were made")
+		return map[string]upgraders.ClusterUpgrader{"OSD": table{commits("Commence")}}, errors.New("the upgraders were made")
 	}
 	right := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	loud, lost, badConfig := right, right, right

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// Externals replace the servers that the operator reaches beside the API server, in simulations: those of Prometheus and
+// Externals replace the servers that the operator reaches beside the API server, in simulations: Prometheus and
 // Alertmanager only if the configuration has their URLs.
 type Externals struct {
 	Prometheus   checks.Prometheus

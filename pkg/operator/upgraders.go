@@ -9,35 +9,37 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // Upgraders returns the cluster upgraders by spec.type. They are registered explicitly: an unknown type
 // is reported on the UpgradeConfig, and there is no default. It is called again when the configuration
 // changes. An error rejects the configuration: the operator does not start, or keeps the one before.
-type Upgraders func(runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error)
+type Upgraders func(upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error)
 
 // maxTypeLen bounds spec.type.
 const maxTypeLen = 63
 
 // validateUpgraders returns everything that is invalid in the upgraders.
-func validateUpgraders(upgraders map[string]upgradeconfig.ClusterUpgrader) error {
-	if len(upgraders) == 0 {
+func validateUpgraders(byType map[string]upgraders.ClusterUpgrader) error {
+	if len(byType) == 0 {
 		return errors.New("there are none, so nothing could be upgraded: register at least one")
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(upgraders)) {
+	for _, name := range slices.Sorted(maps.Keys(byType)) {
 		if name == "" || len(name) > maxTypeLen {
 			errs = append(errs, fmt.Errorf("upgrader %q: its name is a spec.type, of 1 to %d characters", name, maxTypeLen))
 		}
-		if upgraders[name] == nil {
+		if byType[name] == nil {
 			errs = append(errs, fmt.Errorf("upgrader %q is nil", name))
 			continue
 		}
-		if err := upgraders[name].Runbook(&v1alpha1.UpgradeConfig{}).Validate(); err != nil {
+		book := byType[name].Runbook(upgraders.Attempt{})
+		if err := book.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("the runbook of upgrader %q: %w", name, err))
+		}
+		if len(book.SkipReasons) > 0 {
+			errs = append(errs, fmt.Errorf("the runbook of upgrader %q: it has SkipReasons, but an UpgradeConfig has no phase Skipped: it fails", name))
 		}
 	}
 	return errors.Join(errs...)

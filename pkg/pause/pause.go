@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // State is whether an update is paused.
@@ -28,7 +28,7 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Pause is what pauses an update. The zero Pause means that nothing does.
+// Pause says what pauses an update. The zero Pause means that nothing does.
 type Pause struct {
 	State State
 	// Until is when the update resumes, after every pause that follows; zero means that no time is
@@ -38,7 +38,7 @@ type Pause struct {
 	Message string
 }
 
-// Subject is what is updated: the control plane, or a pool.
+// Subject says what is updated: the control plane, or a pool.
 type Subject struct {
 	// Kind is the kind of the object, for messages.
 	Kind string
@@ -50,8 +50,8 @@ type Subject struct {
 	// Started reports that the update of the control plane has begun. It cannot be interrupted, so
 	// windows and exclusions do not pause it.
 	Started bool
-	// Pool is the MachineConfigPool; nil means that the subject is none. PoolUpToDate reports that
-	// nothing is to be updated in it.
+	// Pool is the MachineConfigPool; nil means that the subject is none. PoolUpToDate reports that it has nothing to
+	// update.
 	Pool         *clusterstate.Pool
 	PoolUpToDate bool
 }
@@ -82,7 +82,7 @@ func Of(subject Subject, cluster *Subject, now time.Time) Pause {
 
 // rule is one possible pause.
 type rule struct {
-	// message is what pauses the update, while the rule does.
+	// message says what pauses the update, while the rule does.
 	message string
 	// latest reports that the pause ends at end at the latest, not exactly then.
 	latest bool
@@ -112,7 +112,7 @@ func (m management) rules(kind string, started bool) []rule {
 	case m.paused:
 		rules = append(rules, rule{message: kind + " " + field + ".pausedUntil is true.", end: never})
 	case !m.pausedUntil.IsZero():
-		rules = append(rules, rule{message: kind + " " + field + ".pausedUntil is " + format(m.pausedUntil) + ".", end: until(m.pausedUntil)})
+		rules = append(rules, rule{message: kind + " " + field + ".pausedUntil is " + text.FormatTime(m.pausedUntil) + ".", end: until(m.pausedUntil)})
 	}
 	if started {
 		return rules
@@ -132,16 +132,16 @@ func (m management) rules(kind string, started bool) []rule {
 // poolRule returns the rule of a paused MachineConfigPool.
 func poolRule(pool clusterstate.Pool, upToDate bool, now time.Time) rule {
 	name := "MachineConfigPool " + pool.Name
-	switch release := checks.ReleaseOf(pool, upToDate, now); release.State {
-	case checks.ReleaseLater:
-		return rule{message: name + " is paused by an UpgradeJob until " + format(release.At) + ".", end: until(release.At)}
-	case checks.ReleaseNow:
-		return rule{message: name + " is paused by an UpgradeJob, which unpauses it before " + format(release.At) + ".", latest: true, end: until(release.At)}
-	case checks.ReleaseKept:
-		return rule{message: name + " is paused by an UpgradeJob that failed, until a person unpauses it.", end: never}
-	case checks.ReleaseMissed:
-		return rule{message: name + " is paused: an UpgradeJob did not unpause it before " + format(release.At) + ".", end: never}
-	case checks.ReleaseNotOurs:
+	switch release := clusterstate.ReleaseOf(pool, upToDate, now); release.State {
+	case clusterstate.ReleaseLater:
+		return rule{message: name + " is paused by an upgrade until " + text.FormatTime(release.At) + ".", end: until(release.At)}
+	case clusterstate.ReleaseNow:
+		return rule{message: name + " is paused by an upgrade, which unpauses it before " + text.FormatTime(release.At) + ".", latest: true, end: until(release.At)}
+	case clusterstate.ReleaseKept:
+		return rule{message: name + " is paused by an upgrade that failed, until a person unpauses it.", end: never}
+	case clusterstate.ReleaseMissed:
+		return rule{message: name + " is paused: an UpgradeJob did not unpause it before " + text.FormatTime(release.At) + ".", end: never}
+	case clusterstate.ReleaseNotOurs:
 	}
 	return rule{message: name + " is paused.", end: never}
 }
@@ -168,7 +168,7 @@ func combine(rules []rule, now time.Time) Pause {
 	paused := Pause{State: Paused, Message: strings.Join(messages, " ")}
 	if at, found := resume(rules, now); found {
 		paused.State, paused.Until = PausedUntil, at
-		paused.Message += " The update resumes " + preposition + " " + format(at) + "."
+		paused.Message += " The update resumes " + preposition + " " + text.FormatTime(at) + "."
 	}
 	return paused
 }
@@ -202,5 +202,3 @@ func until(end time.Time) func(time.Time) (time.Time, error) {
 		return at, nil
 	}
 }
-
-func format(at time.Time) string { return at.UTC().Format(time.RFC3339) }

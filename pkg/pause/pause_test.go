@@ -30,7 +30,7 @@ func decode(tb testing.TB, value string) any {
 	return decoded
 }
 
-// expected is what a case expects: an empty state means that nothing pauses the update.
+// expected holds what a case expects: an empty state means that nothing pauses the update.
 type expected struct {
 	state   pause.State
 	until   string // empty means no time
@@ -166,12 +166,12 @@ func TestOf(t *testing.T) {
 		"an unreadable pool":                             {with(pool(false, nil), unreadable), new(managed("")), expected{pause.Unknown, "", "cannot be read: forbidden."}},
 		"a pool that is not paused":                      {pool(false, nil), new(managed("")), expected{}},
 		"a pool that a user paused":                      {pool(true, nil), new(managed("")), expected{pause.Paused, "", "MachineConfigPool worker is paused."}},
-		"a delayed pool before its release":              {pool(true, mark(t, "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z")), new(managed("")), expected{pause.PausedUntil, "2026-05-15T22:00:00Z", "paused by an UpgradeJob until 2026-05-15T22:00:00Z."}},
+		"a delayed pool before its release":              {pool(true, mark(t, "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z")), new(managed("")), expected{pause.PausedUntil, "2026-05-15T22:00:00Z", "paused by an upgrade until 2026-05-15T22:00:00Z."}},
 		"a delayed pool at its release":                  {pool(true, mark(t, "u/1/2026-05-14T12:00:00Z/2026-05-14T14:00:00Z")), new(managed("")), expected{pause.PausedUntil, "2026-05-14T14:00:00Z", "resumes by 2026-05-14T14:00:00Z."}},
 		"a delayed pool that was not released":           {pool(true, mark(t, "u/1/2026-05-14T08:00:00Z/2026-05-14T12:00:00Z")), new(managed("")), expected{pause.Paused, "", "did not unpause it before"}},
 		"a pool that a failed UpgradeJob keeps":          {pool(true, mark(t, "u/1/never/2026-05-14T08:00:00Z")), new(managed("")), expected{pause.Paused, "", "that failed"}},
 		"a delayed pool that a user has unpaused":        {pool(false, mark(t, "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z")), new(managed("")), expected{}},
-		"a delayed pool, released outside of a window":   {pool(true, mark(t, "u/1/2026-05-16T02:00:00Z/2026-05-16T04:00:00Z")), new(managed(night)), expected{pause.PausedUntil, "2026-05-16T22:00:00Z", "MachineConfigPool worker is paused by an UpgradeJob until"}},
+		"a delayed pool, released outside of a window":   {pool(true, mark(t, "u/1/2026-05-16T02:00:00Z/2026-05-16T04:00:00Z")), new(managed(night)), expected{pause.PausedUntil, "2026-05-16T22:00:00Z", "MachineConfigPool worker is paused by an upgrade until"}},
 		"a pool with an end, in a cluster without one":   {pool(true, mark(t, "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z")), new(managed(always)), expected{pause.Paused, "", "Updates paused at cluster level. ClusterVersion spec.versionManagement.pausedUntil is true. MachineConfigPool worker"}},
 		"a pool and a cluster whose windows never overlap": {with(pool(false, nil), func(s *pause.Subject) {
 			s.VersionManagement = decode(t, `{"maintenanceWindow":{"enforcing":true,"cron":"0 3 * * *","duration":"2h"}}`)

@@ -17,6 +17,7 @@ func Decide(plan Plan, members []Member, now time.Time) Decision {
 		slices.SortFunc(members, compare)
 	}
 	t := count(&plan, members, now)
+	t.decision.UntilAttempt = t.untilAttempt(&plan)
 	t.decision.Stopped = t.stopped(&plan, now)
 	if t.decision.Stopped.IsZero() {
 		t.admit(&plan, members)
@@ -48,7 +49,7 @@ func rank(m *Member) int {
 	switch {
 	case m.Hub:
 		return rankHub
-	case m.Canary:
+	case m.IsCanary():
 		return rankCanary
 	}
 	return rankOther
@@ -68,12 +69,12 @@ func stageOf(plan *Plan, m *Member) stage {
 // budget counts failures, of all members or of a group.
 type budget struct{ failures, size int }
 
-// tally is what the members amount to before admission.
+// tally counts the members before admission.
 type tally struct {
 	decision Decision
 	total    int // members that count
 	pending  int // members that count and have not begun
-	canaries int
+	canaries int // and those without which a person continues
 	size     int // members that count, without canaries
 	// stage is the earliest unfinished stage, and unfinished is whether there is one.
 	stage      stage
@@ -84,8 +85,9 @@ type tally struct {
 	worst      int             // the group with the least budget left
 	failed     []string        // canaries
 	held       heldMember
-	admissible int // members of the stage that may begin if there is a slot
-	deselected int // members of the stage whose removal is not confirmed
+	missing    []string // canaries that could not begin for too long
+	admissible int      // members of the stage that may begin if there is a slot
+	deselected int      // members of the stage whose removal is not confirmed
 }
 
 // heldMember is the first member of the stage that must not begin itself.
@@ -107,21 +109,25 @@ func count(plan *Plan, members []Member, now time.Time) *tally {
 			continue
 		}
 		t.total++
-		b := t.budget(plan, m)
+		b := t.budget(plan, m.Group)
 		if m.IsCanary() {
 			t.canaries++
 		} else {
+			t.canaries += waived(m)
 			t.size++
 			b.size++
 		}
-		timedOut := t.timing(m, now)
-		if !m.Exempt && (timedOut || m.State == Failed) || m.State == Complete && m.LateSuccess {
+		failed := m.hasFailed(t.timing(m, now))
+		if failed && !m.Exempt {
 			b.failures++
 		}
-		if m.IsCanary() && (timedOut || m.State == Failed) {
+		if failed && m.IsCanary() {
 			t.failed = append(t.failed, m.Name)
 		}
 		t.observeStage(plan, m, now)
+	}
+	for group, failures := range plan.Departed.Failures {
+		t.budget(plan, group).failures += failures
 	}
 	t.limits(plan)
 	return t
@@ -129,7 +135,7 @@ func count(plan *Plan, members []Member, now time.Time) *tally {
 
 // counts reports whether the member counts, and lists it if it is removed or ignored.
 func (t *tally) counts(plan *Plan, m *Member, now time.Time) bool {
-	if m.DeselectedSince.IsZero() || m.State != NotStarted && m.State != Failed {
+	if m.DeselectedSince.IsZero() || !m.mayLeave() {
 		return true
 	}
 	removal := m.DeselectedSince.Add(RemovalDelay)
@@ -147,11 +153,10 @@ func (t *tally) counts(plan *Plan, m *Member, now time.Time) bool {
 	return false
 }
 
-// budget returns the budget that the member belongs to.
-func (t *tally) budget(plan *Plan, m *Member) *budget {
-	group := 0
-	if plan.Type == ProgressivePerGroup {
-		group = m.Group
+// budget returns the budget of a group.
+func (t *tally) budget(plan *Plan, group int) *budget {
+	if plan.Type != ProgressivePerGroup {
+		group = 0
 	}
 	b := t.budgets[group]
 	if b == nil {
@@ -200,9 +205,29 @@ func (t *tally) observeStage(plan *Plan, m *Member, now time.Time) {
 		if t.held.count++; t.held.count == 1 {
 			t.held.name, t.held.hold = m.Name, m.Hold
 		}
+		t.observeHeld(plan, m, now)
 	default:
 		t.admissible++
 	}
+}
+
+// observeHeld notes whether a canary could not begin for too long. The time does not count while nothing may begin.
+func (t *tally) observeHeld(plan *Plan, m *Member, now time.Time) {
+	if !m.IsCanary() || plan.StallTimeout <= 0 || m.HeldSince.IsZero() || !plan.mayStop() {
+		return
+	}
+	if until := m.HeldSince.Add(plan.StallTimeout); now.Before(until) {
+		t.next(until)
+	} else {
+		t.missing = append(t.missing, m.Name)
+	}
+}
+
+func waived(m *Member) int {
+	if m.Canary && !m.Hub && m.Waived {
+		return 1
+	}
+	return 0
 }
 
 // next notes a time at which the decision changes by itself.

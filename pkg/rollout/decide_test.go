@@ -388,14 +388,92 @@ func TestDecide(t *testing.T) {
 			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
-			name:    "deselected cluster that failed is no longer counted",
-			plan:    rollout.Plan{MaxFailures: number(0)},
+			name:    "deselected canary that failed stops the rollout",
+			plan:    rollout.Plan{RequireCanaries: true},
 			members: members(rollout.Member{Name: "a", Canary: true, State: f, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonCanaryFailed,
+		},
+		{
+			name:    "deselected cluster that failed counts against the budget",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: f, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "failure that a person has forgotten does not count",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: f, Forgotten: true}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "deselected failure that a person has forgotten is no member",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: f, Forgotten: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
 			admit:   []string{"b"},
 			check: func(t *testing.T, d rollout.Decision) {
 				t.Helper()
 				if diff := cmp.Diff([]string{"a"}, d.Ignored); diff != "" {
-					t.Errorf("ignored (-want +got):\n%s", diff)
+					t.Error(diff)
+				}
+			},
+		},
+		{
+			name:    "deselected cluster to which nothing was written is no member",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: f, Exempt: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a"}, d.Ignored); diff != "" {
+					t.Error(diff)
+				}
+			},
+		},
+		{
+			name:    "failures of clusters that are gone count against the budget",
+			plan:    rollout.Plan{MaxFailures: number(1), Departed: rollout.Departed{Failures: map[int]int{3: 1}}},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "failures of clusters that are gone count against the budget of their group",
+			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxFailures: number(1), Departed: rollout.Departed{Failures: map[int]int{0: 1}}},
+			members: members(rollout.Member{Name: "a", State: f, Group: 1}, rollout.Member{Name: "b", State: n, Group: 1}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "canary that is gone and was not complete stops the rollout",
+			plan:    rollout.Plan{Departed: rollout.Departed{Canaries: 1, Failures: map[int]int{0: 1}}},
+			members: members(rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonCanaryFailed,
+		},
+		{
+			name:    "late success of a canary lifts no stop",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", Canary: true, State: c, LateSuccess: true}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonCanaryFailed,
+		},
+		{
+			name:    "stop that the status shows lasts although the budget would tolerate the failures",
+			plan:    rollout.Plan{MaxFailures: number(5), Stop: rollout.Stop{Reason: fleetv1beta1.ReasonMaxFailuresExceeded, Message: "3 clusters failed"}},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if !d.MaxFailuresExceeded || d.UntilAttempt.Message != "3 clusters failed" {
+					t.Errorf("%+v", d)
+				}
+			},
+		},
+		{
+			name:    "stop lasts behind a reason that comes first",
+			plan:    rollout.Plan{Cancelled: true},
+			members: members(rollout.Member{Name: "a", Canary: true, State: f}, rollout.Member{Name: "b", State: n}),
+			reason:  fleetv1beta1.ReasonCancelled,
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if d.UntilAttempt.Reason != fleetv1beta1.ReasonCanaryFailed {
+					t.Errorf("%+v", d)
 				}
 			},
 		},
@@ -476,6 +554,37 @@ func next(want time.Time) func(*testing.T, rollout.Decision) {
 		t.Helper()
 		if !d.Next.Equal(want) {
 			t.Errorf("next decision at %s, want %s", d.Next, want)
+		}
+	}
+}
+
+// A canary that cannot begin stops the rollout after the stall timeout, which is a time to decide again only while the
+// rollout goes on.
+func TestDecide_canary_that_cannot_begin(t *testing.T) {
+	t.Parallel()
+	due := now.Add(45 * time.Minute)
+	members := []rollout.Member{
+		{Name: "a", Canary: true, State: rollout.NotStarted, Hold: "held", HeldSince: now},
+		{Name: "b", State: rollout.NotStarted},
+	}
+	for name, tc := range map[string]struct {
+		edit func(*rollout.Plan)
+		next time.Time
+		stop string
+	}{
+		"goes on":   {func(*rollout.Plan) {}, due, fleetv1beta1.ReasonCanaryNotAvailable},
+		"paused":    {func(p *rollout.Plan) { p.Paused = true }, time.Time{}, ""},
+		"cancelled": {func(p *rollout.Plan) { p.Cancelled = true }, time.Time{}, ""},
+		"dry run":   {func(p *rollout.Plan) { p.DryRun = true }, time.Time{}, ""},
+		"stopped":   {func(p *rollout.Plan) { p.Stop = rollout.Stop{Reason: "CanaryFailed"} }, time.Time{}, "CanaryFailed"},
+	} {
+		plan := rollout.Plan{RequireCanaries: true, StallTimeout: 45 * time.Minute}
+		tc.edit(&plan)
+		if d := rollout.Decide(plan, members, now); !d.Next.Equal(tc.next) {
+			t.Errorf("%s: the next decision is at %s, want %s", name, d.Next, tc.next)
+		}
+		if d := rollout.Decide(plan, members, due); d.UntilAttempt.Reason != tc.stop {
+			t.Errorf("%s: stopped by %q, want %q", name, d.UntilAttempt.Reason, tc.stop)
 		}
 	}
 }

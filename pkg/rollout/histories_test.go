@@ -80,7 +80,7 @@ func (h *history) changeLimits() {
 func (h *history) event() {
 	m := &h.members[h.random.IntN(len(h.members))]
 	before := *m
-	switch h.random.IntN(22) {
+	switch h.random.IntN(24) {
 	case 0:
 		h.join()
 		return
@@ -115,7 +115,15 @@ func (h *history) event() {
 		}
 	case 12:
 		m.CleaningUp = false
-	case 13, 14, 15:
+	case 13:
+		h.depart(m)
+		return
+	case 14:
+		m.Forgotten = m.State == rollout.Failed || m.State == rollout.Complete && m.LateSuccess
+		if m.Forgotten {
+			h.plan.Stop = rollout.Stop{} // it is decided again
+		}
+	case 15, 16, 17:
 		h.now = h.now.Add(time.Duration(1+h.random.IntN(50)) * time.Minute / 2)
 	default:
 		h.progress(m)
@@ -148,14 +156,35 @@ func (h *history) progress(m *rollout.Member) {
 	}
 }
 
+// depart deletes a cluster.
+func (h *history) depart(m *rollout.Member) {
+	if m.Hub || m.State == rollout.NotStarted || m.State == rollout.Complete && !m.LateSuccess {
+		return
+	}
+	gone := *m
+	h.note("%s departs: %+v", h.now, gone)
+	h.members = slices.DeleteFunc(h.members, func(c rollout.Member) bool { return c.Name == gone.Name })
+	if gone.Forgotten || gone.State == rollout.Failed && gone.Exempt {
+		return
+	}
+	if h.plan.Departed.Failures == nil {
+		h.plan.Departed.Failures = map[int]int{}
+	}
+	h.plan.Departed.Failures[gone.Group]++
+	if gone.IsCanary() {
+		h.plan.Departed.Canaries++
+	}
+}
+
 // retry raises the attempt.
 func (h *history) retry() {
 	for i := range h.members {
-		if m := &h.members[i]; m.State == rollout.Failed {
-			m.State, m.Exempt = rollout.NotStarted, false
+		if m := &h.members[i]; m.State == rollout.Failed || m.State == rollout.Complete && m.LateSuccess {
+			m.State, m.Exempt, m.LateSuccess, m.Forgotten = rollout.NotStarted, false, false, false
 			delete(h.begun, m.Name)
 		}
 	}
+	h.plan.Stop, h.plan.Departed = rollout.Stop{}, rollout.Departed{}
 }
 
 // decide decides, checks the decision, and applies it.
@@ -170,6 +199,10 @@ func (h *history) decide() error {
 	if err := h.invariants(m, d); err != nil {
 		return err
 	}
+	if !h.plan.Stop.IsZero() && len(d.Admit) > 0 {
+		return fmt.Errorf("admits %v after %+v", d.Admit, h.plan.Stop)
+	}
+	h.plan.Stop = d.UntilAttempt
 	h.apply(d)
 	if again := rollout.Decide(h.plan, h.members, h.now); len(again.Removed) > 0 || len(again.Admit) > 0 {
 		return fmt.Errorf("a second decision admits %v and removes %v", again.Admit, again.Removed)
@@ -191,7 +224,7 @@ func (h *history) invariants(m *model, d rollout.Decision) error {
 		return fmt.Errorf("%d slots in use", d.InUse)
 	case !d.Next.IsZero() && !d.Next.After(h.now):
 		return fmt.Errorf("next decision at %s", d.Next)
-	case d.MaxFailuresExceeded != m.overBudget():
+	case d.MaxFailuresExceeded != (m.overBudget() || h.plan.Stop.Reason == fleetv1beta1.ReasonMaxFailuresExceeded):
 		return fmt.Errorf("budget exceeded: %t", d.MaxFailuresExceeded)
 	}
 	for _, name := range slices.Concat(d.Admit, d.Removed) {
@@ -227,7 +260,7 @@ func (h *history) settle() error {
 	for i := range h.members {
 		h.members[i].Hold, h.members[i].DeselectedSince, h.members[i].CleaningUp = "", time.Time{}, false
 	}
-	h.plan.RequireCanaries, h.plan.MaxFailures = false, nil
+	h.plan.RequireCanaries, h.plan.MaxFailures, h.plan.Stop, h.plan.Departed = false, nil, rollout.Stop{}, rollout.Departed{}
 	var d rollout.Decision
 	for range 4 * len(h.members) {
 		for i := range h.members {

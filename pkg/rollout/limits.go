@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
 
 // limits computes the number of slots and the budget, and compares the failures with it.
 func (t *tally) limits(plan *Plan) {
 	d := &t.decision
-	d.CanaryFailed = len(t.failed) > 0
+	d.CanaryFailed = len(t.failed)+plan.Departed.Canaries > 0 || plan.Stop.Reason == fleetv1beta1.ReasonCanaryFailed
+	d.MaxFailuresExceeded = plan.Stop.Reason == fleetv1beta1.ReasonMaxFailuresExceeded
 	d.Slots, _ = slots(plan, t.size)
 	d.Tolerated = Unlimited
 	least := 0

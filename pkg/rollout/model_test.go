@@ -68,7 +68,7 @@ func (m *model) mayBegin(c rollout.Member) bool {
 	if !isCanary(c) && m.any(func(o rollout.Member) bool { return isCanary(o) && !m.soaked(o) }) {
 		return false
 	}
-	if m.any(func(o rollout.Member) bool { return isCanary(o) && m.failed(o) }) || m.overBudget() {
+	if p.Stop.Reason != "" || p.Departed.Canaries > 0 || m.any(func(o rollout.Member) bool { return isCanary(o) && m.everFailed(o) }) || m.overBudget() {
 		return false
 	}
 	if p.Type == rollout.ProgressivePerGroup && !isCanary(c) && !c.Hub && m.any(func(o rollout.Member) bool {
@@ -88,10 +88,21 @@ func (m *model) mayBegin(c rollout.Member) bool {
 
 func isCanary(c rollout.Member) bool { return c.Canary && !c.Hub }
 
-// counts implements rule 9.
+// counts implements rule 9: what has begun is a member, whatever becomes of it, unless a person forgets its failure.
 func (m *model) counts(c rollout.Member) bool {
 	gone := !c.DeselectedSince.IsZero() && m.now.Sub(c.DeselectedSince) >= time.Minute && m.plan.SelectionUnstable == ""
-	return !gone || c.State != rollout.NotStarted && c.State != rollout.Failed
+	switch {
+	case !gone:
+		return true
+	case c.State == rollout.Failed:
+		return !c.Exempt && !c.Forgotten
+	}
+	return c.State != rollout.NotStarted
+}
+
+// everFailed reports whether the cluster has failed in this attempt, whatever has become of it since.
+func (m *model) everFailed(c rollout.Member) bool {
+	return (m.failed(c) || c.State == rollout.Complete && c.LateSuccess) && !c.Forgotten
 }
 
 func (m *model) number(is func(rollout.Member) bool) int {
@@ -143,8 +154,13 @@ func (m *model) overBudget() bool {
 			return m.counts(c) && (m.plan.Type != rollout.ProgressivePerGroup || c.Group == group)
 		}
 		failures := m.number(func(c rollout.Member) bool {
-			return in(c) && (m.failed(c) && !c.Exempt || c.State == rollout.Complete && c.LateSuccess)
+			return in(c) && m.everFailed(c) && !c.Exempt
 		})
+		for of, gone := range m.plan.Departed.Failures {
+			if of == group || m.plan.Type != rollout.ProgressivePerGroup {
+				failures += gone
+			}
+		}
 		if failures > scaled(*m.plan.MaxFailures, m.number(func(c rollout.Member) bool { return in(c) && !isCanary(c) })) {
 			return true
 		}

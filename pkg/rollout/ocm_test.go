@@ -121,8 +121,8 @@ func ours(plan rollout.Plan, members []rollout.Member) []string {
 	return begin
 }
 
-// TestDecide_agrees_with_OCM compares the clusters that begin with those of the rollout handler, for fleets
-// in which none of the differences on the page matters.
+// TestDecide_agrees_with_OCM compares the clusters that begin with the rollout handler's, for fleets in which none of
+// the differences on the page matters.
 func TestDecide_agrees_with_OCM(t *testing.T) {
 	admitted := 0
 	for seed := range uint64(2000) {
@@ -181,8 +181,8 @@ func change(members []rollout.Member, edit func(*rollout.Member)) []rollout.Memb
 	return members
 }
 
-// TestDifferences_from_OCM has an example of each row of the table on the page. Both sides are checked: a
-// later release of the handler that decides as Decide does fails it, too.
+// TestDifferences_from_OCM has an example of each row of the table on the page. Both sides are checked: it also fails
+// for a later release of the handler that decides as Decide does.
 func TestDifferences_from_OCM(t *testing.T) {
 	cases := map[string]struct {
 		plan      rollout.Plan

@@ -37,8 +37,7 @@ const (
 	Failed         State = "Failed"
 )
 
-// Plan is what the user requests of a rollout, and what the caller has observed of its
-// surroundings.
+// Plan holds what the user requests of a rollout, and what the caller has observed of its surroundings.
 type Plan struct {
 	// Type is the type of the rollout; empty means Progressive.
 	Type Type
@@ -48,8 +47,12 @@ type Plan struct {
 	// MaxFailures is how many failures are tolerated, as a number or a percentage of the members
 	// without canaries; nil means no limit. For ProgressivePerGroup it applies to each group.
 	MaxFailures *intstr.IntOrString
+	// StallTimeout is how long the rollout waits for a canary that cannot begin, until it stops; zero means for ever.
+	StallTimeout time.Duration
 	// RequireCanaries reports whether the plan selects canaries: without any, nothing begins.
 	RequireCanaries bool
+	// CanariesFixed is how many canaries were fixed when the rollout started; zero means that they are not fixed yet.
+	CanariesFixed int
 	// Paused, Cancelled, and DryRun are the fields of the spec.
 	Paused, Cancelled, DryRun bool
 	// RecordsLost describes how records of begun clusters were lost; empty means that none were.
@@ -58,11 +61,25 @@ type Plan struct {
 	SelectionUnstable string
 	// DependencyMissing and DependencyIncomplete describe which dependency is; empty means none.
 	DependencyMissing, DependencyIncomplete string
+	// Stop is the stop of this attempt that the status shows; its zero value means that there is none. It lasts
+	// until the next attempt, whatever becomes of the clusters.
+	Stop Stop
+	// Departed counts the failures of clusters that are gone, in this attempt.
+	Departed Departed
 	// NoOperatorImage describes that the hub cannot upgrade the operators that the upgrade includes; empty
 	// means that it can.
 	NoOperatorImage string
 	// Window is the maintenance window; nil means that clusters may begin at any time.
 	Window *Window
+}
+
+// Departed counts the clusters that had begun, were not complete, and whose ManagedCluster is gone. They are no
+// members, and their failures count.
+type Departed struct {
+	// Canaries is how many of them were canaries.
+	Canaries int
+	// Failures are how many count against the budget, by group.
+	Failures map[int]int
 }
 
 // Window is the state of the maintenance windows.
@@ -90,8 +107,8 @@ type Member struct {
 	State State
 	// Deadline is when the current step of a cluster in flight fails; zero means never.
 	Deadline time.Time
-	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A cluster that is
-	// NotStarted is to be retried, and begins after that.
+	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A cluster that is NotStarted
+	// should be retried, and begins after that.
 	CleaningUp bool
 	// SoakedUntil is the end of the soak of a Complete cluster, which holds its slot until then.
 	SoakedUntil time.Time
@@ -100,10 +117,16 @@ type Member struct {
 	// Exempt reports whether the failure of the cluster is outside the budget: nothing was written to
 	// it.
 	Exempt bool
-	// LateSuccess reports whether a Complete cluster had failed before. The budget counts it.
+	// LateSuccess reports whether a Complete cluster had failed before in this attempt. It still counts as failed.
 	LateSuccess bool
+	// Forgotten reports whether a person has said that the failure of the cluster no longer counts.
+	Forgotten bool
 	// Hold describes why the cluster itself must not begin; empty means that it may.
 	Hold string
+	// HeldSince is since when there is a reason; zero means that it is not known.
+	HeldSince time.Time
+	// Waived reports whether a person continues without the canary. It takes its turn as any other cluster.
+	Waived bool
 }
 
 // Decision is the answer of Decide.
@@ -112,20 +135,23 @@ type Decision struct {
 	Admit []string
 	// TimedOut names the clusters in flight that are past their deadline. They count as failed.
 	TimedOut []string
-	// Removed names the clusters that are no members any more: not begun, deselected, and not being
-	// cleaned up after an earlier attempt.
+	// Removed names the clusters that are no longer members: not begun, deselected, and not being cleaned up after an
+	// earlier attempt.
 	Removed []string
-	// Ignored names the deselected clusters that are not counted any more but keep their records:
-	// failed ones, and those that are being cleaned up.
+	// Ignored names the deselected clusters that no longer count but keep their records: those to which nothing
+	// was written, whose failure is forgotten, or that are being cleaned up after an earlier attempt.
 	Ignored []string
 	// Stopped is why no further cluster may begin; its zero value means that one may.
 	Stopped Stop
+	// UntilAttempt is the stop that lasts until the next attempt, also if Stopped has another reason; its zero
+	// value means that there is none.
+	UntilAttempt Stop
 	// CanaryFailed and MaxFailuresExceeded report what stops the rollout until the next attempt.
 	CanaryFailed, MaxFailuresExceeded bool
 	// Slots is the number of slots, or Unlimited; InUse is how many are in use before admission.
 	Slots, InUse int
 	// Failures counts the failures within the budget, and Tolerated is the budget, or Unlimited. For
-	// ProgressivePerGroup they are those of the group with the least budget left.
+	// ProgressivePerGroup they describe the group with the least budget left.
 	Failures, Tolerated int
 	// Next is the time of the next decision if nothing else changes; zero means none.
 	Next time.Time
@@ -148,7 +174,7 @@ func (m *Member) InFlight() bool {
 }
 
 // IsCanary reports whether the cluster is upgraded as a canary.
-func (m *Member) IsCanary() bool { return m.Canary && !m.Hub }
+func (m *Member) IsCanary() bool { return m.Canary && !m.Hub && !m.Waived }
 
 // soaking reports whether the cluster is Complete and its soak is not over.
 func (m *Member) soaking(now time.Time) bool {
@@ -159,6 +185,18 @@ func (m *Member) soaking(now time.Time) bool {
 // over.
 func (m *Member) holdsSlot(now time.Time) bool {
 	return m.InFlight() || m.CleaningUp || m.soaking(now)
+}
+
+// mayLeave reports whether the cluster no longer counts once it is deselected: it has not begun in this attempt,
+// nothing was written to it, or a person has forgotten its failure.
+func (m *Member) mayLeave() bool {
+	return m.State == NotStarted || m.State == Failed && (m.Exempt || m.Forgotten)
+}
+
+// hasFailed reports whether the cluster has failed in this attempt and the failure is not forgotten. A late
+// success does not undo a failure.
+func (m *Member) hasFailed(timedOut bool) bool {
+	return !m.Forgotten && (timedOut || m.State == Failed || m.State == Complete && m.LateSuccess)
 }
 
 // finished reports whether the clusters after it need not wait for it.

@@ -19,7 +19,7 @@ const retryHint = "fix the cause, then raise spec.attempt"
 // stopped returns why no cluster may begin. The reason that lasts longest comes first.
 func (t *tally) stopped(plan *Plan, now time.Time) Stop {
 	for _, rule := range []func(*Plan) Stop{
-		t.ended, requested, t.strategy, t.failures, surroundings, t.selection,
+		t.ended, t.requested, t.strategy, t.failures, surroundings, t.selection,
 	} {
 		if stop := rule(plan); !stop.IsZero() {
 			return stop
@@ -34,19 +34,49 @@ func (t *tally) stopped(plan *Plan, now time.Time) Stop {
 // ended returns a reason if there is no cluster that has not begun. A selection that may be
 // incomplete may lack such a cluster.
 func (t *tally) ended(plan *Plan) Stop {
-	if t.total > 0 && t.pending == 0 && plan.RecordsLost == "" && plan.SelectionUnstable == "" {
+	lost := t.decision.UntilAttempt.Reason == fleetv1beta1.ReasonRecordsLost
+	if t.total > 0 && t.pending == 0 && !lost && plan.SelectionUnstable == "" {
 		return Stop{fleetv1beta1.ReasonFinished, "no cluster is left to begin"}
 	}
 	return Stop{}
 }
 
-// requested returns a reason that the spec names.
-func requested(plan *Plan) Stop {
+// untilAttempt returns the stop that lasts until the next attempt: one that the status shows, lost records, or
+// failures.
+func (t *tally) untilAttempt(plan *Plan) Stop {
+	switch {
+	case !plan.Stop.IsZero():
+		return plan.Stop
+	case plan.RecordsLost != "":
+		return Stop{fleetv1beta1.ReasonRecordsLost, plan.RecordsLost}
+	}
+	if stop := t.tooManyFailures(plan); !stop.IsZero() {
+		return stop
+	}
+	return t.canaryNotAvailable(plan)
+}
+
+// canaryNotAvailable returns a reason if a canary could not begin for too long although the rollout may go on.
+func (t *tally) canaryNotAvailable(plan *Plan) Stop {
+	if len(t.missing) == 0 {
+		return Stop{}
+	}
+	return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s cannot begin for %s: %s: %s; fix it and raise spec.attempt, or set the annotation %s",
+		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.held.hold, fleetv1beta1.ContinueWithoutCanaryAnnotation)}
+}
+
+// mayStop reports whether the rollout goes on, so that a canary that cannot begin holds it up.
+func (p *Plan) mayStop() bool {
+	return !p.Paused && !p.DryRun && !p.Cancelled && p.SelectionUnstable == "" && (p.Window == nil || p.Window.Open) && p.Stop.IsZero()
+}
+
+// requested returns a reason that the spec names, or that records are lost.
+func (t *tally) requested(plan *Plan) Stop {
 	switch {
 	case plan.Cancelled:
 		return Stop{fleetv1beta1.ReasonCancelled, "spec.cancelled is true: no further cluster begins"}
-	case plan.RecordsLost != "":
-		return Stop{fleetv1beta1.ReasonRecordsLost, plan.RecordsLost}
+	case t.decision.UntilAttempt.Reason == fleetv1beta1.ReasonRecordsLost:
+		return t.decision.UntilAttempt
 	case plan.DryRun:
 		return Stop{fleetv1beta1.ReasonDryRun, "spec.dryRun is true: no cluster is upgraded"}
 	}
@@ -68,20 +98,26 @@ func (t *tally) strategy(plan *Plan) Stop {
 	return Stop{}
 }
 
-// failures returns a reason if a canary or too many clusters failed.
-func (t *tally) failures(plan *Plan) Stop {
+// failures returns what stops the rollout until the next attempt.
+func (t *tally) failures(*Plan) Stop { return t.decision.UntilAttempt }
+
+// tooManyFailures returns a reason if a canary or too many clusters failed.
+func (t *tally) tooManyFailures(plan *Plan) Stop {
 	d := &t.decision
 	switch {
+	case len(t.failed) == 0 && plan.Departed.Canaries > 0:
+		return Stop{fleetv1beta1.ReasonCanaryFailed, fmt.Sprintf("%s not complete when the ManagedCluster was deleted; %s",
+			text.Plural(plan.Departed.Canaries, "canary was", "canaries were"), retryHint)}
 	case d.CanaryFailed:
 		return Stop{fleetv1beta1.ReasonCanaryFailed, fmt.Sprintf("%s failed: %s; %s",
-			plural(len(t.failed), "canary", "canaries"), text.JoinNames(t.failed), retryHint)}
+			text.Plural(len(t.failed), "canary", "canaries"), text.JoinNames(t.failed), retryHint)}
 	case d.MaxFailuresExceeded:
 		where := ""
 		if plan.Type == ProgressivePerGroup {
 			where = " in group " + strconv.Itoa(t.worst+1)
 		}
 		return Stop{fleetv1beta1.ReasonMaxFailuresExceeded, fmt.Sprintf("%s failed%s and %d are tolerated; %s",
-			plural(d.Failures, "cluster", "clusters"), where, d.Tolerated, retryHint)}
+			text.Plural(d.Failures, "cluster", "clusters"), where, d.Tolerated, retryHint)}
 	}
 	return Stop{}
 }
@@ -100,6 +136,9 @@ func surroundings(plan *Plan) Stop {
 // selection returns a reason if clusters are missing.
 func (t *tally) selection(plan *Plan) Stop {
 	switch {
+	case plan.RequireCanaries && t.canaries == 0 && plan.CanariesFixed > 0:
+		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed when the rollout started, and none is left: have one selected again, or change canaryClusters",
+			text.Plural(plan.CanariesFixed, "canary was", "canaries were"))}
 	case plan.RequireCanaries && t.canaries == 0:
 		return Stop{fleetv1beta1.ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}
 	case t.total == 0:
@@ -127,9 +166,9 @@ func (t *tally) window(plan *Plan, now time.Time) Stop {
 	case w.Open:
 		return Stop{}
 	case w.Until.IsZero():
-		return Stop{fleetv1beta1.ReasonOutsideWindow, "no maintenance window opens any more"}
+		return Stop{fleetv1beta1.ReasonOutsideWindow, "no maintenance window opens again"}
 	}
-	return Stop{fleetv1beta1.ReasonOutsideWindow, "the next maintenance window opens at " + w.Until.UTC().Format(time.RFC3339)}
+	return Stop{fleetv1beta1.ReasonOutsideWindow, "the next maintenance window opens at " + text.FormatTime(w.Until)}
 }
 
 // waits returns a reason if no cluster of the earliest unfinished stage may begin now.
@@ -141,16 +180,16 @@ func (t *tally) waits(plan *Plan) Stop {
 	case t.hubInUse:
 		return Stop{fleetv1beta1.ReasonNoFreeSlot, "the cluster of the hub is upgraded alone"}
 	case t.admissible > 0 && t.stage.rank == rankHub:
-		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("the cluster of the hub waits for %s", plural(d.InUse, "other cluster", "other clusters"))}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("the cluster of the hub waits for %s", text.Plural(d.InUse, "other cluster", "other clusters"))}
 	case t.admissible > 0:
 		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("%d of %d slots are in use", d.InUse, d.Slots)}
 	case t.inStage > 0:
-		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("waiting for %s in flight%s", plural(t.inStage, "cluster", "clusters"), t.stage.describe(plan))}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("waiting for %s in flight%s", text.Plural(t.inStage, "cluster", "clusters"), t.stage.describe(plan))}
 	case t.held.count > 0:
-		return Stop{fleetv1beta1.ReasonHeld, fmt.Sprintf("%s held; %s: %s", plural(t.held.count, "cluster is", "clusters are"), t.held.name, t.held.hold)}
+		return Stop{fleetv1beta1.ReasonHeld, fmt.Sprintf("%s held; %s: %s", text.Plural(t.held.count, "cluster is", "clusters are"), t.held.name, t.held.hold)}
 	}
 	return Stop{fleetv1beta1.ReasonSelectionUnstable, fmt.Sprintf("confirming for %s that %s no longer selected",
-		RemovalDelay, plural(t.deselected, "cluster is", "clusters are"))}
+		RemovalDelay, text.Plural(t.deselected, "cluster is", "clusters are"))}
 }
 
 // describe returns where the members of the stage are, for a message.
@@ -162,11 +201,4 @@ func (s stage) describe(plan *Plan) string {
 		return " in group " + strconv.Itoa(s.group+1)
 	}
 	return ""
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

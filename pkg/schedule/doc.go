@@ -7,7 +7,7 @@
 // The package is pure: it reads no clock and no object, and every function ends for every input.
 // It does not know what starts, nor whether it was started before.
 //
-// A wall clock does not show every minute exactly once. A minute that daylight saving time skips
-// stands for the end of the gap, and a minute that occurs twice stands for its first occurrence.
-// The date and the week of a skipped minute are its own, not those of the end of the gap.
+// A wall clock does not show every minute exactly once. A minute that daylight saving time skips stands for the end of
+// the gap, and a minute that occurs twice stands for its first occurrence. A skipped minute has its own date and week,
+// even if the gap ends in others.
 package schedule

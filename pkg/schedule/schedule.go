@@ -56,8 +56,8 @@ func (s Schedule) NeverRuns() bool {
 	return !runs
 }
 
-// nextMinute returns the first minute in [from, last) that the schedule selects. Times are those of
-// a wall clock, written as UTC.
+// nextMinute returns the first minute in [from, last) that the schedule selects. Times are wall-clock times, written as
+// UTC.
 func (s Schedule) nextMinute(from, last time.Time) (time.Time, bool) {
 	year, month, day := from.Date()
 	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)

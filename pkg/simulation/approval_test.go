@@ -12,20 +12,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // approved upgrades like OSD, once another client has approved the upgrade.
-type approved struct{ runbooks.OSD }
+type approved struct{ upgraders.OSD }
 
 // Runbook returns the runbook of OSD that waits for an approval.
-func (a approved) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
-	s := runbooks.NewStepSet(a.Deps, upgrade)
-	return a.OSD.Runbook(upgrade).InsertAfter("StartedNotificationSent", s.ApprovalGranted(20*time.Minute)).WithCommitGates(s.StillApproved())
+func (a approved) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	s := upgraders.NewStepSet(a.Deps, attempt)
+	return a.OSD.Runbook(attempt).InsertAfter("StartedNotificationSent", s.ApprovalGranted(20*time.Minute)).WithCommitGates(s.StillApproved())
 }
 
 // TestApproval has another client answer at a minute of an upgrade that starts at 12:10 and waits until
@@ -65,18 +65,18 @@ func TestApproval(t *testing.T) {
 				t.Fatal(err)
 			}
 			board := world.Client("change-board")
-			upgrade := &v1alpha1.UpgradeConfig{
+			upgrade := &upgradev1alpha1.UpgradeConfig{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "upgrade"},
-				Spec: v1alpha1.UpgradeConfigSpec{
+				Spec: upgradev1alpha1.UpgradeConfigSpec{
 					Type: "APPROVED", UpgradeAt: "2026-03-01T12:10:00Z", PDBForceDrainTimeout: new(int32(60)),
-					Desired: v1alpha1.Update{Version: "4.4.6", Channel: cluster.Channel},
+					Desired: upgradev1alpha1.Update{Version: "4.4.6", Channel: cluster.Channel},
 				},
 			}
 			if err := board.Create(t.Context(), upgrade); err != nil {
 				t.Fatal(err)
 			}
-			get := func() *v1alpha1.UpgradeConfig {
-				var cfg v1alpha1.UpgradeConfig
+			get := func() *upgradev1alpha1.UpgradeConfig {
+				var cfg upgradev1alpha1.UpgradeConfig
 				if err := board.Get(t.Context(), client.ObjectKeyFromObject(upgrade), &cfg); err != nil {
 					world.Fail(err)
 				}
@@ -86,7 +86,7 @@ func TestApproval(t *testing.T) {
 				world.After(after, func() {
 					cfg := get()
 					apimeta.SetStatusCondition(&cfg.Status.Conditions, metav1.Condition{
-						Type: v1alpha1.ConditionApproved, Status: status, ObservedGeneration: cfg.Generation, Reason: "CHG0042", Message: string(status) + " by the board",
+						Type: upgradev1alpha1.ConditionApproved, Status: status, ObservedGeneration: cfg.Generation, Reason: "CHG0042", Message: string(status) + " by the board",
 					})
 					if err := board.Status().Update(t.Context(), cfg); err != nil {
 						world.Fail(err)
@@ -122,7 +122,7 @@ func TestApproval(t *testing.T) {
 			if got := end.Status.History[0].Reason; got != tc.reason {
 				t.Errorf("the upgrade ended as %s, want %s: %+v", got, tc.reason, end.Status.History[0])
 			}
-			if answer := apimeta.FindStatusCondition(end.Status.Conditions, v1alpha1.ConditionApproved); (answer != nil) != (len(tc.answers) > 0) {
+			if answer := apimeta.FindStatusCondition(end.Status.Conditions, upgradev1alpha1.ConditionApproved); (answer != nil) != (len(tc.answers) > 0) {
 				t.Errorf("the operator left the approval as %+v", answer)
 			}
 		})

@@ -90,7 +90,7 @@ func (i *informer) apply(change Change) {
 	}
 	updated := i.transformed(change.New)
 	if updated == nil {
-		if old != nil { // it is not selected any more
+		if old != nil { // it is no longer selected
 			delete(i.objects, key)
 			i.notify(old, nil, false)
 		}

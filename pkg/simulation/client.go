@@ -176,8 +176,7 @@ func applyRequest(config runtime.ApplyConfiguration) Request {
 	return request
 }
 
-// create generates names that depend on nothing but the history. A dry run validates, too, unlike
-// with the fake client.
+// create generates names that depend on nothing but the history. Unlike with the fake client, a dry run also validates.
 func (w *World) create(ctx context.Context, api client.Client, obj client.Object, opts ...client.CreateOption) error {
 	if len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
 		return w.createDryRun(obj)

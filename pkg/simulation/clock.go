@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ
-// from that of the API server: Step moves it.
+// Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ from the clock of
+// the API server: Step moves it.
 type Clock struct {
 	world *World
 	skew  time.Duration

@@ -30,16 +30,16 @@ func TestTimeoutsOfTheEngineAreVirtual(t *testing.T) {
 			return engine.Wait("Waiting", "waiting"), nil
 		}
 	}
-	reached := func(ctx context.Context) (bool, error) {
+	reached := func(ctx context.Context, _ engine.Run) (engine.Observed, engine.Result, error) {
 		observe("reached")(ctx)
-		return false, nil
+		return engine.ObservedNone, engine.Result{}, nil
 	}
 	book := engine.Runbook{Steps: []engine.Step{{
-		Name: "Commit", Doc: "Commits.", Do: step("step"), PreCheck: step("pre-check"), Reached: reached, Commits: true,
+		Name: "Commit", Doc: "Commits.", Do: step("step"), PreCheck: step("pre-check"), Commit: &engine.Commit{Observe: reached},
 		KeepAlive: []engine.KeepAlive{{Name: "Lease", Renew: step("keep-alive")}},
 	}}}
 	engine.RunPreChecks(t.Context(), w.Clock(), book, engine.Run{Now: w.Now()})
-	if _, err := engine.Committed(t.Context(), w.Clock(), book, history.Record{}); err != nil {
+	if _, err := engine.CurrentPhase(t.Context(), w.Clock(), book, history.Record{}); err != nil {
 		t.Error(err)
 	}
 	e := engine.Engine{Clock: w.Clock(), Save: func(context.Context, history.Record) error { return nil }}

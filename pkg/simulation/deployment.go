@@ -69,7 +69,7 @@ func syncDeployment(ctx context.Context, c client.Client, key client.ObjectKey) 
 	return c.Status().Update(ctx, &deployment)
 }
 
-// templateHash is what a ReplicaSet adds to the names and the labels of its pods.
+// templateHash is added by a ReplicaSet to the names and the labels of its pods.
 const templateHash = "7c9f4d68b5"
 
 func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {

@@ -14,6 +14,7 @@
 //   - Plan decides what becomes of each request of a process: it is served, it fails, it is served
 //     but its answer is lost, it conflicts, it crashes or stalls the process, or caches lag.
 //   - World.Observe reports every stored change, for invariants.
+//   - Harness is a World in which a test runs one program, such as the controllers of a package.
 //
 // A test adds objects (World.Add, World.Client), starts programs (World.Start), and lets time pass
 // (World.RunFor, World.RunUntil). The example runs an upgrade with a runbook of its own.

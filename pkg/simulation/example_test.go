@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
@@ -23,23 +23,23 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // freeze is the ConfigMap that declares that nothing may be changed.
 var freeze = client.ObjectKey{Namespace: "shop", Name: "change-freeze"}
 
 // shop upgrades like OSD, except while there is a change freeze.
-type shop struct{ runbooks.OSD }
+type shop struct{ upgraders.OSD }
 
 // Runbook returns the runbook of OSD with one more step.
-func (s shop) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
-	return s.OSD.Runbook(upgrade).InsertAfter("PreHealthCheck", engine.Step{
+func (s shop) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	return s.OSD.Runbook(attempt).InsertAfter("PreHealthCheck", engine.Step{
 		Name: "NoChangeFreeze", Doc: "Waits until no change freeze is declared.",
 		Do: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 			err := s.Live.Get(ctx, freeze, &corev1.ConfigMap{})
@@ -63,7 +63,7 @@ func operator() *simulation.Program {
 			return nil, err
 		}
 		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgrades.IncEventFailures}
-		osd := runbooks.OSD{Deps: runbooks.Deps{
+		osd := upgraders.OSD{Deps: upgraders.Deps{
 			Client: env.Client, Live: env.Live, Notifier: events, Config: config.Default(),
 			Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: external, Silencer: &silence.Silencer{},
 			ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live},
@@ -71,7 +71,7 @@ func operator() *simulation.Program {
 		reconciler := &upgradeconfig.Reconciler{
 			Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: "managed-upgrade-operator",
 			Config: func() upgradeconfig.Snapshot {
-				return upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"SHOP": shop{osd}, "APPROVED": approved{osd}}, Config: config.Default()}
+				return upgradeconfig.Snapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"SHOP": shop{osd}, "APPROVED": approved{osd}}, Config: config.Default()}
 			},
 			Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
 		}
@@ -91,11 +91,11 @@ func Example() {
 	}
 	var last string
 	world.Observe(func(change simulation.Change) { // prints the step column of oc get
-		cfg, ok := change.New.(*v1alpha1.UpgradeConfig)
+		cfg, ok := change.New.(*upgradev1alpha1.UpgradeConfig)
 		if !ok {
 			return
 		}
-		if c := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionProgressing); c != nil && c.Reason != last {
+		if c := apimeta.FindStatusCondition(cfg.Status.Conditions, upgradev1alpha1.ConditionProgressing); c != nil && c.Reason != last {
 			last = c.Reason
 			fmt.Println(change.Time.Format("15:04"), c.Reason)
 		}
@@ -119,11 +119,11 @@ func Example() {
 
 	administrator := world.Client("administrator")
 	declared := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: freeze.Namespace, Name: freeze.Name}}
-	upgrade := &v1alpha1.UpgradeConfig{
+	upgrade := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "upgrade"},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "SHOP", UpgradeAt: "2026-03-01T12:10:00Z", PDBForceDrainTimeout: new(int32(60)),
-			Desired: v1alpha1.Update{Version: "4.4.6", Channel: cluster.Channel},
+			Desired: upgradev1alpha1.Update{Version: "4.4.6", Channel: cluster.Channel},
 		},
 	}
 	for _, object := range []client.Object{declared, upgrade} {

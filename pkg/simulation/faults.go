@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Outcome is what becomes of a request.
+// Outcome says what becomes of a request.
 type Outcome int
 
 // The outcomes of a request.
@@ -29,12 +29,12 @@ const (
 	CrashBefore
 	// CrashAfter ends the process after the request was served.
 	CrashAfter
-	// Stall suspends the process for Fault.For before the request is served. Everything else goes on
-	// meanwhile, other processes of the same program included.
+	// Stall suspends the process for Fault.For before the request is served. Everything else goes on in that time,
+	// other processes of the same program included.
 	Stall
 )
 
-// Fault is what a Plan decides for a request. The zero Fault serves it.
+// Fault says what a Plan decides for a request. The zero Fault serves it.
 type Fault struct {
 	Outcome Outcome
 	// Err is the answer of Refuse.

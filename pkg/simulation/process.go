@@ -6,6 +6,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -26,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
-// Env is what a life of a program has to work with.
+// Env holds what a life of a program has to work with.
 type Env struct {
 	// Client reads from the caches of this life and writes to the API server.
 	Client client.Client
@@ -114,9 +115,9 @@ func (w *World) Start(program *Program) (*Process, error) {
 		direct: program.Direct, onCrash: program.OnCrash, counters: &program.counters, clock: w.Clock(),
 	}
 	live := w.client(p.name, w.live(), p.gate(false))
-	cached := live
+	var cached client.Client = live
 	if !p.direct {
-		cached = &cachedClient{WithWatch: live, reads: w.client(p.name, p.cachedSource(), p.gate(true))}
+		cached = manager.WholeLists(&cachedClient{WithWatch: live, reads: w.client(p.name, p.cachedSource(), p.gate(true))})
 	}
 	declarations, err := program.Controllers(Env{Client: cached, Live: live, Clock: p.clock, Log: logr.Discard()})
 	if err != nil {
@@ -441,7 +442,25 @@ func (c *cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	return c.reads.Get(ctx, key, obj, opts...)
 }
 
-// List reads from the cache.
+// List reads from the cache as controller-runtime does: no list continues, a limit cuts the list off, and each list says
+// that it continues.
 func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.reads.List(ctx, list, opts...)
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if options.Continue != "" {
+		return errors.New("continue list option is not supported by the cache")
+	}
+	if err := c.reads.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	if limit := int(options.Limit); limit > 0 && meta.LenList(list) > limit {
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return err
+		}
+		if err := meta.SetList(list, items[:limit]); err != nil {
+			return err
+		}
+	}
+	list.SetContinue("continue-not-supported")
+	return nil
 }

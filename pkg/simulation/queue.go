@@ -21,7 +21,7 @@ type queue struct {
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 	ready      []reconcile.Request
 	due        map[reconcile.Request]time.Time
-	processing map[reconcile.Request]bool // the value: requested again meanwhile
+	processing map[reconcile.Request]bool // the value: requested again in that time
 }
 
 func newQueue(w *World, limiter workqueue.TypedRateLimiter[reconcile.Request]) *queue {

@@ -47,7 +47,7 @@ type WriteFault struct {
 	Name string
 	// Write is the number of the write, from 1.
 	Write int
-	// Outcome is what becomes of it.
+	// Outcome says what becomes of it.
 	Outcome Outcome
 }
 
@@ -59,7 +59,7 @@ func (f WriteFault) Plan(r Request) Fault {
 	return Fault{Outcome: f.Outcome}
 }
 
-// outcomes are what may become of a write that fails, by name.
+// outcomes lists what may become of a write that fails, by name.
 var outcomes = []struct {
 	name    string
 	outcome Outcome

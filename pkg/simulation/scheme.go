@@ -25,8 +25,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
 // NewScheme returns a scheme of the kinds of Kubernetes, OpenShift, Open Cluster Management, and
@@ -35,7 +35,7 @@ func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, configv1.Install, operatorv1.Install, apiserverv1.Install, mcfgv1.Install, machinev1beta1.Install,
-		v1alpha1.AddToScheme, v1beta1.AddToScheme, updatev1beta1.AddToScheme,
+		upgradev1alpha1.AddToScheme, maintenancev1beta1.AddToScheme, updatev1beta1.AddToScheme,
 		fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install, workv1alpha1.Install,
 	} {
 		utilruntime.Must(add(scheme))
@@ -47,9 +47,9 @@ func NewScheme() *runtime.Scheme {
 func kindsWithStatus() []client.Object {
 	return []client.Object{
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
-		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &v1alpha1.UpgradeConfig{},
-		&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
-		&v1beta1.UpgradeSuspensionWindow{}, &updatev1beta1.UpdateInformer{}, &updatev1beta1.UpdateStatus{}, &updatev1beta1.UpdatePlan{},
+		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &upgradev1alpha1.UpgradeConfig{},
+		&maintenancev1beta1.ClusterVersion{}, &maintenancev1beta1.UpgradeConfig{}, &maintenancev1beta1.UpgradeJob{}, &maintenancev1beta1.UpgradeJobHook{},
+		&maintenancev1beta1.UpgradeSuspensionWindow{}, &updatev1beta1.UpdateInformer{}, &updatev1beta1.UpdateStatus{}, &updatev1beta1.UpdatePlan{},
 		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{}, &appsv1.Deployment{},
 		&fleetv1beta1.ManagedClustersUpgrade{}, &fleetv1alpha1.ClusterUpgradeRun{},
 		&clusterv1.ManagedCluster{}, &ocmv1beta1.Placement{}, &ocmv1beta1.PlacementDecision{}, &workv1.ManifestWork{}, &workv1alpha1.ManifestWorkReplicaSet{},

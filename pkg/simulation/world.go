@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,8 +34,8 @@ const maxBurst = 2000
 
 // Options configure a World.
 type Options struct {
-	// Scheme has all kinds of the world; nil means those of NewScheme. A world may add kinds, so
-	// worlds that run in parallel must not share one.
+	// Scheme has all kinds of the world; nil means the scheme of NewScheme. A world may add kinds, so worlds that run
+	// in parallel must not share one.
 	Scheme *runtime.Scheme
 	// Definitions default and validate the objects of their kinds. Kinds without one are not
 	// validated.
@@ -174,8 +173,8 @@ func describeChange(change Change) string {
 	return fmt.Sprintf("%s %s %s at %s", verb, change.Kind.Kind, name, object.GetResourceVersion())
 }
 
-// newUID returns a UID that depends on nothing but the number of objects that were created before. As
-// those of an API server, UIDs differ in their first eight digits, which names are made of.
+// newUID returns a UID that depends on nothing but the number of objects that were created before. As on an API server,
+// UIDs differ in their first eight digits, from which names are made.
 func (w *World) newUID() types.UID {
 	w.sequence++
 	return types.UID(fmt.Sprintf("%08d-0000-4000-8000-000000000000", w.sequence))
@@ -265,7 +264,7 @@ func (w *World) RunUntil(limit time.Duration, done func() bool) error {
 // ErrDeadline is the error of a run whose condition does not hold within the limit.
 var ErrDeadline = errors.New("the condition does not hold within the limit")
 
-// ErrQuiet is the error of a run in which nothing is going to happen any more.
+// ErrQuiet is the error of a run in which nothing more is going to happen.
 var ErrQuiet = errors.New("nothing is going to happen any more, and the condition does not hold")
 
 func (w *World) run(done func() bool, limit time.Time) error {
@@ -404,14 +403,5 @@ func (w *World) Invalid(actor string) []error { return w.invalid[actor] }
 
 // Quiet reports whether no process has anything to do at this moment.
 func (w *World) Quiet() bool { return w.idle() }
-
-// Processes returns the processes that are running, by name.
-func (w *World) Processes() []string {
-	names := map[string]bool{}
-	for _, p := range w.processes {
-		names[p.name] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
 
 func background() context.Context { return context.Background() }

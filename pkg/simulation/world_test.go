@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
@@ -118,33 +118,33 @@ func TestServerValidatesByTheDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid := func() *v1alpha1.UpgradeConfig {
-		return &v1alpha1.UpgradeConfig{
+	valid := func() *upgradev1alpha1.UpgradeConfig {
+		return &upgradev1alpha1.UpgradeConfig{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "upgrade"},
-			Spec: v1alpha1.UpgradeConfigSpec{
+			Spec: upgradev1alpha1.UpgradeConfigSpec{
 				Type: "OSD", UpgradeAt: "2026-03-01T12:10:00Z", PDBForceDrainTimeout: new(int32(60)),
-				Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+				Desired: upgradev1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
 			},
 		}
 	}
-	started := func(cfg *v1alpha1.UpgradeConfig) {
+	started := func(cfg *upgradev1alpha1.UpgradeConfig) {
 		cfg.Status.History = []history.Record{{Version: "4.20.6", Phase: history.PhaseUpgrading, StartTime: new(metav1.NewTime(Start))}}
 	}
 	tests := map[string]struct {
-		create, status, update func(*v1alpha1.UpgradeConfig)
+		create, status, update func(*upgradev1alpha1.UpgradeConfig)
 		invalid                string // part of the error; empty: it is accepted
 	}{
 		"valid object":           {},
-		"missing required field": {create: func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Channel = "" }, invalid: "spec.desired.channel"},
-		"broken CEL rule":        {create: func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = "v4" }, invalid: "semantic version"},
-		"number out of bounds":   {create: func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(-1)) }, invalid: "0 to 525600"},
-		"unknown phase":          {status: func(c *v1alpha1.UpgradeConfig) { started(c); c.Status.History[0].Phase = "Done" }, invalid: "phase"},
-		"duplicate key of a list map": {status: func(c *v1alpha1.UpgradeConfig) {
+		"missing required field": {create: func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.Desired.Channel = "" }, invalid: "spec.desired.channel"},
+		"broken CEL rule":        {create: func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.Desired.Version = "v4" }, invalid: "semantic version"},
+		"number out of bounds":   {create: func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(-1)) }, invalid: "0 to 525600"},
+		"unknown phase":          {status: func(c *upgradev1alpha1.UpgradeConfig) { started(c); c.Status.History[0].Phase = "Done" }, invalid: "phase"},
+		"duplicate key of a list map": {status: func(c *upgradev1alpha1.UpgradeConfig) {
 			started(c)
 			c.Status.History = append(c.Status.History, c.Status.History[0])
 		}, invalid: "Duplicate"},
-		"spec changed before a start":  {update: func(c *v1alpha1.UpgradeConfig) { c.Spec.Type = "ARO" }},
-		"spec changed after the start": {status: started, update: func(c *v1alpha1.UpgradeConfig) { c.Spec.Type = "ARO" }, invalid: "spec"},
+		"spec changed before a start":  {update: func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.Type = "ARO" }},
+		"spec changed after the start": {status: started, update: func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.Type = "ARO" }, invalid: "spec"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

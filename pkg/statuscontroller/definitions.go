@@ -20,14 +20,14 @@ import (
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=updateinformers.config.openshift.io;updateplans.config.openshift.io;updatestatuses.config.openshift.io,verbs=get
 
-// definition is what identifies one of our CustomResourceDefinitions: fields that another definition of the
-// same name lacks, since they are additions of this program.
+// definition identifies one of our CustomResourceDefinitions by fields that another definition of the same name lacks,
+// because they are additions of this program.
 type definition struct {
 	name, kind string
 	field      []string
 }
 
-// definitions are those of the kinds that the program writes.
+// definitions are the definitions of the kinds that the program writes.
 func definitions() []definition {
 	group := "." + updatev1beta1.GroupVersion.Group
 	return []definition{

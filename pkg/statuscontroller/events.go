@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
 // eventPublisher publishes Events.
@@ -55,10 +55,7 @@ func (p *eventPublisher) create(ctx context.Context, object client.Object, event
 	if err != nil {
 		return fmt.Errorf("determining the kind of the object of an Event: %w", err)
 	}
-	ref := corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
-	}
-	return p.events.Create(ctx, ref, engine.Notification{
-		ID: engine.NotificationID(string(ref.UID), key, reason, message), Type: eventType, Reason: reason, Message: message,
+	return p.events.Create(ctx, objects.Reference(object, gvk), engine.Notification{
+		ID: engine.NotificationID(string(object.GetUID()), key, reason, message), Type: eventType, Reason: reason, Message: message,
 	})
 }

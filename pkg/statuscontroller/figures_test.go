@@ -38,7 +38,7 @@ const (
 	quietTime      = 10 * time.Minute
 )
 
-// figures are what the controller does while nothing happens.
+// figures measure the controller while nothing happens.
 type figures struct {
 	informers, api, writes int64 // requests to informers, to the API server, and writes of the status
 }

@@ -72,7 +72,7 @@ func TestStartableReleases(t *testing.T) {
 	if diff := cmp.Diff([]string{target}, w.startable()); diff != "" {
 		t.Errorf("once all risks are accepted again (-want +got):\n%s", diff)
 	}
-	w.plan = func(r simulation.Request) simulation.Fault { // the plan itself cannot be written any more
+	w.plan = func(r simulation.Request) simulation.Fault { // from now on, the plan itself cannot be written
 		if r.IsWrite() && r.Kind == "UpdatePlan" {
 			return simulation.Fault{Outcome: simulation.Refuse}
 		}

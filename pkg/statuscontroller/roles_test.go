@@ -28,16 +28,16 @@ func TestRoles_of_users(t *testing.T) {
 				all = append(all, verb+" "+kind+".config.openshift.io")
 			}
 		}
-		all = append(all, "get leases.coordination.k8s.io update-status-controller-leader")
+		all = append(all, "get clusterversions.config.openshift.io version", "get leases.coordination.k8s.io update-status-controller-leader")
 		slices.Sort(all)
 		return all
 	}
-	plans := []string{"create updateplans.config.openshift.io", "delete updateplans.config.openshift.io", "patch updateplans.config.openshift.io"}
+	plans := []string{"create updateplans.config.openshift.io", "delete updateplans.config.openshift.io", "patch updateplans.config.openshift.io", "patch updatestatuses.config.openshift.io cluster"}
 	want := map[string][]string{
 		"update-viewer":   reads("aggregated to view"),
 		"update-planner":  reads(append(plans, "aggregated to edit")...),
-		"update-approver": reads(append(plans, "accept updateplans.config.openshift.io")...),
-		"update-bypasser": {"bypass updateplans.config.openshift.io"},
+		"update-approver": reads(append(plans, "accept updateplans/risks.config.openshift.io")...),
+		"update-bypasser": {"bypass updateplans/gate.config.openshift.io"},
 	}
 	got := map[string][]string{}
 	for _, file := range []string{"roles.yaml", "start-gate/roles.yaml"} {

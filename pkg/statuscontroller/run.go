@@ -18,11 +18,11 @@ import (
 	"k8s.io/utils/clock"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateinformer"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	alerts "github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 }
 
 // newAlerts returns the source of alerts; nil means that none is configured. It sends no request.
-func newAlerts(o Options) (informers.Prometheus, error) {
+func newAlerts(o Options) (checks.AlertSource, error) {
 	if o.AlertsURL == "" {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ type program struct {
 	plans     *updateplan.Reconciler
 }
 
-func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source informers.Prometheus) (*program, error) {
+func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source checks.AlertSource) (*program, error) {
 	p := &program{clock: clk, registry: prometheus.NewRegistry()}
 	observed, err := metrics.NewUpdateStatus(p.registry)
 	if err == nil {
@@ -121,7 +121,7 @@ func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source infor
 		ServiceCA: func() ([]byte, error) { return readServiceCA(o.ServiceCAFile) },
 		Request:   p.status.Request, Events: p.events, Metrics: observed,
 	}
-	requests, _ := source.(informers.Metrics) // without a source, the capacity is unknown
+	requests, _ := source.(checks.Metrics) // without a source, the capacity is unknown
 	p.plans = &updateplan.Reconciler{
 		Clock: clk, Prometheus: source, Metrics: requests, LockNamespace: o.Namespace, Informers: exchange, Changed: exchange.PlanChanged(), Events: p.events,
 	}
@@ -155,7 +155,7 @@ func (p *program) bind(clients manager.Clients) error {
 
 // NewControllers returns the controllers of the program, bound to the clients, without the manager that
 // runs them otherwise, for simulations.
-func NewControllers(o Options, clients manager.Clients, clk clock.PassiveClock, source informers.Prometheus) ([]manager.Controller, error) {
+func NewControllers(o Options, clients manager.Clients, clk clock.PassiveClock, source checks.AlertSource) ([]manager.Controller, error) {
 	p, err := newProgram(o, logr.Discard(), clk, source)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func FormatSince(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return "since " + at.UTC().Format(time.RFC3339)
+	return "since " + FormatTime(at)
 }
 
 // MatchesAny reports whether one of the patterns matches the whole name. An asterisk in a pattern

@@ -5,6 +5,7 @@ package text
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,8 +20,12 @@ const maxExcerpt = 200
 // noReason stands for a reason that is missing.
 const noReason = "no reason given"
 
-// Sanitize returns foreign text as one line of at most maxBytes bytes and an ellipsis. White
-// space, control characters, and characters that change how others are displayed become single
+// escapeSequence matches an escape sequence of a terminal: a control sequence, a string that is ended by a
+// bell or a terminator, or any other one.
+var escapeSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_])[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
+
+// Sanitize returns foreign text as one line of at most maxBytes bytes and an ellipsis. Escape sequences of
+// terminals are removed. White space, control characters, and characters that change how others are displayed become single
 // spaces; invalid UTF-8 is dropped.
 func Sanitize(text string, maxBytes int) string {
 	if len(text) <= maxBytes && isClean(text) {
@@ -30,7 +35,8 @@ func Sanitize(text string, maxBytes int) string {
 	if cut {
 		text = text[:4*maxBytes]
 	}
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), isSeparator), " ")
+	text = escapeSequence.ReplaceAllString(strings.ToValidUTF8(text, ""), "")
+	text = strings.Join(strings.FieldsFunc(text, isSeparator), " ")
 	if cut && len(text) <= maxBytes {
 		return text + ellipsis
 	}

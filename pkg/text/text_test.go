@@ -78,7 +78,7 @@ func TestSanitize(t *testing.T) {
 		"x ":                      "x",
 		"a  b":                    "a b",
 		"  plain \t text\r\n":     "plain text",
-		"a\x00b\x1b[2Jc":          "a b [2Jc",
+		"a\x00b\x1b[2Jc":          "a bc",
 		"not \xff UTF-8":          "not UTF-8",
 		"right\u202eto left":      "right to left",
 		"grüße 世界":                "grüße 世界",

@@ -8,33 +8,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
-
-// maxClockSkew is how far ahead the clock of the person may be who accepts a risk.
-const maxClockSkew = 5 * time.Minute
 
 // Reported is an insight of a plan with its informer.
 type Reported struct {
 	Informer string
-	Insight  v1beta1.Insight
+	Insight  updatev1beta1.Insight
 }
 
 // Insights returns the insights of a plan, each UUID once, in the order of the status.
-func Insights(status *v1beta1.UpdatePlanStatus) []Reported {
-	var sections []v1beta1.InformerInsights
-	if status.ControlPlane != nil {
-		sections = append(sections, status.ControlPlane.UpdateInformers...)
+func Insights(status *updatev1beta1.UpdatePlanStatus) []Reported {
+	var informers []updatev1beta1.InformerInsights
+	for _, section := range status.Sections() {
+		informers = append(informers, section.UpdateInformers...)
 	}
-	for i := range status.WorkerPools {
-		sections = append(sections, status.WorkerPools[i].UpdateInformers...)
-	}
-	return Flatten(sections)
+	return Flatten(informers)
 }
 
 // Flatten returns the insights of informers, each UUID once: an insight may concern several pools.
-func Flatten(informers []v1beta1.InformerInsights) []Reported {
+func Flatten(informers []updatev1beta1.InformerInsights) []Reported {
 	var all []Reported
 	seen := map[string]bool{}
 	for i := range informers {
@@ -49,16 +43,15 @@ func Flatten(informers []v1beta1.InformerInsights) []Reported {
 	return all
 }
 
-// identity identifies an insight among those of all informers. UUIDs are hashes that include the
-// informer.
-func identity(informer string, of *v1beta1.Insight) string {
+// identity identifies an insight among the insights of all informers. UUIDs are hashes that include the informer.
+func identity(informer string, of *updatev1beta1.Insight) string {
 	return cmp.Or(of.UUID, informer+"\n"+of.UID)
 }
 
 // NeedsAcceptance reports whether an update may be started only once insights of that level are
 // accepted. An unknown level needs acceptance.
-func NeedsAcceptance(level v1beta1.Level) bool {
-	return level != v1beta1.LevelStatus && level != v1beta1.LevelInfo
+func NeedsAcceptance(level updatev1beta1.Level) bool {
+	return level != updatev1beta1.LevelStatus && level != updatev1beta1.LevelInfo
 }
 
 // Verdict is whether an insight that needs acceptance is accepted.
@@ -103,7 +96,7 @@ type Scope struct {
 // observed first later needs another one. Without a time it counts until the release of the cluster
 // changes. A critical insight needs a uuid and a reason. An entry that
 // is not accepted always prevails.
-func Judge(entries []v1beta1.AcceptedInsight, all []Reported, scope Scope) []Judged {
+func Judge(entries []updatev1beta1.AcceptedInsight, all []Reported, scope Scope) []Judged {
 	matching := map[[2]string]int{} // the number of insights, by informer and uid
 	for i := range all {
 		matching[[2]string{all[i].Informer, all[i].Insight.UID}]++
@@ -121,7 +114,7 @@ func Judge(entries []v1beta1.AcceptedInsight, all []Reported, scope Scope) []Jud
 
 // verdict returns the verdict on one insight; unique reports that no other one has its informer and
 // uid.
-func verdict(entries []v1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
+func verdict(entries []updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
 	best := VerdictUnaccepted
 	for i := range entries {
 		if !matches(&entries[i], r) {
@@ -138,11 +131,11 @@ func verdict(entries []v1beta1.AcceptedInsight, r *Reported, unique bool, scope 
 }
 
 // matches reports whether an entry is about an insight.
-func matches(entry *v1beta1.AcceptedInsight, r *Reported) bool {
+func matches(entry *updatev1beta1.AcceptedInsight, r *Reported) bool {
 	return entry.UpdateInformer == r.Informer && entry.UID == r.Insight.UID && (entry.UUID == "" || entry.UUID == r.Insight.UUID)
 }
 
-func verdictOf(entry *v1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
+func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
 	switch {
 	case !entry.Accepted:
 		return VerdictRefused
@@ -150,7 +143,7 @@ func verdictOf(entry *v1beta1.AcceptedInsight, r *Reported, unique bool, scope S
 		return VerdictAmbiguous
 	case !holds(entry, r, scope):
 		return VerdictStale
-	case r.Insight.Impact.Level == v1beta1.LevelCritical && (entry.UUID == "" || entry.Reason == ""):
+	case r.Insight.Impact.Level == updatev1beta1.LevelCritical && (entry.UUID == "" || entry.Reason == ""):
 		return VerdictIncomplete
 	}
 	return VerdictAccepted
@@ -158,17 +151,17 @@ func verdictOf(entry *v1beta1.AcceptedInsight, r *Reported, unique bool, scope S
 
 // holds reports whether an acceptance was given for what is reported now. A time in the future
 // accepts nothing: it would accept what is not known yet.
-func holds(entry *v1beta1.AcceptedInsight, r *Reported, scope Scope) bool {
+func holds(entry *updatev1beta1.AcceptedInsight, r *Reported, scope Scope) bool {
 	if entry.AcceptedTime == nil {
 		return !scope.IgnoreUndated
 	}
 	at := entry.AcceptedTime.Time
-	return !at.After(scope.Now.Add(maxClockSkew)) && !at.Before(r.Insight.FirstObservedTime.Truncate(time.Second))
+	return !at.After(scope.Now.Add(text.MaxClockSkew)) && !at.Before(r.Insight.FirstObservedTime.Truncate(time.Second))
 }
 
 // Count returns how many insights need acceptance, and how many are accepted.
-func Count(judged []Judged) v1beta1.InsightCounts {
-	counts := v1beta1.InsightCounts{}
+func Count(judged []Judged) updatev1beta1.InsightCounts {
+	counts := updatev1beta1.InsightCounts{}
 	for i := range judged {
 		counts.Total++
 		if judged[i].Verdict == VerdictAccepted {
@@ -184,7 +177,7 @@ func Count(judged []Judged) v1beta1.InsightCounts {
 func Unaccepted(judged []Judged) []Judged {
 	rest := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return j.Verdict == VerdictAccepted })
 	slices.SortStableFunc(rest, func(a, b Judged) int {
-		return cmp.Compare(insight.Rank(b.Insight.Impact.Level), insight.Rank(a.Insight.Impact.Level))
+		return cmp.Compare(b.Insight.Impact.Level.Rank(), a.Insight.Impact.Level.Rank())
 	})
 	return rest
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -22,25 +22,25 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func at(offset time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(offset)} }
 
 // insight returns an insight that was first observed at noon.
-func insight(uid, uuid string, level v1beta1.Level) v1beta1.Insight {
-	return v1beta1.Insight{UID: uid, UUID: uuid, Impact: v1beta1.InsightImpact{Level: level}, FirstObservedTime: *at(0)}
+func insight(uid, uuid string, level updatev1beta1.Level) updatev1beta1.Insight {
+	return updatev1beta1.Insight{UID: uid, UUID: uuid, Impact: updatev1beta1.InsightImpact{Level: level}, FirstObservedTime: *at(0)}
 }
 
 // reported returns a status in which one informer reports the insights.
-func reported(insights ...v1beta1.Insight) v1beta1.UpdatePlanStatus {
-	return v1beta1.UpdatePlanStatus{ControlPlane: &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{
-		UpdateInformers: []v1beta1.InformerInsights{{Name: "i", Insights: insights}},
+func reported(insights ...updatev1beta1.Insight) updatev1beta1.UpdatePlanStatus {
+	return updatev1beta1.UpdatePlanStatus{ControlPlane: &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{
+		UpdateInformers: []updatev1beta1.InformerInsights{{Name: "i", Insights: insights}},
 	}}}
 }
 
-func entry(uid, uuid string, accepted bool) v1beta1.AcceptedInsight {
-	return v1beta1.AcceptedInsight{UpdateInformer: "i", UID: uid, UUID: uuid, Accepted: accepted}
+func entry(uid, uuid string, accepted bool) updatev1beta1.AcceptedInsight {
+	return updatev1beta1.AcceptedInsight{UpdateInformer: "i", UID: uid, UUID: uuid, Accepted: accepted}
 }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	const warning, critical = v1beta1.LevelWarning, v1beta1.LevelCritical
-	dated := func(offset time.Duration) v1beta1.AcceptedInsight {
+	const warning, critical = updatev1beta1.LevelWarning, updatev1beta1.LevelCritical
+	dated := func(offset time.Duration) updatev1beta1.AcceptedInsight {
 		e := entry("a", "", true)
 		e.AcceptedTime = at(offset)
 		return e
@@ -52,48 +52,48 @@ func TestJudge(t *testing.T) {
 	other := entry("a", "1", true)
 	other.UpdateInformer = "j"
 	for name, tc := range map[string]struct {
-		insights []v1beta1.Insight
-		entries  []v1beta1.AcceptedInsight
+		insights []updatev1beta1.Insight
+		entries  []updatev1beta1.AcceptedInsight
 		undated  bool
 		want     []updateplan.Verdict
 	}{
-		"nothing accepted":        {[]v1beta1.Insight{insight("a", "1", warning)}, nil, false, []updateplan.Verdict{"Unaccepted"}},
-		"no acceptance needed":    {[]v1beta1.Insight{insight("a", "1", "info"), insight("b", "2", "status")}, nil, false, nil},
-		"unknown level needs it":  {[]v1beta1.Insight{insight("a", "1", "fatal"), insight("b", "2", "")}, nil, false, []updateplan.Verdict{"Unaccepted", "Unaccepted"}},
-		"by uid":                  {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"}},
-		"by uuid":                 {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Accepted"}},
-		"by another uuid":         {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "2", true)}, false, []updateplan.Verdict{"Unaccepted"}},
-		"by uuid and another uid": {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("b", "1", true)}, false, []updateplan.Verdict{"Unaccepted"}},
-		"of another informer":     {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{other}, false, []updateplan.Verdict{"Unaccepted"}},
+		"nothing accepted":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, nil, false, []updateplan.Verdict{"Unaccepted"}},
+		"no acceptance needed":    {[]updatev1beta1.Insight{insight("a", "1", "info"), insight("b", "2", "status")}, nil, false, nil},
+		"unknown level needs it":  {[]updatev1beta1.Insight{insight("a", "1", "fatal"), insight("b", "2", "")}, nil, false, []updateplan.Verdict{"Unaccepted", "Unaccepted"}},
+		"by uid":                  {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"}},
+		"by uuid":                 {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Accepted"}},
+		"by another uuid":         {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "2", true)}, false, []updateplan.Verdict{"Unaccepted"}},
+		"by uuid and another uid": {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("b", "1", true)}, false, []updateplan.Verdict{"Unaccepted"}},
+		"of another informer":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{other}, false, []updateplan.Verdict{"Unaccepted"}},
 		"ambiguous accepts neither": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
-			[]v1beta1.AcceptedInsight{entry("a", "", true)},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
+			[]updatev1beta1.AcceptedInsight{entry("a", "", true)},
 			false,
 			[]updateplan.Verdict{"Ambiguous", "Ambiguous"},
 		},
 		"ambiguous with one that needs none": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", "info")}, []v1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Ambiguous"},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", "info")}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Ambiguous"},
 		},
 		"ambiguous, one by uuid": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
-			[]v1beta1.AcceptedInsight{entry("a", "", true), entry("a", "2", true)},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
+			[]updatev1beta1.AcceptedInsight{entry("a", "", true), entry("a", "2", true)},
 			false,
 			[]updateplan.Verdict{"Ambiguous", "Accepted"},
 		},
 		"one insight in two places": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"},
 		},
-		"withdrawn":            {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
-		"withdrawn by uuid":    {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true), entry("a", "1", false)}, false, []updateplan.Verdict{"Refused"}},
-		"withdrawn by uid":     {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "1", true), entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
-		"critical":             {[]v1beta1.Insight{insight("a", "1", critical)}, []v1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Incomplete"}},
-		"critical with reason": {[]v1beta1.Insight{insight("a", "1", critical)}, []v1beta1.AcceptedInsight{reasonOnly}, false, []updateplan.Verdict{"Incomplete"}},
-		"critical with both":   {[]v1beta1.Insight{insight("a", "1", critical)}, []v1beta1.AcceptedInsight{reasoned}, false, []updateplan.Verdict{"Accepted"}},
-		"accepted when seen":   {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{dated(0)}, false, []updateplan.Verdict{"Accepted"}},
-		"accepted before":      {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{dated(-time.Second)}, false, []updateplan.Verdict{"Stale"}},
-		"accepted ahead":       {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.Verdict{"Stale"}},
-		"undated is dropped":   {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true)}, true, []updateplan.Verdict{"Stale"}},
-		"dated is kept":        {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{dated(0)}, true, []updateplan.Verdict{"Accepted"}},
+		"withdrawn":            {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
+		"withdrawn by uuid":    {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true), entry("a", "1", false)}, false, []updateplan.Verdict{"Refused"}},
+		"withdrawn by uid":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true), entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
+		"critical":             {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Incomplete"}},
+		"critical with reason": {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasonOnly}, false, []updateplan.Verdict{"Incomplete"}},
+		"critical with both":   {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasoned}, false, []updateplan.Verdict{"Accepted"}},
+		"accepted when seen":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, false, []updateplan.Verdict{"Accepted"}},
+		"accepted before":      {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(-time.Second)}, false, []updateplan.Verdict{"Stale"}},
+		"accepted ahead":       {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.Verdict{"Stale"}},
+		"undated is dropped":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, true, []updateplan.Verdict{"Stale"}},
+		"dated is kept":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, true, []updateplan.Verdict{"Accepted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,18 +117,18 @@ func TestJudge(t *testing.T) {
 func TestJudge_never_widens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		levels := []v1beta1.Level{"status", "info", "warning", "error", "critical", "odd"}
+		levels := []updatev1beta1.Level{"status", "info", "warning", "error", "critical", "odd"}
 		ids := rapid.SampledFrom([]string{"a", "b"})
-		draw := func(i int) v1beta1.Insight {
+		draw := func(i int) updatev1beta1.Insight {
 			in := insight(ids.Draw(t, "uid"), strconv.Itoa(i), rapid.SampledFrom(levels).Draw(t, "level"))
 			in.FirstObservedTime = *at(time.Duration(rapid.IntRange(-2, 2).Draw(t, "first")) * time.Minute)
 			return in
 		}
-		var insights []v1beta1.Insight
+		var insights []updatev1beta1.Insight
 		for i := range rapid.IntRange(0, 4).Draw(t, "insights") {
 			insights = append(insights, draw(i))
 		}
-		var spec v1beta1.UpdatePlanSpec
+		var spec updatev1beta1.UpdatePlanSpec
 		for range rapid.IntRange(0, 4).Draw(t, "entries") {
 			e := entry(ids.Draw(t, "uid"), rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "uuid"), rapid.Bool().Draw(t, "accepted"))
 			if rapid.Bool().Draw(t, "reason") {
@@ -140,7 +140,7 @@ func TestJudge_never_widens(t *testing.T) {
 			spec.AcceptedInsights = append(spec.AcceptedInsights, e)
 		}
 		scope := updateplan.Scope{Now: noon.Add(time.Hour)}
-		accepted := func(all []v1beta1.Insight, scope updateplan.Scope) []string {
+		accepted := func(all []updatev1beta1.Insight, scope updateplan.Scope) []string {
 			status := reported(all...)
 			var uuids []string
 			for _, j := range updateplan.Judge(spec.AcceptedInsights, updateplan.Insights(&status), scope) {
@@ -152,7 +152,7 @@ func TestJudge_never_widens(t *testing.T) {
 		}
 		before := accepted(insights, scope)
 		for _, uuid := range before {
-			i := slices.IndexFunc(insights, func(in v1beta1.Insight) bool { return in.UUID == uuid })
+			i := slices.IndexFunc(insights, func(in updatev1beta1.Insight) bool { return in.UUID == uuid })
 			if !named(insights, spec.AcceptedInsights, insights[i]) {
 				t.Fatalf("%s is accepted by no entry", uuid)
 			}
@@ -172,7 +172,7 @@ func TestJudge_never_widens(t *testing.T) {
 }
 
 // named reports whether an entry accepts an insight, and none withdraws it.
-func named(all []v1beta1.Insight, entries []v1beta1.AcceptedInsight, in v1beta1.Insight) bool {
+func named(all []updatev1beta1.Insight, entries []updatev1beta1.AcceptedInsight, in updatev1beta1.Insight) bool {
 	alike, yes := 0, false
 	for i := range all {
 		if all[i].UID == in.UID {
@@ -188,7 +188,7 @@ func named(all []v1beta1.Insight, entries []v1beta1.AcceptedInsight, in v1beta1.
 		}
 		timely := e.AcceptedTime == nil || !e.AcceptedTime.Before(&in.FirstObservedTime) && e.AcceptedTime.Sub(noon) < 66*time.Minute
 		exact := e.UUID == in.UUID || alike == 1
-		enough := in.Impact.Level != v1beta1.LevelCritical || e.UUID != "" && e.Reason != ""
+		enough := in.Impact.Level != updatev1beta1.LevelCritical || e.UUID != "" && e.Reason != ""
 		yes = yes || timely && exact && enough
 	}
 	return yes
@@ -197,9 +197,9 @@ func named(all []v1beta1.Insight, entries []v1beta1.AcceptedInsight, in v1beta1.
 func TestUnaccepted_lists_the_most_severe_first(t *testing.T) {
 	t.Parallel()
 	status := reported(insight("w", "1", "warning"), insight("c", "2", "critical"), insight("o", "3", "odd"), insight("e", "4", "error"), insight("a", "5", "warning"))
-	spec := v1beta1.UpdatePlanSpec{AcceptedInsights: []v1beta1.AcceptedInsight{entry("a", "", true)}}
+	spec := updatev1beta1.UpdatePlanSpec{AcceptedInsights: []updatev1beta1.AcceptedInsight{entry("a", "", true)}}
 	judged := updateplan.Judge(spec.AcceptedInsights, updateplan.Insights(&status), updateplan.Scope{Now: noon})
-	if diff := cmp.Diff(v1beta1.InsightCounts{Total: 5, Accepted: 1, Unaccepted: 4}, updateplan.Count(judged)); diff != "" {
+	if diff := cmp.Diff(updatev1beta1.InsightCounts{Total: 5, Accepted: 1, Unaccepted: 4}, updateplan.Count(judged)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	var uids []string

@@ -9,36 +9,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // RefreshToken returns the token of the annotation that requests an analysis, as the status holds it
 // once the analysis has begun.
-func RefreshToken(plan *v1beta1.UpdatePlan) string {
+func RefreshToken(plan *updatev1beta1.UpdatePlan) string {
 	const maxToken = 64
-	token := plan.Annotations[v1beta1.RefreshAnnotation]
+	token := plan.Annotations[updatev1beta1.RefreshAnnotation]
 	return strings.ToValidUTF8(token[:min(len(token), maxToken)], "") // the end may be within a character
 }
 
 // IsAnalyzed reports whether the analysis that was requested last is complete.
-func IsAnalyzed(plan *v1beta1.UpdatePlan) bool {
-	return HasBegun(plan) && meta.IsStatusConditionTrue(plan.Status.Conditions, v1beta1.ConditionComplete)
+func IsAnalyzed(plan *updatev1beta1.UpdatePlan) bool {
+	return HasBegun(plan) && meta.IsStatusConditionTrue(plan.Status.Conditions, updatev1beta1.ConditionComplete)
 }
 
 // HasBegun reports whether the analysis that was requested last has begun.
-func HasBegun(plan *v1beta1.UpdatePlan) bool {
+func HasBegun(plan *updatev1beta1.UpdatePlan) bool {
 	return plan.Status.FromRelease != "" && plan.Status.LastRefresh == RefreshToken(plan)
 }
 
 // JudgePlan returns the insights of a plan that need acceptance with their verdicts, as far as its
 // status shows them. Its conditions decide whether the update may be started.
-func JudgePlan(plan *v1beta1.UpdatePlan, now time.Time) []Judged {
+func JudgePlan(plan *updatev1beta1.UpdatePlan, now time.Time) []Judged {
 	return Judge(plan.Spec.AcceptedInsights, Insights(&plan.Status), Scope{Now: now, IgnoreUndated: isForOtherRelease(plan)})
 }
 
 // AcceptedUIDs returns the UIDs of the insights of an informer that are accepted for an update from a
 // release of the cluster. It returns none if the analysis is not about that release, or not recent.
-func AcceptedUIDs(plan *v1beta1.UpdatePlan, informer, from string, now time.Time) map[string]bool {
+func AcceptedUIDs(plan *updatev1beta1.UpdatePlan, informer, from string, now time.Time) map[string]bool {
 	analyzed := plan.Status.LastAnalysisTime
 	if from == "" || plan.Status.FromRelease != from || Validate(plan) != nil || analyzed == nil || !IsRecent(analyzed.Time, now) {
 		return nil

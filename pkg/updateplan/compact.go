@@ -8,7 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -22,13 +23,13 @@ const (
 // Compact reduces a plan to what upgrades read of it, for caches: the conditions and counts, the most
 // severe insight that is not accepted, and the accepted insights of one informer that are findings of
 // checks, each with the acceptance that counts. A plan accepts nothing that it did not accept before.
-func Compact(plan *v1beta1.UpdatePlan, informer string) {
+func Compact(plan *updatev1beta1.UpdatePlan, informer string) {
 	// Whether the time of an acceptance lies in the future is decided when it is used.
 	scope := Scope{Now: time.Unix(1<<40, 0), IgnoreUndated: isForOtherRelease(plan)}
 	all := Insights(&plan.Status)
 	judged := Judge(plan.Spec.AcceptedInsights, all, scope)
-	var kept []v1beta1.InformerInsights
-	var entries []v1beta1.AcceptedInsight
+	var kept []updatev1beta1.InformerInsights
+	var entries []updatev1beta1.AcceptedInsight
 	for _, j := range judged {
 		if j.Verdict != VerdictAccepted || j.Informer != informer || !checks.IsPlanUID(j.Insight.UID) || len(kept) == maxCompactAccepted || isOtherwiseUnaccepted(judged, &j) {
 			continue
@@ -40,10 +41,10 @@ func Compact(plan *v1beta1.UpdatePlan, informer string) {
 		kept = append(kept, compactInsight(&rest[0].Reported))
 	}
 	status := &plan.Status
-	plan.Spec = v1beta1.UpdatePlanSpec{TargetRelease: bounded(plan.Spec.TargetRelease), AcceptedInsights: entries}
-	plan.Status = v1beta1.UpdatePlanStatus{
+	plan.Spec = updatev1beta1.UpdatePlanSpec{TargetRelease: bounded(plan.Spec.TargetRelease), AcceptedInsights: entries}
+	plan.Status = updatev1beta1.UpdatePlanStatus{
 		Conditions: compactConditions(status.Conditions), ObservedGeneration: status.ObservedGeneration,
-		ControlPlane: &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{UpdateInformers: kept}},
+		ControlPlane: &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: kept}},
 		FromRelease:  bounded(status.FromRelease), LastAnalysisTime: status.LastAnalysisTime, LastRefresh: bounded(status.LastRefresh), Counts: status.Counts,
 	}
 }
@@ -78,18 +79,18 @@ func bounded(value string) string {
 	return value
 }
 
-func compactInsight(of *Reported) v1beta1.InformerInsights {
-	insight := v1beta1.Insight{UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), FirstObservedTime: of.Insight.FirstObservedTime}
+func compactInsight(of *Reported) updatev1beta1.InformerInsights {
+	insight := updatev1beta1.Insight{UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), FirstObservedTime: of.Insight.FirstObservedTime}
 	insight.Impact.Level = of.Insight.Impact.Level
 	if len(insight.Impact.Level) > maxCompactText {
-		insight.Impact.Level = v1beta1.LevelCritical
+		insight.Impact.Level = updatev1beta1.LevelCritical
 	}
-	return v1beta1.InformerInsights{Name: bounded(of.Informer), Insights: []v1beta1.Insight{insight}}
+	return updatev1beta1.InformerInsights{Name: bounded(of.Informer), Insights: []updatev1beta1.Insight{insight}}
 }
 
 // compactEntry returns the acceptance of an insight that counts, for that insight alone.
-func compactEntry(entries []v1beta1.AcceptedInsight, of *Judged, unique bool, scope Scope) v1beta1.AcceptedInsight {
-	entry := v1beta1.AcceptedInsight{UpdateInformer: bounded(of.Informer), UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), Accepted: true}
+func compactEntry(entries []updatev1beta1.AcceptedInsight, of *Judged, unique bool, scope Scope) updatev1beta1.AcceptedInsight {
+	entry := updatev1beta1.AcceptedInsight{UpdateInformer: bounded(of.Informer), UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), Accepted: true}
 	first := true
 	for i := range entries {
 		e := &entries[i]
@@ -110,7 +111,8 @@ func compactConditions(all []metav1.Condition) []metav1.Condition {
 	seen := map[string]bool{}
 	for _, c := range all {
 		switch c.Type {
-		case v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale:
+		case updatev1beta1.ConditionComplete, updatev1beta1.ConditionStartable, updatev1beta1.ConditionAcceptanceStale,
+			history.ConditionReady, history.ConditionReconciling, history.ConditionStalled:
 			if !seen[c.Type] {
 				c.Reason, c.Message, seen[c.Type] = bounded(c.Reason), text.Truncate(c.Message, maxMessage), true
 				kept = append(kept, c)

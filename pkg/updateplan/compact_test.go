@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -24,12 +24,12 @@ func TestCompact_accepts_the_same(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ids, minutes := rapid.SampledFrom([]string{"node/a", "node/b"}), rapid.IntRange(-3, 90)
-		var insights []v1beta1.Insight
+		var insights []updatev1beta1.Insight
 		for i := range rapid.IntRange(0, 4).Draw(t, "insights") {
-			level := rapid.SampledFrom([]v1beta1.Level{"info", "warning", "critical"}).Draw(t, "level")
+			level := rapid.SampledFrom([]updatev1beta1.Level{"info", "warning", "critical"}).Draw(t, "level")
 			insights = append(insights, insight(ids.Draw(t, "uid"), strconv.Itoa(i), level))
 		}
-		plan := &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name("4.4.6")}, Spec: v1beta1.UpdatePlanSpec{TargetRelease: "4.4.6"}}
+		plan := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name("4.4.6")}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: "4.4.6"}}
 		plan.Status = reported(insights...)
 		plan.Status.FromRelease, plan.Status.LastAnalysisTime = "4.4.5", at(0)
 		for range rapid.IntRange(0, 4).Draw(t, "entries") {
@@ -42,14 +42,14 @@ func TestCompact_accepts_the_same(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "of another release") {
 			plan.Status.Conditions = []metav1.Condition{{
-				Type: v1beta1.ConditionAcceptanceStale, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonFromReleaseChanged,
+				Type: updatev1beta1.ConditionAcceptanceStale, Status: metav1.ConditionTrue, Reason: updatev1beta1.ReasonFromReleaseChanged,
 			}}
 		}
 		now := noon.Add(time.Duration(rapid.IntRange(0, 59).Draw(t, "now")) * time.Minute)
 		compact := plan.DeepCopy()
 		updateplan.Compact(compact, "i")
 		for _, of := range updateplan.Insights(&compact.Status) {
-			i := slices.IndexFunc(insights, func(i v1beta1.Insight) bool { return i.UUID == of.Insight.UUID })
+			i := slices.IndexFunc(insights, func(i updatev1beta1.Insight) bool { return i.UUID == of.Insight.UUID })
 			if i < 0 || insights[i].Impact.Level != of.Insight.Impact.Level {
 				t.Fatalf("the compact plan has %+v of %+v", of.Insight, insights)
 			}
@@ -74,8 +74,8 @@ func TestCompact_accepts_the_same(t *testing.T) {
 // checks, and keeps one that is not accepted: it is the one that a message names.
 func TestCompact_is_bounded(t *testing.T) {
 	t.Parallel()
-	var insights []v1beta1.Insight
-	plan := &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name("4.4.6")}, Spec: v1beta1.UpdatePlanSpec{TargetRelease: "4.4.6"}}
+	var insights []updatev1beta1.Insight
+	plan := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name("4.4.6")}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: "4.4.6"}}
 	for i := range 1200 {
 		uid := fmt.Sprintf("%s/a%d", []string{"api", "node"}[i%2], i)
 		insights = append(insights, insight(uid, strconv.Itoa(i), "warning"))

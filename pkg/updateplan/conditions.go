@@ -4,6 +4,7 @@
 package updateplan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -27,14 +29,15 @@ const (
 	ReasonStartable = "AllInsightsAccepted"
 	// ReasonCurrent is a plan whose acceptances are all about what is reported now.
 	ReasonCurrent = "Current"
-	// ReasonInvalidPlan is a plan with a malformed release or another name than that of its release.
+	// ReasonInvalidPlan is the reason of a plan with a malformed release, or with a name that does not match its
+	// release.
 	ReasonInvalidPlan = "InvalidPlan"
 )
 
 // maxMessage bounds the message of a condition, in bytes.
 const maxMessage = 1024
 
-// Analysis is what the conditions of a plan are derived from, beside its insights.
+// Analysis holds what the conditions of a plan are derived from, beside its insights.
 type Analysis struct {
 	Now time.Time
 	// Waiting are the names of the informers that have not answered yet.
@@ -54,22 +57,28 @@ type Analysis struct {
 
 // Settle sets the counts and the conditions of a plan, by all of its insights: the status may lack
 // some.
-func Settle(plan *v1beta1.UpdatePlan, all []Reported, a Analysis) {
+func Settle(plan *updatev1beta1.UpdatePlan, all []Reported, a Analysis) {
 	status := &plan.Status
 	ignoreUndated := a.FromReleaseChanged && len(plan.Spec.AcceptedInsights) > 0 || isForOtherRelease(plan)
 	judged := Judge(plan.Spec.AcceptedInsights, all, Scope{Now: a.Now, IgnoreUndated: ignoreUndated})
 	status.Counts = new(count(plan, judged, a.Published))
 	s := setter{plan, a.Now}
 	stale := s.staleness(judged, ignoreUndated)
-	s.set(completeness(plan, a))
+	complete := completeness(plan, a)
+	s.set(complete)
 	s.set(startability(plan, a, judged))
 	s.set(stale)
+	level := readiness.Reconciling
+	if complete.Reason == ReasonInvalidPlan {
+		level = readiness.Stalled
+	}
+	readiness.Of(complete, level).Set(&plan.Status.Conditions, plan.Generation, a.Now)
 	status.ObservedGeneration = plan.Generation
 }
 
 // count returns the counts of a plan. Insights that the status does not show count as they did, and as not
 // accepted once the spec has changed: what was accepted of them is unknown.
-func count(plan *v1beta1.UpdatePlan, judged []Judged, published bool) v1beta1.InsightCounts {
+func count(plan *updatev1beta1.UpdatePlan, judged []Judged, published bool) updatev1beta1.InsightCounts {
 	counts, before := Count(judged), plan.Status.Counts
 	if !published || before == nil || before.Total <= counts.Total {
 		return counts
@@ -84,25 +93,21 @@ func count(plan *v1beta1.UpdatePlan, judged []Judged, published bool) v1beta1.In
 
 // isForOtherRelease reports whether the undated acceptances of a plan were given for another release of
 // the cluster: the spec has not been changed since.
-func isForOtherRelease(plan *v1beta1.UpdatePlan) bool {
-	stale := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionAcceptanceStale)
-	return stale != nil && stale.Status == metav1.ConditionTrue && stale.Reason == v1beta1.ReasonFromReleaseChanged &&
+func isForOtherRelease(plan *updatev1beta1.UpdatePlan) bool {
+	stale := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionAcceptanceStale)
+	return stale != nil && stale.Status == metav1.ConditionTrue && stale.Reason == updatev1beta1.ReasonFromReleaseChanged &&
 		stale.ObservedGeneration == plan.Generation
 }
 
 // setter sets conditions.
 type setter struct {
-	plan *v1beta1.UpdatePlan
+	plan *updatev1beta1.UpdatePlan
 	now  time.Time
 }
 
 func (s setter) set(c metav1.Condition) {
 	c.Message = text.Truncate(c.Message, maxMessage)
-	c.LastTransitionTime = metav1.NewTime(s.now.Truncate(time.Second))
-	if c.ObservedGeneration == 0 {
-		c.ObservedGeneration = s.plan.Generation
-	}
-	meta.SetStatusCondition(&s.plan.Status.Conditions, c)
+	readiness.SetCondition(&s.plan.Status.Conditions, c, cmp.Or(c.ObservedGeneration, s.plan.Generation), s.now)
 }
 
 func condition(name string, holds bool, reason, format string, args ...any) metav1.Condition {
@@ -113,23 +118,23 @@ func condition(name string, holds bool, reason, format string, args ...any) meta
 	return c
 }
 
-func completeness(plan *v1beta1.UpdatePlan, a Analysis) metav1.Condition {
+func completeness(plan *updatev1beta1.UpdatePlan, a Analysis) metav1.Condition {
 	if err := Validate(plan); err != nil {
-		return condition(v1beta1.ConditionComplete, false, ReasonInvalidPlan, "%v", err)
+		return condition(updatev1beta1.ConditionComplete, false, ReasonInvalidPlan, "%v", err)
 	}
 	if plan.Status.LastAnalysisTime == nil && len(a.Waiting) == 0 {
-		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "the update was not analyzed yet")
+		return condition(updatev1beta1.ConditionComplete, false, updatev1beta1.ReasonWaitingForInformers, "the update was not analyzed yet")
 	}
 	if waiting := append(slices.Clone(a.Waiting), a.Missing...); len(waiting) > 0 {
-		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "waiting for the answer of %s", text.JoinNames(waiting))
+		return condition(updatev1beta1.ConditionComplete, false, updatev1beta1.ReasonWaitingForInformers, "waiting for the answer of %s", text.JoinNames(waiting))
 	}
-	return condition(v1beta1.ConditionComplete, true, ReasonComplete, "each informer has answered")
+	return condition(updatev1beta1.ConditionComplete, true, ReasonComplete, "each informer has answered")
 }
 
 // startability returns the condition Startable: fail closed, the first thing that is in the way.
-func startability(plan *v1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.Condition {
+func startability(plan *updatev1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.Condition {
 	no := func(reason, format string, args ...any) metav1.Condition {
-		return condition(v1beta1.ConditionStartable, false, reason, format, args...)
+		return condition(updatev1beta1.ConditionStartable, false, reason, format, args...)
 	}
 	status, target := &plan.Status, plan.Spec.TargetRelease
 	if err := Validate(plan); err != nil {
@@ -138,20 +143,27 @@ func startability(plan *v1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.
 	rest := Unaccepted(judged)
 	switch {
 	case a.NotAnUpdate != "":
-		return no(v1beta1.ReasonNotAnUpdate, "%s", a.NotAnUpdate)
+		return no(updatev1beta1.ReasonNotAnUpdate, "%s", a.NotAnUpdate)
 	case a.Current == "" || status.FromRelease != a.Current:
-		return no(v1beta1.ReasonFromReleaseChanged, "the update was analyzed from %q, and the cluster is at %q", status.FromRelease, a.Current)
+		return no(updatev1beta1.ReasonFromReleaseChanged, "the update was analyzed from %q, and the cluster is at %q", status.FromRelease, a.Current)
 	case len(a.Waiting) > 0 || status.LastAnalysisTime == nil:
-		return no(v1beta1.ReasonWaitingForInformers, "the analysis is not complete")
+		return no(updatev1beta1.ReasonWaitingForInformers, "the analysis is not complete")
 	case len(a.Missing) > 0:
-		return no(v1beta1.ReasonInformerMissing, "the analysis lacks the answer of %s", text.JoinNames(a.Missing))
+		return no(updatev1beta1.ReasonInformerMissing, "the analysis lacks the answer of %s", text.JoinNames(a.Missing))
 	case !IsRecent(status.LastAnalysisTime.Time, a.Now):
-		return no(v1beta1.ReasonAnalysisTooOld, "the analysis is of %s; request another one", status.LastAnalysisTime.UTC().Format(time.RFC3339))
+		return no(updatev1beta1.ReasonAnalysisTooOld, "the analysis is of %s; request another one", text.FormatTime(status.LastAnalysisTime.Time))
 	case len(rest) > 0:
-		return no(v1beta1.ReasonUnacceptedInsights, "not accepted: %s", describe(rest))
+		return no(updatev1beta1.ReasonUnacceptedInsights, "not accepted: %s", describe(rest))
 	}
-	return condition(v1beta1.ConditionStartable, true, ReasonStartable, "an update from %s to %s may be started until %s",
-		status.FromRelease, target, status.LastAnalysisTime.Add(MaxAge).UTC().Format(time.RFC3339))
+	if worse := worsenedSinceReview(plan); len(worse) > 0 {
+		return no(updatev1beta1.ReasonInsightsChanged, "risks are more severe than when they were reviewed: %s", text.JoinNames(worse))
+	}
+	if status.FromRelease == target {
+		return condition(updatev1beta1.ConditionStartable, true, ReasonStartable, "the update of worker nodes to %s may be started until %s",
+			target, text.FormatTime(status.LastAnalysisTime.Add(MaxAge)))
+	}
+	return condition(updatev1beta1.ConditionStartable, true, ReasonStartable, "an update from %s to %s may be started until %s",
+		status.FromRelease, target, text.FormatTime(status.LastAnalysisTime.Add(MaxAge)))
 }
 
 // staleness returns the condition AcceptanceStale.
@@ -161,12 +173,12 @@ func (s setter) staleness(judged []Judged, forOtherRelease bool) metav1.Conditio
 	})
 	switch {
 	case forOtherRelease:
-		return condition(v1beta1.ConditionAcceptanceStale, true, v1beta1.ReasonFromReleaseChanged,
+		return condition(updatev1beta1.ConditionAcceptanceStale, true, updatev1beta1.ReasonFromReleaseChanged,
 			"the release of the cluster has changed since risks were accepted; accept them again")
 	case len(stale) > 0:
-		return condition(v1beta1.ConditionAcceptanceStale, true, v1beta1.ReasonInsightsChanged, "accept again: %s", describe(stale))
+		return condition(updatev1beta1.ConditionAcceptanceStale, true, updatev1beta1.ReasonInsightsChanged, "accept again: %s", describe(stale))
 	}
-	return condition(v1beta1.ConditionAcceptanceStale, false, ReasonCurrent, "each acceptance is about what is reported now")
+	return condition(updatev1beta1.ConditionAcceptanceStale, false, ReasonCurrent, "each acceptance is about what is reported now")
 }
 
 // describe names insights and why they do not count as accepted.
@@ -196,8 +208,8 @@ var explanations = map[Verdict]string{
 
 // IsStartable reports whether a plan has the condition Startable for the current spec, and whether its
 // analysis is recent enough now.
-func IsStartable(plan *v1beta1.UpdatePlan, now time.Time) bool {
-	c := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
+func IsStartable(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
+	c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == plan.Generation &&
 		plan.Status.LastAnalysisTime != nil && IsRecent(plan.Status.LastAnalysisTime.Time, now)
 }
@@ -212,22 +224,21 @@ func IsRecent(analyzed, now time.Time) bool {
 	return now.Before(analyzed.Add(MaxAge)) && !analyzed.After(now.Add(maxAhead))
 }
 
-// StartableReleases returns the releases to which an update may be started from the current release of
-// the cluster, sorted by version, at most as many as an UpdateStatus holds. Each entry is to be
-// withdrawn at its expiration time.
-func StartableReleases(plans []v1beta1.UpdatePlan, current string, now time.Time) []v1beta1.StartableRelease {
+// StartableReleases returns the releases to which an update may be started from the current release of the cluster,
+// sorted by version, at most as many as an UpdateStatus holds. Each entry must be withdrawn at its expiration time.
+func StartableReleases(plans []updatev1beta1.UpdatePlan, current string, now time.Time) []updatev1beta1.StartableRelease {
 	const most = 32
-	var releases []v1beta1.StartableRelease
+	var releases []updatev1beta1.StartableRelease
 	for i := range plans {
 		plan := &plans[i]
-		if current == "" || plan.DeletionTimestamp != nil || plan.Status.FromRelease != current || Validate(plan) != nil || !IsStartable(plan, now) {
+		if current == "" || current == plan.Spec.TargetRelease || plan.DeletionTimestamp != nil || plan.Status.FromRelease != current || Validate(plan) != nil || !IsStartable(plan, now) {
 			continue
 		}
-		releases = append(releases, v1beta1.StartableRelease{
+		releases = append(releases, updatev1beta1.StartableRelease{
 			Version: plan.Spec.TargetRelease, FromRelease: current,
 			ExpirationTime: metav1.NewTime(plan.Status.LastAnalysisTime.Add(MaxAge)),
 		})
 	}
-	slices.SortFunc(releases, func(a, b v1beta1.StartableRelease) int { return strings.Compare(a.Version, b.Version) })
+	slices.SortFunc(releases, func(a, b updatev1beta1.StartableRelease) int { return strings.Compare(a.Version, b.Version) })
 	return releases[:min(len(releases), most)]
 }

@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
 // analyzed returns the plan of an update from 4.14.8 to 4.14.9 that was analyzed at noon.
-func analyzed(insights ...v1beta1.Insight) *v1beta1.UpdatePlan {
-	plan := &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-4.14.9", Generation: 3}, Spec: v1beta1.UpdatePlanSpec{TargetRelease: "4.14.9"}}
+func analyzed(insights ...updatev1beta1.Insight) *updatev1beta1.UpdatePlan {
+	plan := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-4.14.9", Generation: 3}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: "4.14.9"}}
 	plan.Status = reported(insights...)
 	plan.Status.FromRelease, plan.Status.LastAnalysisTime = "4.14.8", at(0)
 	return plan
@@ -28,36 +29,46 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	warning := insight("a", "1", "warning")
 	for name, tc := range map[string]struct {
-		plan     func(*v1beta1.UpdatePlan)
+		plan     func(*updatev1beta1.UpdatePlan)
 		analysis updateplan.Analysis
 		complete string
 		start    string // the reason of Startable
 		stale    string
 	}{
 		"nothing found": {complete: "AnalysisComplete", start: "AllInsightsAccepted", stale: "Current"},
-		"unaccepted":    {plan: func(p *v1beta1.UpdatePlan) { p.Status = withStatus(p, warning) }, complete: "AnalysisComplete", start: "UnacceptedInsights", stale: "Current"},
-		"accepted": {plan: func(p *v1beta1.UpdatePlan) {
+		"unaccepted":    {plan: func(p *updatev1beta1.UpdatePlan) { p.Status = withStatus(p, warning) }, complete: "AnalysisComplete", start: "UnacceptedInsights", stale: "Current"},
+		"accepted": {plan: func(p *updatev1beta1.UpdatePlan) {
 			p.Status = withStatus(p, warning)
-			p.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
+			p.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true)}
 		}, complete: "AnalysisComplete", start: "AllInsightsAccepted", stale: "Current"},
-		"accepted too early": {plan: func(p *v1beta1.UpdatePlan) {
+		"accepted too early": {plan: func(p *updatev1beta1.UpdatePlan) {
 			p.Status = withStatus(p, warning)
-			p.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{{UpdateInformer: "i", UID: "a", Accepted: true, AcceptedTime: at(-time.Hour)}}
+			p.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{{UpdateInformer: "i", UID: "a", Accepted: true, AcceptedTime: at(-time.Hour)}}
 		}, complete: "AnalysisComplete", start: "UnacceptedInsights", stale: "InsightsChanged"},
-		"accepted for another release": {plan: func(p *v1beta1.UpdatePlan) {
+		"accepted for another release": {plan: func(p *updatev1beta1.UpdatePlan) {
 			p.Status = withStatus(p, warning)
-			p.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
+			p.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true)}
 		}, analysis: updateplan.Analysis{FromReleaseChanged: true}, complete: "AnalysisComplete", start: "UnacceptedInsights", stale: "FromReleaseChanged"},
+		"more severe than reviewed": {plan: func(p *updatev1beta1.UpdatePlan) {
+			p.Status = withStatus(p, insight("a", "1", "error"))
+			p.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true)}
+			p.Annotations = map[string]string{updatev1beta1.ReviewedAnnotation: "1=warning"}
+		}, complete: "AnalysisComplete", start: "InsightsChanged", stale: "Current"},
+		"less severe than reviewed, and a new one that is accepted": {plan: func(p *updatev1beta1.UpdatePlan) {
+			p.Status = withStatus(p, warning, insight("b", "2", "error"))
+			p.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true), entry("b", "", true)}
+			p.Annotations = map[string]string{updatev1beta1.ReviewedAnnotation: "1=error"}
+		}, complete: "AnalysisComplete", start: "AllInsightsAccepted", stale: "Current"},
 		"informer waits":     {analysis: updateplan.Analysis{Waiting: []string{"x"}}, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
-		"never analyzed":     {plan: func(p *v1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
+		"never analyzed":     {plan: func(p *updatev1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
 		"informer missing":   {analysis: updateplan.Analysis{Missing: []string{"x"}}, complete: "WaitingForInformers", start: "InformerMissing", stale: "Current"},
 		"an hour later":      {analysis: updateplan.Analysis{Now: noon.Add(time.Hour)}, complete: "AnalysisComplete", start: "AnalysisTooOld", stale: "Current"},
 		"in the future":      {analysis: updateplan.Analysis{Now: noon.Add(-2 * time.Minute)}, complete: "AnalysisComplete", start: "AnalysisTooOld", stale: "Current"},
 		"no update":          {analysis: updateplan.Analysis{NotAnUpdate: "it is installed"}, complete: "AnalysisComplete", start: "NotAnUpdate", stale: "Current"},
 		"other release":      {analysis: updateplan.Analysis{Current: "4.14.7"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
-		"unknown release":    {plan: func(p *v1beta1.UpdatePlan) { p.Status.FromRelease = "" }, analysis: updateplan.Analysis{Current: "?"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
-		"malformed release":  {plan: func(p *v1beta1.UpdatePlan) { p.Spec.TargetRelease = "latest" }, complete: "InvalidPlan", start: "InvalidPlan", stale: "Current"},
-		"name of another":    {plan: func(p *v1beta1.UpdatePlan) { p.Name = "update-plan-4.14.10" }, complete: "InvalidPlan", start: "InvalidPlan", stale: "Current"},
+		"unknown release":    {plan: func(p *updatev1beta1.UpdatePlan) { p.Status.FromRelease = "" }, analysis: updateplan.Analysis{Current: "?"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
+		"malformed release":  {plan: func(p *updatev1beta1.UpdatePlan) { p.Spec.TargetRelease = "latest" }, complete: "InvalidPlan", start: "InvalidPlan", stale: "Current"},
+		"name of another":    {plan: func(p *updatev1beta1.UpdatePlan) { p.Name = "update-plan-4.14.10" }, complete: "InvalidPlan", start: "InvalidPlan", stale: "Current"},
 		"seconds before end": {analysis: updateplan.Analysis{Now: noon.Add(time.Hour - time.Second)}, complete: "AnalysisComplete", start: "AllInsightsAccepted", stale: "Current"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +88,7 @@ func TestSettle(t *testing.T) {
 			}
 			updateplan.Settle(plan, updateplan.Insights(&plan.Status), tc.analysis)
 			var got []string
-			for _, name := range []string{v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale} {
+			for _, name := range []string{updatev1beta1.ConditionComplete, updatev1beta1.ConditionStartable, updatev1beta1.ConditionAcceptanceStale} {
 				got = append(got, meta.FindStatusCondition(plan.Status.Conditions, name).Reason)
 			}
 			if diff := cmp.Diff([]string{tc.complete, tc.start, tc.stale}, got); diff != "" {
@@ -91,14 +102,19 @@ func TestSettle(t *testing.T) {
 					t.Errorf("%s is %s with reason %s", c.Type, c.Status, c.Reason)
 				}
 			}
-			if startable := meta.IsStatusConditionTrue(plan.Status.Conditions, v1beta1.ConditionStartable); startable != (tc.start == "AllInsightsAccepted") || startable != updateplan.IsStartable(plan, tc.analysis.Now) {
+			want := map[string]string{"AnalysisComplete": "Current", "InvalidPlan": "Failed", "WaitingForInformers": "InProgress"}[tc.complete]
+			plan.Generation = plan.Status.ObservedGeneration
+			if health, err := kstatus.Of(plan); err != nil || health.Status != want {
+				t.Errorf("%+v, %v, want %s", health, err, want)
+			}
+			if startable := meta.IsStatusConditionTrue(plan.Status.Conditions, updatev1beta1.ConditionStartable); startable != (tc.start == "AllInsightsAccepted") || startable != updateplan.IsStartable(plan, tc.analysis.Now) {
 				t.Errorf("startable is %t", startable)
 			}
 		})
 	}
 }
 
-func withStatus(p *v1beta1.UpdatePlan, insights ...v1beta1.Insight) v1beta1.UpdatePlanStatus {
+func withStatus(p *updatev1beta1.UpdatePlan, insights ...updatev1beta1.Insight) updatev1beta1.UpdatePlanStatus {
 	status := reported(insights...)
 	status.FromRelease, status.LastAnalysisTime = p.Status.FromRelease, p.Status.LastAnalysisTime
 	return status
@@ -109,7 +125,7 @@ func withStatus(p *v1beta1.UpdatePlan, insights ...v1beta1.Insight) v1beta1.Upda
 func TestSettle_undated_acceptances(t *testing.T) {
 	t.Parallel()
 	plan := analyzed(insight("a", "1", "warning"))
-	plan.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
+	plan.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true)}
 	settle := func(a updateplan.Analysis, want bool) {
 		t.Helper()
 		a.Now, a.Current = noon.Add(time.Minute), "4.14.8"
@@ -142,7 +158,7 @@ func TestIsStartable_needs_the_current_spec(t *testing.T) {
 
 func TestStartableReleases(t *testing.T) {
 	t.Parallel()
-	plan := func(version string, change func(*v1beta1.UpdatePlan)) v1beta1.UpdatePlan {
+	plan := func(version string, change func(*updatev1beta1.UpdatePlan)) updatev1beta1.UpdatePlan {
 		p := analyzed()
 		p.Spec.TargetRelease, p.Name = version, updateplan.Name(version)
 		updateplan.Settle(p, updateplan.Insights(&p.Status), updateplan.Analysis{Now: noon, Current: "4.14.8"})
@@ -151,15 +167,15 @@ func TestStartableReleases(t *testing.T) {
 		}
 		return *p
 	}
-	plans := []v1beta1.UpdatePlan{
+	plans := []updatev1beta1.UpdatePlan{
 		plan("4.14.9", nil), plan("4.14.10", nil),
-		plan("4.14.11", func(p *v1beta1.UpdatePlan) { p.Status.FromRelease = "4.14.7" }),
-		plan("4.14.12", func(p *v1beta1.UpdatePlan) { p.DeletionTimestamp = at(0) }),
-		plan("4.14.13", func(p *v1beta1.UpdatePlan) { p.Generation++ }),
-		plan("4.14.14", func(p *v1beta1.UpdatePlan) { p.Status.LastAnalysisTime = at(-time.Hour) }),
-		plan("4.14.15", func(p *v1beta1.UpdatePlan) { p.Name = "update-plan-4.14.9" }),
+		plan("4.14.11", func(p *updatev1beta1.UpdatePlan) { p.Status.FromRelease = "4.14.7" }),
+		plan("4.14.12", func(p *updatev1beta1.UpdatePlan) { p.DeletionTimestamp = at(0) }),
+		plan("4.14.13", func(p *updatev1beta1.UpdatePlan) { p.Generation++ }),
+		plan("4.14.14", func(p *updatev1beta1.UpdatePlan) { p.Status.LastAnalysisTime = at(-time.Hour) }),
+		plan("4.14.15", func(p *updatev1beta1.UpdatePlan) { p.Name = "update-plan-4.14.9" }),
 	}
-	want := []v1beta1.StartableRelease{
+	want := []updatev1beta1.StartableRelease{
 		{Version: "4.14.10", FromRelease: "4.14.8", ExpirationTime: *at(time.Hour)}, {Version: "4.14.9", FromRelease: "4.14.8", ExpirationTime: *at(time.Hour)},
 	}
 	if diff := cmp.Diff(want, updateplan.StartableReleases(plans, "4.14.8", noon)); diff != "" {
@@ -198,21 +214,21 @@ func TestName(t *testing.T) {
 // A plan that is dormant is judged by what its status shows. What it does not show still counts.
 func TestSettle_counts_what_a_status_does_not_show(t *testing.T) {
 	t.Parallel()
-	published := v1beta1.InsightCounts{Total: 80, Accepted: 70, Unaccepted: 10}
-	accept := func(plan *v1beta1.UpdatePlan) {
+	published := updatev1beta1.InsightCounts{Total: 80, Accepted: 70, Unaccepted: 10}
+	accept := func(plan *updatev1beta1.UpdatePlan) {
 		plan.Generation++
-		plan.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
+		plan.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{entry("a", "", true)}
 	}
 	for name, tc := range map[string]struct {
-		change    func(*v1beta1.UpdatePlan)
+		change    func(*updatev1beta1.UpdatePlan)
 		published bool
-		want      v1beta1.InsightCounts
+		want      updatev1beta1.InsightCounts
 	}{
 		"dormant":                          {published: true, want: published},
-		"dormant, and the spec changed":    {change: accept, published: true, want: v1beta1.InsightCounts{Total: 80, Accepted: 1, Unaccepted: 79}},
-		"dormant, and fewer were counted":  {change: func(plan *v1beta1.UpdatePlan) { plan.Status.Counts = &v1beta1.InsightCounts{} }, published: true, want: v1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
-		"dormant, and nothing was counted": {change: func(plan *v1beta1.UpdatePlan) { plan.Status.Counts = nil }, published: true, want: v1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
-		"analyzed":                         {change: accept, want: v1beta1.InsightCounts{Total: 2, Accepted: 1, Unaccepted: 1}},
+		"dormant, and the spec changed":    {change: accept, published: true, want: updatev1beta1.InsightCounts{Total: 80, Accepted: 1, Unaccepted: 79}},
+		"dormant, and fewer were counted":  {change: func(plan *updatev1beta1.UpdatePlan) { plan.Status.Counts = &updatev1beta1.InsightCounts{} }, published: true, want: updatev1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
+		"dormant, and nothing was counted": {change: func(plan *updatev1beta1.UpdatePlan) { plan.Status.Counts = nil }, published: true, want: updatev1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
+		"analyzed":                         {change: accept, want: updatev1beta1.InsightCounts{Total: 2, Accepted: 1, Unaccepted: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,9 +271,9 @@ func TestPrune(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan := &v1beta1.UpdatePlan{Status: v1beta1.UpdatePlanStatus{LastRequestedTime: at(0)}}
+			plan := &updatev1beta1.UpdatePlan{Status: updatev1beta1.UpdatePlanStatus{LastRequestedTime: at(0)}}
 			if tc.keep {
-				plan.Annotations = map[string]string{v1beta1.KeepAnnotation: ""}
+				plan.Annotations = map[string]string{updatev1beta1.KeepAnnotation: ""}
 			}
 			reason, next := updateplan.Prune(plan, tc.age)
 			var want time.Time
@@ -273,18 +289,18 @@ func TestPrune(t *testing.T) {
 
 func TestSurplus(t *testing.T) {
 	t.Parallel()
-	var plans []v1beta1.UpdatePlan
+	var plans []updatev1beta1.UpdatePlan
 	for i := range 24 {
-		plan := v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i)), CreationTimestamp: *at(time.Duration(i) * time.Minute)}}
+		plan := updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i)), CreationTimestamp: *at(time.Duration(i) * time.Minute)}}
 		switch i {
 		case 0:
-			plan.Annotations = map[string]string{v1beta1.KeepAnnotation: ""}
+			plan.Annotations = map[string]string{updatev1beta1.KeepAnnotation: ""}
 		case 3: // requested again
 			plan.Status.LastRequestedTime = at(time.Hour)
 		}
 		plans = append(plans, plan)
 	}
-	underWay := func(p *v1beta1.UpdatePlan) bool { return p.Name == "b" }
+	underWay := func(p *updatev1beta1.UpdatePlan) bool { return p.Name == "b" }
 	if diff := cmp.Diff([]string{"e", "c"}, updateplan.Surplus(plans, underWay)); diff != "" {
 		t.Errorf("surplus (-want +got):\n%s", diff)
 	}
@@ -294,13 +310,15 @@ func TestSurplus(t *testing.T) {
 func TestIsAnalyzed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*v1beta1.UpdatePlan)
+		change func(*updatev1beta1.UpdatePlan)
 		want   bool
 	}{
-		"complete":                 {func(*v1beta1.UpdatePlan) {}, true},
-		"another one is requested": {func(p *v1beta1.UpdatePlan) { p.Annotations = map[string]string{v1beta1.RefreshAnnotation: "2"} }, false},
-		"an informer waits":        {func(p *v1beta1.UpdatePlan) { p.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
-		"never begun":              {func(p *v1beta1.UpdatePlan) { p.Status.FromRelease = "" }, false},
+		"complete": {func(*updatev1beta1.UpdatePlan) {}, true},
+		"another one is requested": {func(p *updatev1beta1.UpdatePlan) {
+			p.Annotations = map[string]string{updatev1beta1.RefreshAnnotation: "2"}
+		}, false},
+		"an informer waits": {func(p *updatev1beta1.UpdatePlan) { p.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"never begun":       {func(p *updatev1beta1.UpdatePlan) { p.Status.FromRelease = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,16 +4,15 @@
 package updateplan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // hashLength is the number of hexadecimal digits of the hash in a name.
@@ -23,12 +22,11 @@ const hashLength = 8
 // is no valid name, for example because of its build metadata, is written in lower case with - in
 // place of +, and a hash of the release follows: two releases never share a plan.
 func Name(target string) string {
-	name := v1beta1.UpdatePlanNamePrefix + target
+	name := updatev1beta1.UpdatePlanNamePrefix + target
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return name
 	}
-	hash := sha256.Sum256([]byte(target))
-	suffix := "-" + hex.EncodeToString(hash[:])[:hashLength]
+	suffix := "-" + text.Hash(target, 32)[:hashLength]
 	name = strings.ReplaceAll(strings.ToLower(name), "+", "-")
 	limit := validation.DNS1123SubdomainMaxLength - len(suffix)
 	return name[:min(len(name), limit)] + suffix
@@ -36,7 +34,7 @@ func Name(target string) string {
 
 // Validate returns why a plan cannot be analyzed: its release is malformed, or it has not the name of
 // the plan of its release. Nil means that it can.
-func Validate(plan *v1beta1.UpdatePlan) error {
+func Validate(plan *updatev1beta1.UpdatePlan) error {
 	target := plan.Spec.TargetRelease
 	if _, err := semver.Parse(target); err != nil {
 		return fmt.Errorf("spec.targetRelease %q is not a version such as 4.14.4", target)
@@ -48,8 +46,9 @@ func Validate(plan *v1beta1.UpdatePlan) error {
 }
 
 // NotAnUpdate returns why no update of a cluster to the target is possible; empty means that one may be,
-// or that the release of the cluster is unknown.
-func NotAnUpdate(version clusterstate.Version, target string) string {
+// or that the release of the cluster is unknown. Once the control plane is at the target, the update of paused pools
+// of worker nodes is left.
+func NotAnUpdate(version clusterstate.Version, pools []clusterstate.Pool, target string) string {
 	current := version.Current.Version
 	if current == "" {
 		return "" // another reason prevails
@@ -58,6 +57,8 @@ func NotAnUpdate(version clusterstate.Version, target string) string {
 	switch {
 	case err != nil:
 		return err.Error()
+	case change == clusterstate.Same && version.Completed && clusterstate.HoldsBackWorkers(pools):
+		return ""
 	case change == clusterstate.Same && version.Completed:
 		return fmt.Sprintf("the cluster is at %s", current)
 	case change == clusterstate.Same:

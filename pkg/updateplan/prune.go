@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // The limits beyond which plans are pruned.
@@ -32,7 +32,7 @@ const (
 	PruneTooMany      PruneReason = "TooManyPlans"
 )
 
-// Age is what decides whether a plan is pruned.
+// Age decides whether a plan is pruned.
 type Age struct {
 	Now time.Time
 	// Installed reports that the release of the plan is installed completely.
@@ -46,8 +46,8 @@ type Age struct {
 
 // Prune returns whether a plan is pruned now, and otherwise when it will be if nothing changes; zero
 // means never.
-func Prune(plan *v1beta1.UpdatePlan, a Age) (PruneReason, time.Time) {
-	if _, keep := plan.Annotations[v1beta1.KeepAnnotation]; keep || a.UnderWay {
+func Prune(plan *updatev1beta1.UpdatePlan, a Age) (PruneReason, time.Time) {
+	if _, keep := plan.Annotations[updatev1beta1.KeepAnnotation]; keep || a.UnderWay {
 		return "", time.Time{}
 	}
 	if a.Installed {
@@ -71,7 +71,7 @@ func Prune(plan *v1beta1.UpdatePlan, a Age) (PruneReason, time.Time) {
 }
 
 // LastRequested returns when the analysis of a plan was last requested.
-func LastRequested(plan *v1beta1.UpdatePlan) time.Time {
+func LastRequested(plan *updatev1beta1.UpdatePlan) time.Time {
 	if plan.Status.LastRequestedTime == nil {
 		return plan.CreationTimestamp.Time
 	}
@@ -80,14 +80,14 @@ func LastRequested(plan *v1beta1.UpdatePlan) time.Time {
 
 // Surplus returns the names of the plans beyond the number that is kept: those that were requested the
 // longest time ago. Plans that are annotated with keep, or under way, are neither pruned nor counted.
-func Surplus(plans []v1beta1.UpdatePlan, underWay func(*v1beta1.UpdatePlan) bool) []string {
-	var candidates []*v1beta1.UpdatePlan
+func Surplus(plans []updatev1beta1.UpdatePlan, underWay func(*updatev1beta1.UpdatePlan) bool) []string {
+	var candidates []*updatev1beta1.UpdatePlan
 	for i := range plans {
-		if _, keep := plans[i].Annotations[v1beta1.KeepAnnotation]; !keep && plans[i].DeletionTimestamp == nil && !underWay(&plans[i]) {
+		if _, keep := plans[i].Annotations[updatev1beta1.KeepAnnotation]; !keep && plans[i].DeletionTimestamp == nil && !underWay(&plans[i]) {
 			candidates = append(candidates, &plans[i])
 		}
 	}
-	slices.SortFunc(candidates, func(a, b *v1beta1.UpdatePlan) int {
+	slices.SortFunc(candidates, func(a, b *updatev1beta1.UpdatePlan) int {
 		return cmp.Or(LastRequested(b).Compare(LastRequested(a)), cmp.Compare(a.Name, b.Name))
 	})
 	var names []string

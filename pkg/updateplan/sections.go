@@ -11,7 +11,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
@@ -23,18 +23,17 @@ const (
 	maxPools = 32
 )
 
-// Arrange sets the sections of a status: an insight is part of the pools that it names, or else of those
-// of its nodes, or else of the control plane. PoolOf returns the pool of a node; an empty name means
-// none. The limits keep the most severe insights; one with the reason Truncated counts those of an
-// informer that no section shows.
-func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, poolOf func(node string) string, now time.Time) {
-	control, published := &v1beta1.ControlPlaneStatus{}, status.ControlPlane
-	byPool := map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus{}
+// Arrange sets the sections of a status: an insight is part of the pools that it names, or else of the pools of its
+// nodes, or else of the control plane. PoolOf returns the pool of a node; an empty name means none. The limits keep the
+// most severe insights; one with the reason Truncated counts the insights of an informer that no section shows.
+func Arrange(status *updatev1beta1.UpdatePlanStatus, all []updatev1beta1.InformerInsights, poolOf func(node string) string, now time.Time) {
+	control, published := &updatev1beta1.ControlPlaneStatus{}, status.ControlPlane
+	byPool := map[updatev1beta1.ResourceReference]*updatev1beta1.WorkerPoolStatus{}
 	for i := range all {
 		for _, of := range all[i].Insights {
 			sections := sectionsOf(byPool, poolsOf(&of, poolOf))
 			if len(sections) == 0 {
-				sections = []*v1beta1.Section{&control.Section}
+				sections = []*updatev1beta1.Section{&control.Section}
 			}
 			for _, section := range sections {
 				place(section, all[i].Name, of)
@@ -47,14 +46,14 @@ func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, p
 		keep(&pool.Section, insight.MaxPool)
 		status.WorkerPools = append(status.WorkerPools, *pool)
 	}
-	slices.SortFunc(status.WorkerPools, func(a, b v1beta1.WorkerPoolStatus) int {
+	slices.SortFunc(status.WorkerPools, func(a, b updatev1beta1.WorkerPoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
 	shown := countByInformer(Insights(status))
 	reported := countByInformer(Flatten(all))
 	for _, name := range slices.Sorted(maps.Keys(reported)) {
 		if dropped := reported[name] - shown[name]; dropped > 0 {
-			made := insight.About(name, v1beta1.ReasonTruncated, v1beta1.LevelInfo, insight.NotShown(name, dropped), "", now)
+			made := insight.About(name, updatev1beta1.ReasonTruncated, updatev1beta1.LevelInfo, insight.NotShown(name, dropped), "", now)
 			control.UpdateInformers = insight.AddOwn(control.UpdateInformers, made, published)
 		}
 	}
@@ -70,11 +69,11 @@ func countByInformer(all []Reported) map[string]int {
 }
 
 // sectionsOf returns the sections of pools, which it adds within the limit.
-func sectionsOf(byPool map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus, pools []v1beta1.ResourceReference) []*v1beta1.Section {
-	var sections []*v1beta1.Section
+func sectionsOf(byPool map[updatev1beta1.ResourceReference]*updatev1beta1.WorkerPoolStatus, pools []updatev1beta1.ResourceReference) []*updatev1beta1.Section {
+	var sections []*updatev1beta1.Section
 	for _, ref := range pools {
 		if byPool[ref] == nil && len(byPool) < maxPools {
-			byPool[ref] = &v1beta1.WorkerPoolStatus{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+			byPool[ref] = &updatev1beta1.WorkerPoolStatus{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 		}
 		if byPool[ref] != nil {
 			sections = append(sections, &byPool[ref].Section)
@@ -83,24 +82,24 @@ func sectionsOf(byPool map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus, 
 	return sections
 }
 
-// place adds an insight to those of its informer in a section.
-func place(section *v1beta1.Section, informer string, of v1beta1.Insight) {
+// place adds an insight to the insights of its informer in a section.
+func place(section *updatev1beta1.Section, informer string, of updatev1beta1.Insight) {
 	last := len(section.UpdateInformers) - 1
 	if last < 0 || section.UpdateInformers[last].Name != informer {
-		section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer})
+		section.UpdateInformers = append(section.UpdateInformers, updatev1beta1.InformerInsights{Name: informer})
 		last++
 	}
 	section.UpdateInformers[last].Insights = append(section.UpdateInformers[last].Insights, of)
 }
 
 // poolsOf returns the pools that an insight concerns, each once.
-func poolsOf(of *v1beta1.Insight, poolOf func(node string) string) []v1beta1.ResourceReference {
-	if of.Scope.Type != v1beta1.ScopeWorkerPool {
+func poolsOf(of *updatev1beta1.Insight, poolOf func(node string) string) []updatev1beta1.ResourceReference {
+	if of.Scope.Type != updatev1beta1.ScopeWorkerPool {
 		return nil
 	}
-	var pools []v1beta1.ResourceReference
-	add := func(ref v1beta1.ResourceReference) {
-		if ref.Name != "" && ref.Name != clusterstate.PoolMaster && !slices.Contains(pools, ref) {
+	var pools []updatev1beta1.ResourceReference
+	add := func(ref updatev1beta1.ResourceReference) {
+		if ref.Name != "" && !isControlPlane(ref.Name) && !slices.Contains(pools, ref) {
 			pools = append(pools, ref)
 		}
 	}
@@ -114,15 +113,20 @@ func poolsOf(of *v1beta1.Insight, poolOf func(node string) string) []v1beta1.Res
 	}
 	for _, ref := range of.Scope.Resources {
 		if ref.Kind == "Node" {
-			add(v1beta1.ResourceReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: poolOf(ref.Name)})
+			add(updatev1beta1.ResourceReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: poolOf(ref.Name)})
 		}
 	}
 	return pools
 }
 
 // keep bounds the insights of each informer in a section: the most severe ones are kept.
-func keep(section *v1beta1.Section, limit int) {
+func keep(section *updatev1beta1.Section, limit int) {
 	for i := range section.UpdateInformers {
 		section.UpdateInformers[i].Insights, _ = insight.Keep(section.UpdateInformers[i].Insights, limit)
 	}
+}
+
+// isControlPlane reports whether the pool of that name is the one of the control plane.
+func isControlPlane(pool string) bool {
+	return clusterstate.Pool{Name: pool}.Role() == clusterstate.RoleControlPlane
 }

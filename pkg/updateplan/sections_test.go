@@ -10,39 +10,39 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
 func TestArrange(t *testing.T) {
 	t.Parallel()
-	pool := func(kind, name string) v1beta1.ResourceReference {
-		return v1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: kind, Name: name}
+	pool := func(kind, name string) updatev1beta1.ResourceReference {
+		return updatev1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: kind, Name: name}
 	}
-	node := func(name string) v1beta1.ResourceReference {
-		return v1beta1.ResourceReference{APIVersion: "v1", Kind: "Node", Name: name}
+	node := func(name string) updatev1beta1.ResourceReference {
+		return updatev1beta1.ResourceReference{APIVersion: "v1", Kind: "Node", Name: name}
 	}
-	about := func(uid string, scope v1beta1.ScopeType, pools []v1beta1.ResourceReference, resources ...v1beta1.ResourceReference) v1beta1.Insight {
-		return v1beta1.Insight{UID: uid, UUID: uid, Scope: v1beta1.InsightScope{Type: scope, WorkerPool: pools, Resources: resources}}
+	about := func(uid string, scope updatev1beta1.ScopeType, pools []updatev1beta1.ResourceReference, resources ...updatev1beta1.ResourceReference) updatev1beta1.Insight {
+		return updatev1beta1.Insight{UID: uid, UUID: uid, Scope: updatev1beta1.InsightScope{Type: scope, WorkerPool: pools, Resources: resources}}
 	}
-	const workers, control = v1beta1.ScopeWorkerPool, v1beta1.ScopeControlPlane
-	all := []v1beta1.InformerInsights{
-		{Name: "a", Insights: []v1beta1.Insight{
+	const workers, control = updatev1beta1.ScopeWorkerPool, updatev1beta1.ScopeControlPlane
+	all := []updatev1beta1.InformerInsights{
+		{Name: "a", Insights: []updatev1beta1.Insight{
 			about("control", control, nil, node("w")),
-			about("named", workers, []v1beta1.ResourceReference{pool("MachineConfigPool", "x"), pool("MachineConfigPool", "y")}, node("w")),
+			about("named", workers, []updatev1beta1.ResourceReference{pool("MachineConfigPool", "x"), pool("MachineConfigPool", "y")}, node("w")),
 			about("node", workers, nil, node("w"), node("m"), node("other")),
 			about("nowhere", workers, nil),
-			about("no-pool", workers, []v1beta1.ResourceReference{pool("Deployment", "x")}),
+			about("no-pool", workers, []updatev1beta1.ResourceReference{pool("Deployment", "x")}),
 		}},
-		{Name: "b", Insights: []v1beta1.Insight{about("second", workers, []v1beta1.ResourceReference{pool("MachineConfigPool", "x")}, node("w"))}},
+		{Name: "b", Insights: []updatev1beta1.Insight{about("second", workers, []updatev1beta1.ResourceReference{pool("MachineConfigPool", "x")}, node("w"))}},
 	}
 	for i := range 40 {
-		all[1].Insights = append(all[1].Insights, about(fmt.Sprintf("many-%d", i), workers, []v1beta1.ResourceReference{pool("MachineConfigPool", fmt.Sprintf("many-%02d", i))}))
+		all[1].Insights = append(all[1].Insights, about(fmt.Sprintf("many-%d", i), workers, []updatev1beta1.ResourceReference{pool("MachineConfigPool", fmt.Sprintf("many-%02d", i))}))
 	}
-	var status v1beta1.UpdatePlanStatus
+	var status updatev1beta1.UpdatePlanStatus
 	updateplan.Arrange(&status, all, func(name string) string { return map[string]string{"w": "worker", "m": "master"}[name] }, noon)
 	got := map[string][]string{}
-	add := func(section string, of []v1beta1.InformerInsights) {
+	add := func(section string, of []updatev1beta1.InformerInsights) {
 		for i := range of {
 			for j := range of[i].Insights {
 				got[section] = append(got[section], of[i].Name+"/"+of[i].Insights[j].UID)
@@ -71,24 +71,24 @@ func TestArrange(t *testing.T) {
 // published. It needs no acceptance.
 func TestArrange_counts_what_it_drops(t *testing.T) {
 	t.Parallel()
-	pool := func(name string) v1beta1.ResourceReference {
-		return v1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: name}
+	pool := func(name string) updatev1beta1.ResourceReference {
+		return updatev1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: name}
 	}
 	// many returns insights about the pools, or else the control plane.
-	many := func(count int, pools ...v1beta1.ResourceReference) (all []v1beta1.Insight) {
-		scope := v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}
+	many := func(count int, pools ...updatev1beta1.ResourceReference) (all []updatev1beta1.Insight) {
+		scope := updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}
 		if len(pools) > 0 {
-			scope = v1beta1.InsightScope{Type: v1beta1.ScopeWorkerPool, WorkerPool: pools}
+			scope = updatev1beta1.InsightScope{Type: updatev1beta1.ScopeWorkerPool, WorkerPool: pools}
 		}
 		for i := range count {
-			of := insight(fmt.Sprintf("u%d", i), fmt.Sprintf("%s-%d", scope.Type, i), v1beta1.LevelWarning)
+			of := insight(fmt.Sprintf("u%d", i), fmt.Sprintf("%s-%d", scope.Type, i), updatev1beta1.LevelWarning)
 			of.Scope = scope
 			all = append(all, of)
 		}
 		return all
 	}
 	for name, tc := range map[string]struct {
-		all  []v1beta1.Insight
+		all  []updatev1beta1.Insight
 		want []string
 	}{
 		"as many as are kept":        {many(64), nil},
@@ -98,17 +98,17 @@ func TestArrange_counts_what_it_drops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var status v1beta1.UpdatePlanStatus
+			var status updatev1beta1.UpdatePlanStatus
 			for _, now := range []time.Duration{0, time.Hour} { // the second time, it was published
-				updateplan.Arrange(&status, []v1beta1.InformerInsights{{Name: "a", Insights: tc.all}}, func(string) string { return "" }, noon.Add(now))
+				updateplan.Arrange(&status, []updatev1beta1.InformerInsights{{Name: "a", Insights: tc.all}}, func(string) string { return "" }, noon.Add(now))
 			}
 			var got []string
 			for _, of := range updateplan.Insights(&status) {
-				if of.Informer != v1beta1.StatusControllerInformer {
+				if of.Informer != updatev1beta1.StatusControllerInformer {
 					continue
 				}
 				got = append(got, of.Insight.Impact.Summary)
-				if of.Insight.Impact.Reason != v1beta1.ReasonTruncated || updateplan.NeedsAcceptance(of.Insight.Impact.Level) {
+				if of.Insight.Impact.Reason != updatev1beta1.ReasonTruncated || updateplan.NeedsAcceptance(of.Insight.Impact.Level) {
 					t.Errorf("impact: %+v", of.Insight.Impact)
 				}
 				if !of.Insight.FirstObservedTime.Time.Equal(noon) || !of.Insight.AcquisitionTime.Time.Equal(noon) {

@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 var server = devtest.APIServer{Namespace: "managed-upgrade-operator"}
@@ -51,7 +51,7 @@ func install(ctx context.Context) error {
 		"create clusterrolebinding events --clusterrole=events --user=ben",
 		"create clusterrole plans --resource=updateplans.config.openshift.io " + everything,
 		"create clusterrolebinding plans --clusterrole=plans --user=ann --user=cleo --user=dora",
-		"create clusterrole accept --resource=updateplans.config.openshift.io --verb=accept",
+		"create clusterrole accept --resource=updateplans.config.openshift.io/risks --verb=accept",
 		"create clusterrolebinding accept --clusterrole=accept --user=cleo",
 		"create clusterrole evidence --resource=updatestatuses.config.openshift.io,updatestatuses.config.openshift.io/status,updateplans.config.openshift.io/status " + everything,
 		"create clusterrolebinding evidence --clusterrole=evidence --user=ann --user=" + controller,
@@ -192,14 +192,14 @@ func checkStart(t *testing.T) {
 		prints           string
 		requests         string // release and annotation
 	}{
-		{"risks are not accepted", "ann", "start --to 4.20.9", 30, "not started: risks are not accepted", " "},
-		{"risks are accepted", "ann", "start --to 4.20.8", 0, "Requested the update from 4.20.6 to 4.20.8", "4.20.8 "},
-		{"bypass without the verb", "ann", "start --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
-		{"bypass of the control plane without the verb", "ann", "control-plane start --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
-		{"bypass", "ben", "start --to 4.20.9 --pre-checks=false", 0, "Requested the update from 4.20.6 to 4.20.9", "4.20.9 4.20.9"},
-		{"no right to update", "dora", "start --to 4.20.8", 1, "ask an administrator for", " "},
-		{"acceptance without the verb", "dora", "pre-checks --version 4.20.9 --accept long", 1, "ask an administrator for the ClusterRole update-approver", " "},
-		{"acceptance of what is not there", "cleo", "pre-checks --version 4.20.9 --accept short", 1, `no risk has the uid or uuid "short"`, " "},
+		{"risks are not accepted", "ann", "start -y --to 4.20.9", 30, "not started: risks are not accepted", " "},
+		{"risks are accepted", "ann", "start -y --to 4.20.8", 0, "Requested the update from 4.20.6 to 4.20.8", "4.20.8 "},
+		{"bypass without the verb", "ann", "start -y --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
+		{"bypass of the control plane without the verb", "ann", "control-plane start -y --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
+		{"bypass", "ben", "start -y --to 4.20.9 --pre-checks=false", 0, "Requested the update from 4.20.6 to 4.20.9", "4.20.9 4.20.9"},
+		{"no right to update", "dora", "start -y --to 4.20.8", 1, "ask an administrator for", " "},
+		{"acceptance without the verb", "dora", "pre-checks --version 4.20.9 -y --accept long", 1, "ask an administrator for the ClusterRole update-approver", " "},
+		{"acceptance of what is not there", "cleo", "pre-checks --version 4.20.9 -y --accept short", 1, `no risk has the uid or uuid "short"`, " "},
 	} {
 		cmd := server.KubectlUpdate(t.Context(), append(strings.Fields(tc.args), "--as="+tc.user)...)
 		printed, err := cmd.CombinedOutput()
@@ -225,7 +225,7 @@ func checkStart(t *testing.T) {
 	}
 }
 
-// risk returns an insight of a plan that is to be accepted.
+// risk returns an insight of a plan that must be accepted.
 func risk(at string) string {
 	return `{"uid":"long","uuid":"` + strings.Repeat("a", 32) + `","acquisitionTime":"` + at + `","firstObservedTime":"` + at + `",` +
 		`"scope":{"type":"ControlPlane"},"impact":{"level":"warning","type":"Unknown","summary":"the queue is long"}}`
@@ -245,6 +245,14 @@ func TestAcceptancePolicy(t *testing.T) {
 		return kubectl(t.Context(), "", "patch", "updateplan", "update-plan-4.20.1", "--type=merge", "--dry-run=server", "--as="+user, "-p", `{"spec":{"acceptedInsights":[`+entries+`]}}`)
 	}
 	mine := entry("x", "cleo", "true")
+	current, err := server.Kubectl(t.Context(), "get", "updateplan", "update-plan-4.20.1", "-o", "jsonpath={.metadata.resourceVersion}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	review := func(version, entries string) error {
+		return kubectl(t.Context(), "", "patch", "updateplan", "update-plan-4.20.1", "--type=merge", "--dry-run=server", "--as=cleo", "-p",
+			`{"spec":{"updatePlanResourceVersion":"`+version+`","acceptedInsights":[`+entries+`]}}`)
+	}
 	for name, tc := range map[string]struct {
 		err     error
 		refused string
@@ -258,6 +266,9 @@ func TestAcceptancePolicy(t *testing.T) {
 		"withdrawn by a planner":           {patch("dora", entry("x", "cleo", "false")), ""},
 		"removed by a planner":             {patch("dora", ""), ""},
 		"changed by a planner":             {patch("dora", `{"updateInformer":"a","uid":"x","uuid":"","accepted":true,"acceptedBy":"cleo","reason":"r"}`), "verb accept"},
+		"added to the version reviewed":    {review(string(current), mine+","+entry("y", "cleo", "true")), ""},
+		"added to a former version":        {review("1", mine+","+entry("y", "cleo", "true")), "changed since version 1 was reviewed"},
+		"another version is reviewed":      {review("1", mine), ""},
 		"not accepted, added by a planner": {patch("dora", mine+","+entry("y", "dora", "false")), ""},
 	} {
 		if (tc.err == nil) != (tc.refused == "") || tc.err != nil && !strings.Contains(tc.err.Error(), tc.refused) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
@@ -40,7 +40,7 @@ func BenchmarkCompute(b *testing.B) {
 			}
 			facts := c.facts(b)
 			state := insight.NewState()
-			var previous v1beta1.UpdateStatusStatus
+			var previous updatev1beta1.UpdateStatusStatus
 			b.ResetTimer()
 			for b.Loop() {
 				facts.Now = facts.Now.Add(time.Second)

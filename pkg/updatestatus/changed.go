@@ -8,29 +8,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // IsActive reports whether an update is pending, or it is not known whether one is. A paused update is
 // active. The conditions of a cluster without sections are not known.
-func IsActive(status v1beta1.UpdateStatusStatus) bool {
+func IsActive(status updatev1beta1.UpdateStatusStatus) bool {
 	if status.ControlPlane == nil {
 		return true
 	}
-	settled := meta.IsStatusConditionFalse(status.ControlPlane.Conditions, v1beta1.ConditionUpdatePending)
-	for i := range status.WorkerPools {
-		settled = settled && meta.IsStatusConditionFalse(status.WorkerPools[i].Conditions, v1beta1.ConditionUpdatePending)
-	}
-	return !settled
+	return slices.ContainsFunc(status.Sections(), func(s *updatev1beta1.Section) bool { return !isSettled(s) })
+}
+
+// isSettled reports whether it is known that no update of a section is pending.
+func isSettled(s *updatev1beta1.Section) bool {
+	return meta.IsStatusConditionFalse(s.Conditions, updatev1beta1.ConditionUpdatePending)
 }
 
 // HasChanged reports whether a status differs from a previous one other than by what changes although
 // nothing happens.
-func HasChanged(before, after v1beta1.UpdateStatusStatus) (bool, error) {
+func HasChanged(before, after updatev1beta1.UpdateStatusStatus) (bool, error) {
 	// As JSON, since the API server keeps times by the second.
 	previous, err := json.Marshal(significant(before))
 	current, err2 := json.Marshal(significant(after))
@@ -42,18 +44,10 @@ func HasChanged(before, after v1beta1.UpdateStatusStatus) (bool, error) {
 
 // significant returns a status without what changes although nothing happens: times of observation, and
 // estimates, which are confirmed together with the status.
-func significant(status v1beta1.UpdateStatusStatus) v1beta1.UpdateStatusStatus {
+func significant(status updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateStatusStatus {
 	s := *status.DeepCopy()
 	s.ObservedTime = nil
-	if s.ControlPlane != nil {
-		withoutTimes(s.ControlPlane.UpdateInformers)
-	}
-	for i := range s.WorkerPools {
-		withoutTimes(s.WorkerPools[i].UpdateInformers)
-	}
-	for i := range s.AfterUpdate {
-		s.AfterUpdate[i].Insight.AcquisitionTime = metav1.Time{}
-	}
+	eachInsight(&s, func(i *updatev1beta1.Insight) { i.AcquisitionTime = metav1.Time{} })
 	if s.Assessment != nil {
 		for i := range s.Assessment.Sources {
 			s.Assessment.Sources[i].ObservedTime = nil
@@ -63,15 +57,21 @@ func significant(status v1beta1.UpdateStatusStatus) v1beta1.UpdateStatusStatus {
 	return s
 }
 
-func withoutTimes(informers []v1beta1.InformerInsights) {
-	for i := range informers {
-		for j := range informers[i].Insights {
-			informers[i].Insights[j].AcquisitionTime = metav1.Time{}
+// eachInsight calls the function with each insight of a status, and those that are retained.
+func eachInsight(status *updatev1beta1.UpdateStatusStatus, with func(*updatev1beta1.Insight)) {
+	for _, section := range status.Sections() {
+		for _, of := range section.UpdateInformers {
+			for i := range of.Insights {
+				with(&of.Insights[i])
+			}
 		}
+	}
+	for i := range status.AfterUpdate {
+		with(&status.AfterUpdate[i].Insight)
 	}
 }
 
-func withoutEstimates(e *v1beta1.Estimate) {
+func withoutEstimates(e *updatev1beta1.Estimate) {
 	if e == nil {
 		return
 	}

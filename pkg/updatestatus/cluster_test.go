@@ -19,8 +19,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -41,7 +41,7 @@ type cluster struct {
 	pools      []*mcfgv1.MachineConfigPool
 	nodes      []*corev1.Node
 	others     []client.Object
-	missing    map[informers.Source]informers.Missing
+	missing    map[checks.Source]checks.Missing
 }
 
 // newCluster returns a cluster in which the given numbers of operators and workers are updated.
@@ -145,12 +145,12 @@ func (c *cluster) node(name string) *corev1.Node {
 }
 
 // facts returns the facts of the cluster.
-func (c *cluster) facts(tb testing.TB) informers.Facts {
+func (c *cluster) facts(tb testing.TB) checks.Facts {
 	tb.Helper()
 	return c.factsAt(tb, now)
 }
 
-func (c *cluster) factsAt(tb testing.TB, at time.Time) informers.Facts {
+func (c *cluster) factsAt(tb testing.TB, at time.Time) checks.Facts {
 	tb.Helper()
 	var objects []client.Object
 	add := func(all ...client.Object) {
@@ -170,7 +170,7 @@ func (c *cluster) factsAt(tb testing.TB, at time.Time) informers.Facts {
 	}
 	add(c.others...)
 	reader := simulation.NewFakeClient(tb, objects...)
-	facts := informers.Gather(tb.Context(), informers.Readers{Reader: reader, Live: reader, Clock: clocktesting.NewFakePassiveClock(at)})
+	facts := checks.Gather(tb.Context(), checks.Update, checks.Readers{Reader: reader, Live: reader, Clock: clocktesting.NewFakePassiveClock(at)})
 	facts.VersionManagement = decode(tb, c.management)
 	maps.Copy(facts.Missing, c.missing)
 	return facts
@@ -189,7 +189,7 @@ func machinePool(apiVersion, kind, name string, edits ...func(map[string]any)) *
 }
 
 // section returns the section of a pool, or of the control plane if the name is empty; nil means none.
-func section(status v1beta1.UpdateStatusStatus, name string) *v1beta1.Section {
+func section(status updatev1beta1.UpdateStatusStatus, name string) *updatev1beta1.Section {
 	if name == "" {
 		return &status.ControlPlane.Section
 	}
@@ -202,7 +202,7 @@ func section(status v1beta1.UpdateStatusStatus, name string) *v1beta1.Section {
 }
 
 // describe returns a condition as "Status Reason: Message".
-func describe(section *v1beta1.Section, condition string) string {
+func describe(section *updatev1beta1.Section, condition string) string {
 	if section == nil {
 		return "no section"
 	}

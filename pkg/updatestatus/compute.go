@@ -10,35 +10,39 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
-// Input is what a status is computed from.
+// Input holds what a status is computed from.
 type Input struct {
-	Facts informers.Facts
+	Facts checks.Facts
 	// Insights has the answers of the UpdateInformers, and is updated: the built-in informers are
 	// applied to it, and it is settled. Its copies see that. The zero State means that no informer was
 	// queried.
 	Insights insight.State
 	// Previous is the last published status. Its insights are kept if Insights is the zero State: a
 	// State in use has resolved what it does not know.
-	Previous v1beta1.UpdateStatusStatus
+	Previous updatev1beta1.UpdateStatusStatus
 	// Acknowledged are the UUIDs of insights that a user has acknowledged after an update.
 	Acknowledged []string
-	// Sources are those of the assessment that are not among the facts: the Update Status Controller
-	// and the enabled informers.
-	Sources []v1beta1.Source
+	// Sources are the sources of the assessment that are not among the facts: the Update Status Controller and the
+	// enabled informers.
+	Sources []updatev1beta1.Source
 	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
 	// default.
 	ControllerNamespace string
+	// ControllerForbidden reports that the user may not read what the Update Status Controller publishes.
+	ControllerForbidden bool
 }
 
 // Compute returns the status. It keeps the times at which conditions of the previous status changed and
 // insights were first observed. What cannot be observed is unknown, never good.
-func Compute(in Input) v1beta1.UpdateStatusStatus {
+func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	if in.Insights.IsZero() {
 		in.Insights = insight.NewState()
 		in.Insights.Restore(in.Previous)
@@ -46,7 +50,7 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 	now := in.Facts.Now
 	applyBuiltIn(in.Insights, in.Facts)
 
-	c := &computation{Input: in, now: now, resumes: map[v1beta1.ResourceReference]time.Time{}}
+	c := &computation{Input: in, now: now, rollouts: in.Facts.RolloutsByPool(), resumes: map[updatev1beta1.ResourceReference]time.Time{}}
 	c.addControlPlane()
 	c.addPools()
 	switch {
@@ -58,8 +62,8 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 	in.Insights.Settle(now)
 	c.addInsights()
 
-	status := v1beta1.UpdateStatusStatus{
-		ControlPlane:      &v1beta1.ControlPlaneStatus{Section: c.controlPlane},
+	status := updatev1beta1.UpdateStatusStatus{
+		ControlPlane:      &updatev1beta1.ControlPlaneStatus{Section: c.controlPlane},
 		WorkerPools:       c.workerPools(),
 		ObservedTime:      new(metav1.NewTime(now.UTC().Truncate(time.Second))),
 		RecentlyResolved:  in.Insights.RecentlyResolved(),
@@ -72,9 +76,8 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 	return status
 }
 
-// assess judges the status before it is shortened.
-func (c *computation) assess(status v1beta1.UpdateStatusStatus) v1beta1.Assessment {
-	in := assessment.Input{Facts: c.Facts, Previous: c.Previous.Assessment, Sources: c.Sources, Resumes: c.resumes, ControllerNamespace: c.ControllerNamespace, Now: c.now}
+func (c *computation) assess(status updatev1beta1.UpdateStatusStatus) updatev1beta1.Assessment {
+	in := assessment.Input{Facts: c.Facts, Previous: c.Previous.Assessment, Sources: c.Sources, Resumes: c.resumes, ControllerNamespace: c.ControllerNamespace, ControllerForbidden: c.ControllerForbidden, Now: c.now}
 	if observed := c.Previous.ObservedTime; observed != nil {
 		in.PreviousTime = observed.Time
 	}
@@ -87,43 +90,32 @@ type computation struct {
 
 	now time.Time
 	// rollouts are the rollouts to the pools, by name. They are empty if they cannot be observed.
-	rollouts     map[string]informers.PoolRollout
-	controlPlane v1beta1.Section
+	rollouts     map[string]*clusterstate.PoolProgress
+	controlPlane updatev1beta1.Section
 	pools        []*pool
 	// resumes are when paused sections resume. The zero reference is the control plane.
-	resumes map[v1beta1.ResourceReference]time.Time
+	resumes map[updatev1beta1.ResourceReference]time.Time
 	// named are the pools that insights are about; nil means that they are not collected yet.
-	named map[v1beta1.ResourceReference]bool
+	named map[updatev1beta1.ResourceReference]bool
 	// dropped are the numbers of insights beyond the limits, by informer.
 	dropped map[string]int
 }
 
 // settled reports whether it is known that no update is in progress.
 func (c *computation) settled() bool {
-	isFalse := func(s *v1beta1.Section) bool {
-		return meta.IsStatusConditionFalse(s.Conditions, v1beta1.ConditionUpdatePending)
-	}
-	if !isFalse(&c.controlPlane) || !c.Facts.Complete() {
-		return false
-	}
-	for _, p := range c.pools {
-		if !isFalse(&p.status.Section) {
-			return false
-		}
-	}
-	return true
+	return c.Facts.Complete() && isSettled(&c.controlPlane) && !slices.ContainsFunc(c.pools, func(p *pool) bool { return !isSettled(&p.status.Section) })
 }
 
 // pending reports whether it is known that an update is in progress.
 func (c *computation) pending() bool {
-	isTrue := func(s *v1beta1.Section) bool {
-		return meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionUpdatePending)
+	isTrue := func(s *updatev1beta1.Section) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, updatev1beta1.ConditionUpdatePending)
 	}
 	return isTrue(&c.controlPlane) || slices.ContainsFunc(c.pools, func(p *pool) bool { return isTrue(&p.status.Section) })
 }
 
-func (c *computation) workerPools() []v1beta1.WorkerPoolStatus {
-	var all []v1beta1.WorkerPoolStatus
+func (c *computation) workerPools() []updatev1beta1.WorkerPoolStatus {
+	var all []updatev1beta1.WorkerPoolStatus
 	for _, p := range c.pools {
 		all = append(all, p.status)
 	}
@@ -131,19 +123,18 @@ func (c *computation) workerPools() []v1beta1.WorkerPoolStatus {
 }
 
 // afterUpdate returns the retained insights. While an update is in progress, its sections show them.
-func (c *computation) afterUpdate() []v1beta1.RetainedInsight {
+func (c *computation) afterUpdate() []updatev1beta1.RetainedInsight {
 	if !c.settled() {
 		return nil
 	}
 	return c.Insights.Retained()
 }
 
-// setCondition adds a condition to a section. The time of its last transition is that of the previous
-// section, unless its status has changed.
-func (c *computation) setCondition(section *v1beta1.Section, previous []metav1.Condition, condition metav1.Condition) {
-	condition.LastTransitionTime = metav1.NewTime(c.now.UTC().Truncate(time.Second))
-	if before := meta.FindStatusCondition(previous, condition.Type); before != nil && before.Status == condition.Status {
-		condition.LastTransitionTime = before.LastTransitionTime
+// setCondition adds a condition to a section. It keeps the time of the last transition from the previous section,
+// unless its status has changed.
+func (c *computation) setCondition(section *updatev1beta1.Section, previous []metav1.Condition, condition metav1.Condition) {
+	if before := meta.FindStatusCondition(previous, condition.Type); before != nil {
+		section.Conditions = append(section.Conditions, *before)
 	}
-	section.Conditions = append(section.Conditions, condition)
+	readiness.SetCondition(&section.Conditions, condition, 0, c.now.UTC())
 }

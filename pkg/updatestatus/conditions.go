@@ -4,13 +4,14 @@
 package updatestatus
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -26,67 +27,59 @@ type observation struct {
 	message string
 }
 
-// cannotObserve returns a condition that is neither true nor false.
-func cannotObserve(name, message string) metav1.Condition {
-	return metav1.Condition{Type: name, Status: metav1.ConditionUnknown, Reason: v1beta1.ReasonCannotObserve, Message: message}
+// wording holds the reasons and messages of UpdatePending and UpdateActive: while an update is pending, and once it is
+// not.
+type wording struct {
+	pendingReason, pending, activeReason, active     string
+	matchReason, match, reconciledReason, reconciled string
 }
 
-// controlPlaneConditions returns UpdatePending and UpdateActive of the control plane.
-func controlPlaneConditions(o observation, paused pause.Pause) []metav1.Condition {
-	const (
-		pending    = "ClusterVersion release has not reconciled."
-		reconciled = "ClusterVersion release has reconciled."
-	)
-	switch {
-	case o.unknown != "":
-		return []metav1.Condition{cannotObserve(v1beta1.ConditionUpdatePending, o.unknown), cannotObserve(v1beta1.ConditionUpdateActive, o.unknown)}
-	case !o.pending:
-		return []metav1.Condition{
-			{Type: v1beta1.ConditionUpdatePending, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonClusterVersionReconciled, Message: reconciled},
-			{Type: v1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonClusterVersionReconciled, Message: reconciled},
-		}
-	}
-	return []metav1.Condition{
-		{Type: v1beta1.ConditionUpdatePending, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonClusterVersionNotReconciled, Message: pending},
-		activeCondition(paused, v1beta1.ReasonControlPlaneUpdateActive, "ClusterVersion release is being reconciled."),
-	}
+var controlPlaneWording = wording{
+	updatev1beta1.ReasonClusterVersionNotReconciled, "ClusterVersion release has not reconciled.",
+	updatev1beta1.ReasonControlPlaneUpdateActive, "ClusterVersion release is being reconciled.",
+	updatev1beta1.ReasonClusterVersionReconciled, "ClusterVersion release has reconciled.",
+	updatev1beta1.ReasonClusterVersionReconciled, "ClusterVersion release has reconciled.",
 }
 
-// poolConditions returns UpdatePending and UpdateActive of a pool.
-func poolConditions(o observation, paused pause.Pause) []metav1.Condition {
-	switch {
-	case o.unknown != "":
-		return []metav1.Condition{cannotObserve(v1beta1.ConditionUpdatePending, o.unknown), cannotObserve(v1beta1.ConditionUpdateActive, o.unknown)}
-	case !o.pending:
-		match, reconciled := "All workers match target release.", "All workers have been reconciled with release."
-		if o.message != "" {
-			match, reconciled = o.message, o.message
-		}
-		return []metav1.Condition{
-			{Type: v1beta1.ConditionUpdatePending, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWorkersMatchRelease, Message: match},
-			{Type: v1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWorkersReconciled, Message: reconciled},
-		}
-	}
+// poolWording returns the wording of a pool.
+func poolWording(o observation) wording {
 	worker := "At least one worker"
 	if len(o.outdated) > 0 {
 		worker += " (" + text.JoinNames(o.outdated) + ")"
 	}
-	return []metav1.Condition{
-		{Type: v1beta1.ConditionUpdatePending, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonWorkerDoesNotMatchRelease, Message: worker + " does not match target release."},
-		activeCondition(paused, v1beta1.ReasonWorkersUpdateActive, worker+" is being reconciled with release."),
+	return wording{
+		updatev1beta1.ReasonWorkerDoesNotMatchRelease, worker + " does not match target release.",
+		updatev1beta1.ReasonWorkersUpdateActive, worker + " is being reconciled with release.",
+		updatev1beta1.ReasonWorkersMatchRelease, cmp.Or(o.message, "All workers match target release."),
+		updatev1beta1.ReasonWorkersReconciled, cmp.Or(o.message, "All workers have been reconciled with release."),
 	}
+}
+
+// conditions returns UpdatePending and UpdateActive of a section.
+func conditions(o observation, paused pause.Pause, w wording) []metav1.Condition {
+	pending := metav1.Condition{Type: updatev1beta1.ConditionUpdatePending, Status: metav1.ConditionTrue, Reason: w.pendingReason, Message: w.pending}
+	active := activeCondition(paused, w.activeReason, w.active)
+	switch {
+	case o.unknown != "":
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionUnknown, updatev1beta1.ReasonCannotObserve, o.unknown
+		active.Status, active.Reason, active.Message = metav1.ConditionUnknown, updatev1beta1.ReasonCannotObserve, o.unknown
+	case !o.pending:
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionFalse, w.matchReason, w.match
+		active.Status, active.Reason, active.Message = metav1.ConditionFalse, w.reconciledReason, w.reconciled
+	}
+	return []metav1.Condition{pending, active}
 }
 
 // activeCondition returns UpdateActive of a section whose update is pending.
 func activeCondition(paused pause.Pause, reason, message string) metav1.Condition {
-	condition := metav1.Condition{Type: v1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Message: paused.Message}
+	condition := metav1.Condition{Type: updatev1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Message: paused.Message}
 	switch paused.State {
 	case pause.Paused:
-		condition.Reason = v1beta1.ReasonPaused
+		condition.Reason = updatev1beta1.ReasonPaused
 	case pause.PausedUntil:
-		condition.Reason = v1beta1.ReasonAwaitingWindow
+		condition.Reason = updatev1beta1.ReasonAwaitingWindow
 	case pause.Unknown:
-		condition.Status, condition.Reason = metav1.ConditionUnknown, v1beta1.ReasonCannotObserve
+		condition.Status, condition.Reason = metav1.ConditionUnknown, updatev1beta1.ReasonCannotObserve
 	case pause.NotPaused:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reason, message
 	}
@@ -94,7 +87,7 @@ func activeCondition(paused pause.Pause, reason, message string) metav1.Conditio
 }
 
 // missing returns why sources cannot be read; empty means that all can.
-func missing(f informers.Facts, sources ...informers.Source) string {
+func missing(f checks.Facts, sources ...checks.Source) string {
 	var messages []string
 	for _, source := range sources {
 		if m, is := f.Missing[source]; is {

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -49,11 +49,11 @@ func TestCompute_Conditions(t *testing.T) {
 			}))
 		}
 	}
-	missing := func(sources ...informers.Source) func(*cluster) {
+	missing := func(sources ...checks.Source) func(*cluster) {
 		return func(c *cluster) {
-			c.missing = map[informers.Source]informers.Missing{}
+			c.missing = map[checks.Source]checks.Missing{}
 			for _, source := range sources {
-				c.missing[source] = informers.Missing{Reason: "Forbidden", Message: "you are not allowed to list them"}
+				c.missing[source] = checks.Missing{Reason: "Forbidden", Message: "you are not allowed to list them"}
 			}
 		}
 	}
@@ -106,12 +106,12 @@ func TestCompute_Conditions(t *testing.T) {
 		"a delayed pool": {4, 0, func(c *cluster) {
 			c.pools[1].Spec.Paused = true
 			c.pools[1].Annotations = map[string]string{"managedupgrade.appuio.io/paused-by": "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z"}
-		}, "worker", conditions{pendingWorkers, "False AwaitingWindow: MachineConfigPool worker is paused by an UpgradeJob until 2026-05-15T22:00:00Z. The update resumes at 2026-05-15T22:00:00Z."}},
+		}, "worker", conditions{pendingWorkers, "False AwaitingWindow: MachineConfigPool worker is paused by an upgrade until 2026-05-15T22:00:00Z. The update resumes at 2026-05-15T22:00:00Z."}},
 		"a paused pool of the control plane, at the end": {3, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, "False Paused: MachineConfigPool master is paused."}},
 		"a paused pool of the control plane, before":     {2, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, activePlane}},
-		"no ClusterVersion, control plane":               {2, 0, missing(informers.SourceClusterVersion), "", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
-		"no ClusterVersion, workers":                     {2, 0, missing(informers.SourceClusterVersion), "worker", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
-		"no nodes":                                       {4, 3, missing(informers.SourceNodes), "worker", conditions{"Unknown CannotObserve: nodes: you are not allowed to list them", "Unknown CannotObserve: nodes: you are not allowed to list them"}},
+		"no ClusterVersion, control plane":               {2, 0, missing(checks.SourceClusterVersion), "", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no ClusterVersion, workers":                     {2, 0, missing(checks.SourceClusterVersion), "worker", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no nodes":                                       {4, 3, missing(checks.SourceNodes), "worker", conditions{"Unknown CannotObserve: nodes: you are not allowed to list them", "Unknown CannotObserve: nodes: you are not allowed to list them"}},
 		"no history":                                     {4, 3, func(c *cluster) { c.version.Status.History = nil }, "", conditions{"Unknown CannotObserve: ClusterVersion: its history names no release", "Unknown CannotObserve: ClusterVersion: its history names no release"}},
 		"an empty pool":                                  {2, 0, func(c *cluster) { c.pools = append(c.pools, newPool("infra")) }, "infra", conditions{matching, workersDone}},
 		"nodes in no pool":                               {4, 3, func(c *cluster) { c.node("worker-1").Labels = map[string]string{"kubernetes.io/os": "windows"} }, "unassigned", conditions{"False WorkersMatchRelease: Nodes in no pool (worker-1) are not updated with the release.", "False WorkersReconciled: Nodes in no pool (worker-1) are not updated with the release."}},
@@ -154,7 +154,7 @@ func TestCompute_Conditions(t *testing.T) {
 		"a MachineDeployment without machines":                  {3, 0, machineDeployment(newRelease, 0, 0), "capi", conditions{matching, workersDone}},
 		"a MachineDeployment with an old machine":               {3, 0, machineDeployment(newRelease, 3, 2), "capi", conditions{pendingPool, activePool}},
 		"a MachineDeployment that is to have the old release":   {3, 0, machineDeployment(oldRelease, 3, 3), "capi", conditions{pendingPool, activePool}},
-		"a MachineDeployment with a version of Kubernetes":      {3, 0, machineDeployment("v1.33.4", 3, 3), "capi", unknownPool("its version v1.33.4 is none of a release")},
+		"a MachineDeployment with a version of Kubernetes":      {3, 0, machineDeployment("v1.33.4", 3, 3), "capi", unknownPool("its version v1.33.4 is not a release version")},
 		"a MachineDeployment that does not report its machines": {3, 0, machineDeployment(newRelease, 3, -1), "capi", unknownPool("it does not report how many machines are up to date")},
 		"a MachineDeployment that its controller has not observed": {3, 0, func(c *cluster) {
 			machineDeployment(newRelease, 3, 3)(c)
@@ -173,7 +173,7 @@ func TestCompute_Conditions(t *testing.T) {
 				tc.edit(c)
 			}
 			of := section(updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)}), tc.section)
-			got := conditions{describe(of, v1beta1.ConditionUpdatePending), describe(of, v1beta1.ConditionUpdateActive)}
+			got := conditions{describe(of, updatev1beta1.ConditionUpdatePending), describe(of, updatev1beta1.ConditionUpdateActive)}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(conditions{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -181,15 +181,15 @@ func TestCompute_Conditions(t *testing.T) {
 	}
 }
 
-// TestCompute_MissingPools checks that pools that cannot be listed any more are unknown, not gone.
+// TestCompute_MissingPools checks that pools that can no longer be listed are unknown, not gone.
 func TestCompute_MissingPools(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 0)
 	before := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
 	facts := c.facts(t)
-	facts.Pools, facts.Missing[informers.SourcePools] = nil, informers.Missing{Message: "no answer in time"}
+	facts.Pools, facts.Missing[checks.SourcePools] = nil, checks.Missing{Message: "no answer in time"}
 	after := updatestatus.Compute(updatestatus.Input{Facts: facts, Previous: before})
-	if got := describe(section(after, "worker"), v1beta1.ConditionUpdatePending); got != "Unknown CannotObserve: pools: no answer in time" {
+	if got := describe(section(after, "worker"), updatev1beta1.ConditionUpdatePending); got != "Unknown CannotObserve: pools: no answer in time" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -200,7 +200,7 @@ func TestCompute_TransitionTimes(t *testing.T) {
 	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
 	second := updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, now.Add(time.Minute)), Previous: first})
 	third := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(2*time.Minute)), Previous: second})
-	times := func(status v1beta1.UpdateStatusStatus) (all []string) {
+	times := func(status updatev1beta1.UpdateStatusStatus) (all []string) {
 		for _, name := range []string{"", "worker"} {
 			for _, c := range section(status, name).Conditions {
 				all = append(all, c.LastTransitionTime.UTC().Format(time.TimeOnly))
@@ -209,7 +209,7 @@ func TestCompute_TransitionTimes(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		status v1beta1.UpdateStatusStatus
+		status updatev1beta1.UpdateStatusStatus
 		want   string
 	}{
 		"first": {first, "12:00:00"}, "unchanged": {second, "12:00:00"}, "changed": {third, "12:02:00"},

@@ -8,26 +8,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 )
 
 const clusterVersionKind = "ClusterVersion"
 
-// addControlPlane computes the section of the control plane, apart from its insights.
 func (c *computation) addControlPlane() {
 	observed := c.observeControlPlane()
 	paused := pause.Of(c.controlPlaneSubject(), nil, c.now)
 	if observed.pending && paused.State == pause.PausedUntil {
-		c.resumes[v1beta1.ResourceReference{}] = paused.Until
+		c.resumes[updatev1beta1.ResourceReference{}] = paused.Until
 	}
 	var before []metav1.Condition
 	if p := c.Previous.ControlPlane; p != nil {
 		before = p.Conditions
 	}
-	for _, condition := range controlPlaneConditions(observed, paused) {
+	for _, condition := range conditions(observed, paused, controlPlaneWording) {
 		c.setCondition(&c.controlPlane, before, condition)
 	}
 	c.controlPlane.Progress = c.operatorProgress()
@@ -36,12 +35,15 @@ func (c *computation) addControlPlane() {
 // observeControlPlane returns whether an update of the control plane is pending: the cluster version
 // operator installs a release, or one is requested that it has not begun to install.
 func (c *computation) observeControlPlane() observation {
-	if unknown := missing(c.Facts, informers.SourceClusterVersion); unknown != "" {
+	if unknown := missing(c.Facts, checks.SourceClusterVersion); unknown != "" {
 		return observation{unknown: unknown}
 	}
 	version := c.Facts.Version
 	if len(version.Updates) == 0 || version.Current.Version == "" {
 		return observation{unknown: "ClusterVersion: its history names no release"}
+	}
+	if contradiction := version.Contradiction(c.now); contradiction != "" {
+		return observation{unknown: "ClusterVersion: " + contradiction}
 	}
 	_, requested := version.PendingRequest()
 	return observation{pending: requested || c.Facts.UpdatingControlPlane()}
@@ -50,11 +52,17 @@ func (c *computation) observeControlPlane() observation {
 // controlPlaneSubject returns what may pause the control plane.
 func (c *computation) controlPlaneSubject() pause.Subject {
 	subject := pause.Subject{Kind: clusterVersionKind, VersionManagement: c.Facts.VersionManagement, Started: c.Facts.UpdatingControlPlane()}
-	subject.Missing = c.Facts.Missing[informers.SourceClusterVersion].Message
-	if at := slices.IndexFunc(c.Facts.Pools, func(p clusterstate.Pool) bool { return p.Name == clusterstate.PoolMaster }); at >= 0 && c.onlyNodesLeft() {
+	subject.Missing = c.Facts.Missing[checks.SourceClusterVersion].Message
+	if at := slices.IndexFunc(c.Facts.Pools, c.holdsControlPlane); at >= 0 && c.onlyNodesLeft() {
 		subject.Pool = &c.Facts.Pools[at]
 	}
 	return subject
+}
+
+// holdsControlPlane reports whether a pool is paused that the update of the control plane waits for.
+func (c *computation) holdsControlPlane(pool clusterstate.Pool) bool {
+	rollout, known := c.rollouts[pool.Name]
+	return pool.Paused && pool.Required() && (!known || rollout.Outdated())
 }
 
 // onlyNodesLeft reports whether every operator is updated but the one that updates the nodes. The update
@@ -75,11 +83,11 @@ func (c *computation) onlyNodesLeft() bool {
 }
 
 // operatorProgress counts the operators of the release; nil means that they cannot be observed.
-func (c *computation) operatorProgress() *v1beta1.Progress {
-	if !c.Facts.Has(informers.SourceOperators) || !c.Facts.Has(informers.SourceClusterVersion) {
+func (c *computation) operatorProgress() *updatev1beta1.Progress {
+	if !c.Facts.Has(checks.SourceOperators) || !c.Facts.Has(checks.SourceClusterVersion) {
 		return nil
 	}
-	var p v1beta1.Progress
+	var p updatev1beta1.Progress
 	_, requested := c.Facts.Version.PendingRequest()
 	begun := !requested || c.Facts.UpdatingControlPlane()
 	operators, _ := c.Facts.ReleaseOperators()
@@ -94,10 +102,10 @@ func (c *computation) operatorProgress() *v1beta1.Progress {
 		default:
 			p.Pending++
 		}
-		if !operator.Available.IsTrue() {
+		if operator.IsUnavailable() {
 			p.Unavailable++
 		}
-		if operator.Degraded.Status != "" && !operator.Degraded.IsFalse() {
+		if operator.IsDegraded() {
 			p.Degraded++
 		}
 	}

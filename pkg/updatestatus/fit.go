@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -29,9 +29,9 @@ const (
 // Fit shortens a status that is larger than MaxBytes, the lowest level first: it drops descriptions,
 // then shows the nodes of a pool with one insight, and at last drops insights. An insight with the
 // reason Truncated has the counts.
-func Fit(status *v1beta1.UpdateStatusStatus) { fit(status, MaxBytes) }
+func Fit(status *updatev1beta1.UpdateStatusStatus) { fit(status, MaxBytes) }
 
-func fit(status *v1beta1.UpdateStatusStatus, limit int) {
+func fit(status *updatev1beta1.UpdateStatusStatus, limit int) {
 	if bound(status) <= limit || size(status) <= limit {
 		return
 	}
@@ -46,65 +46,43 @@ func fit(status *v1beta1.UpdateStatusStatus, limit int) {
 
 // fitting shortens one status.
 type fitting struct {
-	status *v1beta1.UpdateStatusStatus
+	status *updatev1beta1.UpdateStatusStatus
 	// left is the number of bytes that are too many.
 	left int
 	// descriptions, nodes, and dropped count what is not shown.
 	descriptions, nodes, dropped int
 }
 
-// sections returns the sections, in the order of the status.
-func (f *fitting) sections() []*v1beta1.Section {
-	var sections []*v1beta1.Section
-	if f.status.ControlPlane != nil {
-		sections = append(sections, &f.status.ControlPlane.Section)
-	}
-	for i := range f.status.WorkerPools {
-		sections = append(sections, &f.status.WorkerPools[i].Section)
-	}
-	return sections
-}
-
 func (f *fitting) dropDescriptions(level int) {
-	drop := func(i *v1beta1.Insight) {
-		if f.left > 0 && insight.Rank(i.Impact.Level) == level && i.Impact.Description != "" {
+	eachInsight(f.status, func(i *updatev1beta1.Insight) {
+		if f.left > 0 && i.Impact.Level.Rank() == level && i.Impact.Description != "" {
 			f.left -= size(i.Impact.Description) + len(`,"description":`)
 			i.Impact.Description = ""
 			f.descriptions++
 		}
-	}
-	for _, section := range f.sections() {
-		for n := range section.UpdateInformers {
-			for i := range section.UpdateInformers[n].Insights {
-				drop(&section.UpdateInformers[n].Insights[i])
-			}
-		}
-	}
-	for n := range f.status.AfterUpdate {
-		drop(&f.status.AfterUpdate[n].Insight)
-	}
+	})
 }
 
 // rollUp replaces the insights of one informer, level, and reason about single nodes of a pool by one
 // of the controller.
 func (f *fitting) rollUp(level int) {
-	for _, section := range f.sections() {
-		var made []v1beta1.Insight
+	for _, section := range f.status.Sections() {
+		var made []updatev1beta1.Insight
 		for n := range section.UpdateInformers {
 			of := &section.UpdateInformers[n]
-			if of.Name == v1beta1.StatusControllerInformer || f.left <= 0 {
+			if of.Name == updatev1beta1.StatusControllerInformer || f.left <= 0 {
 				continue
 			}
-			groups := map[string][]v1beta1.Insight{}
+			groups := map[string][]updatev1beta1.Insight{}
 			for _, i := range of.Insights {
-				if aboutNode(i) && insight.Rank(i.Impact.Level) == level {
+				if aboutNode(i) && i.Impact.Level.Rank() == level {
 					groups[i.Impact.Reason] = append(groups[i.Impact.Reason], i)
 				}
 			}
-			maps.DeleteFunc(groups, func(_ string, g []v1beta1.Insight) bool { return len(g) < 2 })
-			of.Insights = slices.DeleteFunc(of.Insights, func(i v1beta1.Insight) bool {
+			maps.DeleteFunc(groups, func(_ string, g []updatev1beta1.Insight) bool { return len(g) < 2 })
+			of.Insights = slices.DeleteFunc(of.Insights, func(i updatev1beta1.Insight) bool {
 				_, grouped := groups[i.Impact.Reason]
-				return grouped && aboutNode(i) && insight.Rank(i.Impact.Level) == level
+				return grouped && aboutNode(i) && i.Impact.Level.Rank() == level
 			})
 			for _, reason := range slices.Sorted(maps.Keys(groups)) {
 				f.nodes += len(groups[reason])
@@ -117,12 +95,12 @@ func (f *fitting) rollUp(level int) {
 	}
 }
 
-func aboutNode(i v1beta1.Insight) bool {
+func aboutNode(i updatev1beta1.Insight) bool {
 	return len(i.Scope.Resources) == 1 && i.Scope.Resources[0].Kind == "Node"
 }
 
 // rolledUp returns an insight that stands for several ones about nodes.
-func rolledUp(informer string, group []v1beta1.Insight) v1beta1.Insight {
+func rolledUp(informer string, group []updatev1beta1.Insight) updatev1beta1.Insight {
 	one := *group[0].DeepCopy()
 	var names []string
 	for i := range group {
@@ -135,48 +113,39 @@ func rolledUp(informer string, group []v1beta1.Insight) v1beta1.Insight {
 	one.UID = text.Fit("rolled-up/"+informer+"/"+one.Impact.Reason, insight.MaxUID)
 	one.Impact.Summary = fmt.Sprintf("%d nodes: %s", len(group), one.Impact.Summary)
 	one.Impact.Description, one.CausedBy, one.Flaps = text.JoinNames(names), nil, 0
-	made := insight.Clean(v1beta1.StatusControllerInformer, one, one.AcquisitionTime.Time)
+	made := insight.Clean(updatev1beta1.StatusControllerInformer, one, one.AcquisitionTime.Time)
 	made.FirstObservedTime = one.FirstObservedTime
 	return made
 }
 
-// withOwn adds insights of the controller to those of a section, and removes informers without any.
-func withOwn(informers []v1beta1.InformerInsights, own []v1beta1.Insight) []v1beta1.InformerInsights {
-	informers = slices.DeleteFunc(informers, func(i v1beta1.InformerInsights) bool { return len(i.Insights) == 0 })
-	if len(own) == 0 {
-		return informers
-	}
-	for i := range informers {
-		if informers[i].Name == v1beta1.StatusControllerInformer {
-			informers[i].Insights = append(informers[i].Insights, own...)
-			return informers
-		}
-	}
-	return append(informers, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: own})
+// withOwn adds insights of the controller to the insights of a section, and removes informers without any.
+func withOwn(informers []updatev1beta1.InformerInsights, own []updatev1beta1.Insight) []updatev1beta1.InformerInsights {
+	informers = slices.DeleteFunc(informers, func(i updatev1beta1.InformerInsights) bool { return len(i.Insights) == 0 })
+	return insight.Append(informers, own...)
 }
 
 // drop drops insights, the newest first, and then those that are retained.
 func (f *fitting) drop(level int) {
-	for _, section := range f.sections() {
+	for _, section := range f.status.Sections() {
 		for n := range section.UpdateInformers {
 			of := &section.UpdateInformers[n]
-			newest := slices.SortedStableFunc(slices.Values(of.Insights), func(a, b v1beta1.Insight) int {
+			newest := slices.SortedStableFunc(slices.Values(of.Insights), func(a, b updatev1beta1.Insight) int {
 				return cmp.Or(b.FirstObservedTime.Compare(a.FirstObservedTime.Time), cmp.Compare(a.UUID, b.UUID))
 			})
 			gone := map[string]bool{}
 			for _, i := range newest {
-				if f.left > 0 && insight.Rank(i.Impact.Level) == level {
+				if f.left > 0 && i.Impact.Level.Rank() == level {
 					f.left -= size(i) + 1
 					f.dropped++
 					gone[i.UUID] = true
 				}
 			}
-			of.Insights = slices.DeleteFunc(of.Insights, func(i v1beta1.Insight) bool { return gone[i.UUID] })
+			of.Insights = slices.DeleteFunc(of.Insights, func(i updatev1beta1.Insight) bool { return gone[i.UUID] })
 		}
 		section.UpdateInformers = withOwn(section.UpdateInformers, nil)
 	}
-	f.status.AfterUpdate = slices.DeleteFunc(f.status.AfterUpdate, func(r v1beta1.RetainedInsight) bool {
-		if f.left <= 0 || insight.Rank(r.Insight.Impact.Level) != level {
+	f.status.AfterUpdate = slices.DeleteFunc(f.status.AfterUpdate, func(r updatev1beta1.RetainedInsight) bool {
+		if f.left <= 0 || r.Insight.Impact.Level.Rank() != level {
 			return false
 		}
 		f.left -= size(r) + 1
@@ -192,12 +161,12 @@ func (f *fitting) note() {
 		at = *f.status.ObservedTime
 	}
 	summary := fmt.Sprintf("The status is too large: it lacks %d descriptions and %d insights, and shows %d insights about nodes together.", f.descriptions, f.dropped, f.nodes)
-	made := insight.About("status", v1beta1.ReasonTruncated, v1beta1.LevelInfo, summary, "", at.Time)
+	made := insight.About("status", updatev1beta1.ReasonTruncated, updatev1beta1.LevelInfo, summary, "", at.Time)
 	made.FirstObservedTime = at
 	if f.status.ControlPlane == nil {
-		f.status.ControlPlane = &v1beta1.ControlPlaneStatus{}
+		f.status.ControlPlane = &updatev1beta1.ControlPlaneStatus{}
 	}
-	f.status.ControlPlane.UpdateInformers = withOwn(f.status.ControlPlane.UpdateInformers, []v1beta1.Insight{made})
+	f.status.ControlPlane.UpdateInformers = withOwn(f.status.ControlPlane.UpdateInformers, []updatev1beta1.Insight{made})
 }
 
 // size returns the length of a value as JSON.
@@ -209,7 +178,7 @@ func size(value any) int {
 	return len(encoded)
 }
 
-func sizeOf(insights []v1beta1.Insight) int {
+func sizeOf(insights []updatev1beta1.Insight) int {
 	sum := len(insights)
 	for i := range insights {
 		sum += size(insights[i])
@@ -219,29 +188,19 @@ func sizeOf(insights []v1beta1.Insight) int {
 
 // bound returns a number of bytes that the status does not exceed as JSON, unless it has a large
 // assessment. It is cheaper than to encode the status.
-func bound(status *v1beta1.UpdateStatusStatus) int {
+func bound(status *updatev1beta1.UpdateStatusStatus) int {
 	const escaped, fixed = 6, 64 << 10
 	sum := fixed
-	add := func(i *v1beta1.Insight) {
+	eachInsight(status, func(i *updatev1beta1.Insight) {
 		const keys, perRef = 900, 128
 		sum += keys + escaped*(len(i.Impact.Summary)+len(i.Impact.Description)+len(i.UID)+len(i.Remediation.Reference)+len(i.Impact.ReportedLevel)+len(i.Impact.Type))
 		for _, ref := range slices.Concat(i.Scope.WorkerPool, i.Scope.Resources) {
 			sum += perRef + len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
 		}
 		sum += 40 * len(i.CausedBy)
-	}
-	f := fitting{status: status}
-	for _, section := range f.sections() {
-		sum += fixed / 32
-		for n := range section.UpdateInformers {
-			sum += 320
-			for i := range section.UpdateInformers[n].Insights {
-				add(&section.UpdateInformers[n].Insights[i])
-			}
-		}
-	}
-	for n := range status.AfterUpdate {
-		add(&status.AfterUpdate[n].Insight)
+	})
+	for _, section := range status.Sections() {
+		sum += fixed/32 + 320*len(section.UpdateInformers)
 	}
 	sum += 2000*len(status.RecentlyResolved) + 48<<10*len(status.PastUpdates)
 	if status.Assessment != nil {

@@ -10,28 +10,21 @@ import (
 	"math"
 	"slices"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
 // maxInformers bounds the informers whose insights are shown, apart from the built-in ones.
 const maxInformers = 64
 
-// applyBuiltIn applies the answers of the built-in informers.
-func applyBuiltIn(state insight.State, facts informers.Facts) {
+func applyBuiltIn(state insight.State, facts checks.Facts) {
 	var answers []insight.Answer
-	var lists [][]v1beta1.Insight
-	for _, informer := range informers.All() {
-		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true}
-		for _, source := range slices.Sorted(maps.Keys(facts.Missing)) {
-			if slices.Contains(informer.Requires, source) {
-				answer.Result = insight.Failure
-			}
-			if kind := informers.StatusKinds[source]; kind != "" {
-				answer.Unread = append(answer.Unread, kind)
-			}
+	var lists [][]updatev1beta1.Insight
+	for _, informer := range checks.Informers() {
+		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true, Unread: facts.Unread(checks.Update)}
+		if slices.ContainsFunc(informer.Requires, func(s checks.Source) bool { return !facts.Has(s) }) {
+			answer.Result = insight.Failure
 		}
 		for _, finding := range informer.Find(facts) {
 			answer.Insights = append(answer.Insights, insight.FromFinding(informer.Name, finding, facts.Now))
@@ -53,7 +46,7 @@ func (c *computation) addInsights() {
 	}
 	all, others := boundInformers(c.Insights.Insights())
 	for _, of := range all {
-		sections := map[*v1beta1.Section][]v1beta1.Insight{}
+		sections := map[*updatev1beta1.Section][]updatev1beta1.Insight{}
 		for i := range of.Insights {
 			if retained[of.Insights[i].UUID] {
 				continue
@@ -81,12 +74,12 @@ func (c *computation) addInsights() {
 
 // boundInformers returns the insights of the built-in informers and of the others that report what is
 // most severe, at most maxInformers of them, and the number of those that are left out.
-func boundInformers(all []v1beta1.InformerInsights) (kept []v1beta1.InformerInsights, dropped int) {
-	worst := func(of v1beta1.InformerInsights) int {
+func boundInformers(all []updatev1beta1.InformerInsights) (kept []updatev1beta1.InformerInsights, dropped int) {
+	worst := func(of updatev1beta1.InformerInsights) int {
 		if insight.IsBuiltIn(of.Name) {
 			return math.MaxInt
 		}
-		return insight.Rank(of.Insights[0].Impact.Level) // they are sorted
+		return of.Insights[0].Impact.Level.Rank() // they are sorted
 	}
 	builtIn := 0
 	for i := range all {
@@ -98,12 +91,12 @@ func boundInformers(all []v1beta1.InformerInsights) (kept []v1beta1.InformerInsi
 	if len(all) <= limit {
 		return all, 0
 	}
-	kept = slices.SortedStableFunc(slices.Values(all), func(a, b v1beta1.InformerInsights) int { return cmp.Compare(worst(b), worst(a)) })[:limit]
-	slices.SortFunc(kept, func(a, b v1beta1.InformerInsights) int { return cmp.Compare(a.Name, b.Name) })
+	kept = slices.SortedStableFunc(slices.Values(all), func(a, b updatev1beta1.InformerInsights) int { return cmp.Compare(worst(b), worst(a)) })[:limit]
+	slices.SortFunc(kept, func(a, b updatev1beta1.InformerInsights) int { return cmp.Compare(a.Name, b.Name) })
 	return kept, len(all) - limit
 }
 
-func (c *computation) place(section *v1beta1.Section, informer string, insights []v1beta1.Insight, limit int) {
+func (c *computation) place(section *updatev1beta1.Section, informer string, insights []updatev1beta1.Insight, limit int) {
 	if len(insights) == 0 {
 		return
 	}
@@ -111,18 +104,18 @@ func (c *computation) place(section *v1beta1.Section, informer string, insights 
 	if dropped > 0 {
 		c.dropped[informer] += dropped
 	}
-	section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer, Insights: kept})
+	section.UpdateInformers = append(section.UpdateInformers, updatev1beta1.InformerInsights{Name: informer, Insights: kept})
 }
 
-// sectionsOf returns the sections that an insight is about: the pools that it names, or those of its
-// nodes. If there is none of them, that is the control plane, so that the insight is shown.
-func (c *computation) sectionsOf(of *v1beta1.Insight) []*v1beta1.Section {
-	if of.Scope.Type != v1beta1.ScopeWorkerPool {
-		return []*v1beta1.Section{&c.controlPlane}
+// sectionsOf returns the sections that an insight is about: the pools that it names, or the pools of its nodes. If
+// there are none, it returns the control plane, so that the insight is shown.
+func (c *computation) sectionsOf(of *updatev1beta1.Insight) []*updatev1beta1.Section {
+	if of.Scope.Type != updatev1beta1.ScopeWorkerPool {
+		return []*updatev1beta1.Section{&c.controlPlane}
 	}
-	var sections []*v1beta1.Section
+	var sections []*updatev1beta1.Section
 	for _, p := range c.pools {
-		named := slices.ContainsFunc(of.Scope.WorkerPool, func(r v1beta1.ResourceReference) bool {
+		named := slices.ContainsFunc(of.Scope.WorkerPool, func(r updatev1beta1.ResourceReference) bool {
 			return p.status.Kind != "" && sameObject(r, p.ref())
 		})
 		if named || len(of.Scope.WorkerPool) == 0 && c.involvesNodeOf(of, p) {
@@ -130,26 +123,25 @@ func (c *computation) sectionsOf(of *v1beta1.Insight) []*v1beta1.Section {
 		}
 	}
 	if len(sections) == 0 {
-		return []*v1beta1.Section{&c.controlPlane}
+		return []*updatev1beta1.Section{&c.controlPlane}
 	}
 	return sections
 }
 
-func (c *computation) involvesNodeOf(of *v1beta1.Insight, p *pool) bool {
-	return slices.ContainsFunc(of.Scope.Resources, func(r v1beta1.ResourceReference) bool {
+func (c *computation) involvesNodeOf(of *updatev1beta1.Insight, p *pool) bool {
+	return slices.ContainsFunc(of.Scope.Resources, func(r updatev1beta1.ResourceReference) bool {
 		return r.Kind == "Node" && p.nodes[r.Name] && (p.status.Kind == poolKind || p.status.Kind == "" || !c.inConfigPool(r.Name))
 	})
 }
 
-// inConfigPool reports whether a node is in a MachineConfigPool other than that of the control plane.
+// inConfigPool reports whether a node is in a MachineConfigPool other than the control plane's.
 func (c *computation) inConfigPool(node string) bool {
 	return slices.ContainsFunc(c.pools, func(p *pool) bool {
-		return p.status.Kind == poolKind && p.status.Name != clusterstate.PoolMaster && p.nodes[node]
+		return p.status.Kind == poolKind && p.nodes[node]
 	})
 }
 
-// truncated adds an insight about what is not shown.
 func (c *computation) truncated(name, summary string) {
-	made := insight.About(name, v1beta1.ReasonTruncated, v1beta1.LevelInfo, summary, "", c.now)
+	made := insight.About(name, updatev1beta1.ReasonTruncated, updatev1beta1.LevelInfo, summary, "", c.now)
 	c.controlPlane.UpdateInformers = insight.AddOwn(c.controlPlane.UpdateInformers, made, c.Previous.ControlPlane)
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 // about returns an insight about pools and objects.
-func about(uid string, scope v1beta1.ScopeType, pools []v1beta1.ResourceReference, resources ...v1beta1.ResourceReference) v1beta1.Insight {
-	return v1beta1.Insight{
-		UID: uid, Scope: v1beta1.InsightScope{Type: scope, WorkerPool: pools, Resources: resources},
-		Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: uid},
+func about(uid string, scope updatev1beta1.ScopeType, pools []updatev1beta1.ResourceReference, resources ...updatev1beta1.ResourceReference) updatev1beta1.Insight {
+	return updatev1beta1.Insight{
+		UID: uid, Scope: updatev1beta1.InsightScope{Type: scope, WorkerPool: pools, Resources: resources},
+		Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: uid},
 	}
 }
 
 // answered returns a state in which the informer "mco" has answered.
-func answered(insights ...v1beta1.Insight) insight.State {
+func answered(insights ...updatev1beta1.Insight) insight.State {
 	state := insight.NewState()
 	state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: now}, now)
 	return state
 }
 
 // uidsOf returns the uids of the insights of an informer in a section.
-func uidsOf(section *v1beta1.Section, informer string) []string {
+func uidsOf(section *updatev1beta1.Section, informer string) []string {
 	var uids []string
 	if section != nil {
 		for _, of := range section.UpdateInformers {
@@ -52,27 +52,27 @@ func uidsOf(section *v1beta1.Section, informer string) []string {
 
 func TestCompute_PlacesInsights(t *testing.T) {
 	t.Parallel()
-	ref := func(kind, name string) v1beta1.ResourceReference {
-		return v1beta1.ResourceReference{Kind: kind, Name: name}
+	ref := func(kind, name string) updatev1beta1.ResourceReference {
+		return updatev1beta1.ResourceReference{Kind: kind, Name: name}
 	}
-	pools := func(refs ...v1beta1.ResourceReference) []v1beta1.ResourceReference { return refs }
+	pools := func(refs ...updatev1beta1.ResourceReference) []updatev1beta1.ResourceReference { return refs }
 	c := newCluster(4, 0)
 	c.pools = append(c.pools, newPool("infra"))
 	c.nodes = append(c.nodes, newNode("infra", 0, true))
 	c.node("worker-2").Labels = nil
 	c.others = append(c.others, machinePool("machine.openshift.io/v1beta1", "MachineSet", "worker-set"), machinePool("machine.openshift.io/v1beta1", "MachineSet", "unnamed"))
 	state := answered(
-		about("control plane", v1beta1.ScopeControlPlane, nil, ref("Node", "worker-1")),
-		about("pool", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker")), ref("Node", "infra-0")),
-		about("two pools", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker"), ref("MachineConfigPool", "infra"))),
-		about("another group", v1beta1.ScopeWorkerPool, pools(v1beta1.ResourceReference{APIVersion: "example.com/v1", Kind: "MachineConfigPool", Name: "worker"})),
-		about("node", v1beta1.ScopeWorkerPool, nil, ref("Node", "infra-0")),
-		about("node in no pool", v1beta1.ScopeWorkerPool, nil, ref("Node", "worker-2")),
-		about("node of the control plane", v1beta1.ScopeWorkerPool, nil, ref("Node", "master-0")),
-		about("machine set", v1beta1.ScopeWorkerPool, pools(v1beta1.ResourceReference{Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "worker-set"})),
-		about("unknown pool", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "gone"))),
-		about("unknown kind", v1beta1.ScopeWorkerPool, pools(ref("Herd", "worker"))),
-		about("no pool", v1beta1.ScopeWorkerPool, nil),
+		about("control plane", updatev1beta1.ScopeControlPlane, nil, ref("Node", "worker-1")),
+		about("pool", updatev1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker")), ref("Node", "infra-0")),
+		about("two pools", updatev1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker"), ref("MachineConfigPool", "infra"))),
+		about("another group", updatev1beta1.ScopeWorkerPool, pools(updatev1beta1.ResourceReference{APIVersion: "example.com/v1", Kind: "MachineConfigPool", Name: "worker"})),
+		about("node", updatev1beta1.ScopeWorkerPool, nil, ref("Node", "infra-0")),
+		about("node in no pool", updatev1beta1.ScopeWorkerPool, nil, ref("Node", "worker-2")),
+		about("node of the control plane", updatev1beta1.ScopeWorkerPool, nil, ref("Node", "master-0")),
+		about("machine set", updatev1beta1.ScopeWorkerPool, pools(updatev1beta1.ResourceReference{Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "worker-set"})),
+		about("unknown pool", updatev1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "gone"))),
+		about("unknown kind", updatev1beta1.ScopeWorkerPool, pools(ref("Herd", "worker"))),
+		about("no pool", updatev1beta1.ScopeWorkerPool, nil),
 	)
 	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})
 	got := map[string][]string{}
@@ -89,39 +89,44 @@ func TestCompute_PlacesInsights(t *testing.T) {
 	}
 }
 
-// TestCompute_MissingSources checks that what a built-in informer cannot read resolves nothing.
+// TestCompute_MissingSources checks that what a built-in informer cannot read resolves nothing, and that the status
+// names the source.
 func TestCompute_MissingSources(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 0)
 	c.node("worker-1").Annotations["machineconfiguration.openshift.io/state"] = "Degraded"
 	c.node("worker-1").Annotations["machineconfiguration.openshift.io/reason"] = "disk full"
 	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
-	before := uidsOf(section(first, "worker"), informers.NameNodes)
+	before := uidsOf(section(first, "worker"), checks.InformerNodes)
 	if len(before) == 0 {
 		t.Fatal("nothing is reported about a degraded node")
 	}
 	facts := newCluster(4, 3).factsAt(t, now.Add(time.Minute))
-	facts.Missing[informers.SourceConfigs] = informers.Missing{Message: "no answer in time"}
+	facts.Missing[checks.SourceConfigs] = checks.Missing{Message: "no answer in time"}
 	second := updatestatus.Compute(updatestatus.Input{Facts: facts, Previous: first})
-	if diff := cmp.Diff(before, uidsOf(section(second, "worker"), informers.NameNodes)); diff != "" {
+	if diff := cmp.Diff(before, uidsOf(section(second, "worker"), checks.InformerNodes)); diff != "" {
 		t.Errorf("with data missing (-want +got):\n%s", diff)
 	}
+	missing := updatev1beta1.Source{Name: "machine configs", Message: "no answer in time"}
+	if sources := second.Assessment.Sources; !slices.Contains(sources, missing) || second.Assessment.State == updatev1beta1.StateUnknown {
+		t.Errorf("state %s, sources %+v, want a known state and %+v", second.Assessment.State, sources, missing)
+	}
 	third := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(2*time.Minute)), Previous: second})
-	if got := uidsOf(section(third, "worker"), informers.NameNodes); got != nil {
+	if got := uidsOf(section(third, "worker"), checks.InformerNodes); got != nil {
 		t.Errorf("with all data: %v", got)
 	}
 }
 
 // withoutTimes returns a status without what changes although nothing happens: the times at which facts
 // were read, and estimates that count from now.
-func withoutTimes(t *testing.T, status v1beta1.UpdateStatusStatus) string {
+func withoutTimes(t *testing.T, status updatev1beta1.UpdateStatusStatus) string {
 	t.Helper()
 	s := status.DeepCopy()
 	s.ObservedTime, s.Assessment.Estimate = nil, nil
 	for i := range s.Assessment.Sources {
 		s.Assessment.Sources[i].ObservedTime = nil
 	}
-	sections := []*v1beta1.Section{&s.ControlPlane.Section}
+	sections := []*updatev1beta1.Section{&s.ControlPlane.Section}
 	for i := range s.WorkerPools {
 		sections = append(sections, &s.WorkerPools[i].Section)
 	}
@@ -151,7 +156,7 @@ func TestCompute_Quiet(t *testing.T) {
 	for _, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3)} {
 		c.node("worker-2").Annotations["machineconfiguration.openshift.io/state"] = "Degraded"
 		many := func() insight.State {
-			return answered(about("a", v1beta1.ScopeControlPlane, nil), about("b", v1beta1.ScopeWorkerPool, nil), about("c", v1beta1.ScopeControlPlane, nil))
+			return answered(about("a", updatev1beta1.ScopeControlPlane, nil), about("b", updatev1beta1.ScopeWorkerPool, nil), about("c", updatev1beta1.ScopeControlPlane, nil))
 		}
 		facts, later := c.facts(t), c.factsAt(t, now.Add(10*time.Second))
 		first := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: many()})
@@ -174,11 +179,11 @@ func TestCompute_Quiet(t *testing.T) {
 func TestCompute_Restart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 1)
-	state := answered(about("a", v1beta1.ScopeControlPlane, nil), about("b", v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "worker"}}))
+	state := answered(about("a", updatev1beta1.ScopeControlPlane, nil), about("b", updatev1beta1.ScopeWorkerPool, []updatev1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "worker"}}))
 	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})
 	second := updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, now.Add(time.Hour)), Previous: first})
 	for _, name := range []string{"", "worker"} {
-		for _, informer := range []string{"mco", informers.NameNodes, informers.NameControlPlane} {
+		for _, informer := range []string{"mco", checks.InformerNodes, checks.InformerControlPlane} {
 			if diff := cmp.Diff(uidsOf(section(first, name), informer), uidsOf(section(second, name), informer)); diff != "" {
 				t.Errorf("%s of %q (-before +after):\n%s", informer, name, diff)
 			}
@@ -198,9 +203,9 @@ func TestCompute_Restart(t *testing.T) {
 
 func TestCompute_AfterUpdate(t *testing.T) {
 	t.Parallel()
-	left := about("left", v1beta1.ScopeControlPlane, nil)
+	left := about("left", updatev1beta1.ScopeControlPlane, nil)
 	left.Remediation.Resolved = new(false)
-	state := answered(left, about("other", v1beta1.ScopeControlPlane, nil))
+	state := answered(left, about("other", updatev1beta1.ScopeControlPlane, nil))
 	during := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 2).facts(t), Insights: state})
 	if got := uidsOf(section(during, ""), "mco"); len(got) != 2 || len(during.AfterUpdate) != 0 {
 		t.Errorf("during the update: %v and %d after it", got, len(during.AfterUpdate))
@@ -234,7 +239,7 @@ func TestCompute_PastUpdates(t *testing.T) {
 	for i := range status.Assessment.Sections {
 		if s := &status.Assessment.Sections[i]; s.Name == "worker" {
 			s.NodeSeconds = []int32{600, 480}
-			s.Parts = []v1beta1.SectionPart{{Name: "worker-2", Phase: "rebooting", StartedTime: metav1.NewTime(now.Add(-4 * time.Minute))}}
+			s.Parts = []updatev1beta1.SectionPart{{Name: "worker-2", Phase: "rebooting", StartedTime: metav1.NewTime(now.Add(-4 * time.Minute))}}
 		}
 		status.Assessment.Sections[i].Operators = nil
 	}
@@ -247,9 +252,9 @@ func TestCompute_PastUpdates(t *testing.T) {
 			status.Assessment.StartedTime = new(metav1.NewTime(now.Add(-time.Hour))) // as if it had not been written
 		}
 	}
-	want := []v1beta1.PastUpdate{{
+	want := []updatev1beta1.PastUpdate{{
 		FromRelease: oldRelease, ToRelease: newRelease, StartedTime: metav1.NewTime(now.Add(-time.Hour)), CompletionTime: metav1.NewTime(now.Add(-30 * time.Minute)),
-		Pools: []v1beta1.PoolDurations{{Name: "worker", Nodes: 3, LowerSeconds: 480, MedianSeconds: 540, UpperSeconds: 600, LongestSeconds: 600}},
+		Pools: []updatev1beta1.PoolDurations{{Name: "worker", Nodes: 3, LowerSeconds: 480, MedianSeconds: 540, UpperSeconds: 600, LongestSeconds: 600}},
 	}}
 	if diff := cmp.Diff(want, status.PastUpdates); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -257,17 +262,17 @@ func TestCompute_PastUpdates(t *testing.T) {
 }
 
 // large returns a status with that many insights in each of three sections, which are too large together.
-func large(insights int) v1beta1.UpdateStatusStatus {
-	status := v1beta1.UpdateStatusStatus{ControlPlane: &v1beta1.ControlPlaneStatus{}, WorkerPools: make([]v1beta1.WorkerPoolStatus, 2), ObservedTime: new(metav1.NewTime(now))}
-	levels := []v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelWarning, v1beta1.LevelError}
-	for n, section := range []*v1beta1.Section{&status.ControlPlane.Section, &status.WorkerPools[0].Section, &status.WorkerPools[1].Section} {
-		var all []v1beta1.Insight
+func large(insights int) updatev1beta1.UpdateStatusStatus {
+	status := updatev1beta1.UpdateStatusStatus{ControlPlane: &updatev1beta1.ControlPlaneStatus{}, WorkerPools: make([]updatev1beta1.WorkerPoolStatus, 2), ObservedTime: new(metav1.NewTime(now))}
+	levels := []updatev1beta1.Level{updatev1beta1.LevelStatus, updatev1beta1.LevelWarning, updatev1beta1.LevelError}
+	for n, section := range []*updatev1beta1.Section{&status.ControlPlane.Section, &status.WorkerPools[0].Section, &status.WorkerPools[1].Section} {
+		var all []updatev1beta1.Insight
 		for i := range insights {
-			of := about(fmt.Sprintf("%d-%d", n, i), v1beta1.ScopeWorkerPool, nil, v1beta1.ResourceReference{Kind: "Node", Name: fmt.Sprintf("node-%d-%d", n, i)})
+			of := about(fmt.Sprintf("%d-%d", n, i), updatev1beta1.ScopeWorkerPool, nil, updatev1beta1.ResourceReference{Kind: "Node", Name: fmt.Sprintf("node-%d-%d", n, i)})
 			of.Impact.Level, of.Impact.Reason, of.Impact.Description = levels[i%3], "Rebooting", strings.Repeat("<", 100)
 			all = append(all, insight.Clean("mco", of, now))
 		}
-		section.UpdateInformers = []v1beta1.InformerInsights{{Name: "mco", Insights: all}}
+		section.UpdateInformers = []updatev1beta1.InformerInsights{{Name: "mco", Insights: all}}
 	}
 	return status
 }
@@ -285,7 +290,7 @@ func TestFit(t *testing.T) {
 		if size := len(encode(t, status)); size > updatestatus.MaxBytes || size < updatestatus.MaxBytes/20 {
 			t.Errorf("%d insights: %d bytes", insights, size)
 		}
-		notes := uidsOf(&status.ControlPlane.Section, v1beta1.StatusControllerInformer)
+		notes := uidsOf(&status.ControlPlane.Section, updatev1beta1.StatusControllerInformer)
 		if !slices.Contains(notes, "Truncated/status") {
 			t.Errorf("%d insights: no insight about what is missing: %v", insights, notes)
 		}
@@ -304,13 +309,13 @@ func TestFit_LowestLevelFirst(t *testing.T) {
 	t.Parallel()
 	status := large(500)
 	updatestatus.Fit(&status)
-	kept := map[v1beta1.Level]int{}
+	kept := map[updatev1beta1.Level]int{}
 	for _, i := range status.WorkerPools[1].UpdateInformers[0].Insights {
 		if i.Impact.Description != "" {
 			kept[i.Impact.Level]++
 		}
 	}
-	if kept[v1beta1.LevelStatus] != 0 || kept[v1beta1.LevelWarning] != 167 || kept[v1beta1.LevelError] != 166 {
+	if kept[updatev1beta1.LevelStatus] != 0 || kept[updatev1beta1.LevelWarning] != 167 || kept[updatev1beta1.LevelError] != 166 {
 		t.Errorf("descriptions: %v", kept)
 	}
 }
@@ -318,18 +323,18 @@ func TestFit_LowestLevelFirst(t *testing.T) {
 // TestCompute_Limits checks that the insights beyond the limits are counted.
 func TestCompute_Limits(t *testing.T) {
 	t.Parallel()
-	var many []v1beta1.Insight
+	var many []updatev1beta1.Insight
 	for i := range 100 {
-		many = append(many, about(fmt.Sprintf("plane-%d", i), v1beta1.ScopeControlPlane, nil))
+		many = append(many, about(fmt.Sprintf("plane-%d", i), updatev1beta1.ScopeControlPlane, nil))
 	}
-	many[99].Impact.Level = v1beta1.LevelCritical
+	many[99].Impact.Level = updatev1beta1.LevelCritical
 	c := newCluster(4, 0)
 	for i := range 40 {
 		pool := newPool(fmt.Sprintf("pool-%02d", i))
 		c.pools = append(c.pools, pool)
 	}
-	severe := about("severe", v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "pool-39"}})
-	severe.Impact.Level = v1beta1.LevelError
+	severe := about("severe", updatev1beta1.ScopeWorkerPool, []updatev1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "pool-39"}})
+	severe.Impact.Level = updatev1beta1.LevelError
 	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(append(many, severe)...)})
 	uids := uidsOf(section(status, ""), "mco")
 	if len(uids) != 64 || uids[0] != "plane-99" {
@@ -341,7 +346,7 @@ func TestCompute_Limits(t *testing.T) {
 	var summaries []string
 	for _, of := range status.ControlPlane.UpdateInformers {
 		for _, i := range of.Insights {
-			if i.Impact.Reason == v1beta1.ReasonTruncated {
+			if i.Impact.Reason == updatev1beta1.ReasonTruncated {
 				summaries = append(summaries, i.Impact.Summary)
 			}
 		}
@@ -356,18 +361,18 @@ func TestCompute_Limits(t *testing.T) {
 func TestCompute_LimitOfPools(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 2)
-	var warnings []v1beta1.Insight
+	var warnings []updatev1beta1.Insight
 	for i := range 40 {
 		name := fmt.Sprintf("pool-%02d", i)
 		c.pools = append(c.pools, newPool(name))
-		warnings = append(warnings, about(name, v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: name}}))
-		warnings[i].Impact.Level = v1beta1.LevelError
+		warnings = append(warnings, about(name, updatev1beta1.ScopeWorkerPool, []updatev1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: name}}))
+		warnings[i].Impact.Level = updatev1beta1.LevelError
 	}
 	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(warnings...)})
 	if len(status.WorkerPools) != 32 || section(status, "worker") == nil {
 		t.Errorf("%d pools, worker: %v", len(status.WorkerPools), section(status, "worker"))
 	}
-	if status.Assessment.State == v1beta1.StateIdle {
+	if status.Assessment.State == updatev1beta1.StateIdle {
 		t.Error("the assessment is Idle, but an update is pending")
 	}
 }
@@ -377,11 +382,11 @@ func TestCompute_ManyInformers(t *testing.T) {
 	t.Parallel()
 	state := insight.NewState()
 	for n := range 100 {
-		of := about("a", v1beta1.ScopeControlPlane, nil)
+		of := about("a", updatev1beta1.ScopeControlPlane, nil)
 		if n == 99 {
-			of.Impact.Level = v1beta1.LevelError
+			of.Impact.Level = updatev1beta1.LevelError
 		}
-		state.Apply(insight.Answer{Informer: fmt.Sprintf("informer-%02d", n), Result: insight.Success, Insights: []v1beta1.Insight{of}, At: now}, now)
+		state.Apply(insight.Answer{Informer: fmt.Sprintf("informer-%02d", n), Result: insight.Success, Insights: []updatev1beta1.Insight{of}, At: now}, now)
 	}
 	status := updatestatus.Compute(updatestatus.Input{Facts: newCluster(2, 0).facts(t), Insights: state})
 	shown := 0
@@ -390,8 +395,8 @@ func TestCompute_ManyInformers(t *testing.T) {
 			shown++
 		}
 	}
-	if shown != 64 || uidsOf(section(status, ""), "informer-99") == nil || !slices.Contains(uidsOf(section(status, ""), v1beta1.StatusControllerInformer), "Truncated/informers") {
-		t.Errorf("%d informers are shown; the controller reports %v", shown, uidsOf(section(status, ""), v1beta1.StatusControllerInformer))
+	if shown != 64 || uidsOf(section(status, ""), "informer-99") == nil || !slices.Contains(uidsOf(section(status, ""), updatev1beta1.StatusControllerInformer), "Truncated/informers") {
+		t.Errorf("%d informers are shown; the controller reports %v", shown, uidsOf(section(status, ""), updatev1beta1.StatusControllerInformer))
 	}
 }
 
@@ -399,8 +404,8 @@ func TestCompute_ManyInformers(t *testing.T) {
 // that was published while it was in progress.
 func TestCompute_ResolvedStepStaysResolved(t *testing.T) {
 	t.Parallel()
-	step := about("step", v1beta1.ScopeControlPlane, nil)
-	step.Impact.Level = v1beta1.LevelStatus
+	step := about("step", updatev1beta1.ScopeControlPlane, nil)
+	step.Impact.Level = updatev1beta1.LevelStatus
 	state := answered(step)
 	c := newCluster(4, 1)
 	during := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})

@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
 const (
@@ -21,10 +21,9 @@ const (
 	maxRelease = 128
 )
 
-// pastUpdates returns the past updates, the latest first. The update that the previous assessment was
-// about is added once it has ended: nothing is pending any more, or another update has begun. Durations
-// are those that were observed meanwhile.
-func pastUpdates(previous v1beta1.UpdateStatusStatus, facts informers.Facts, settled bool) []v1beta1.PastUpdate {
+// pastUpdates returns the past updates, the latest first. The update that the previous assessment was about is added
+// once it has ended: nothing is pending, or another update has begun. Durations were observed during the update.
+func pastUpdates(previous updatev1beta1.UpdateStatusStatus, facts checks.Facts, settled bool) []updatev1beta1.PastUpdate {
 	past := previous.PastUpdates
 	before := previous.Assessment
 	if before == nil || before.StartedTime == nil || !facts.Complete() {
@@ -37,11 +36,11 @@ func pastUpdates(previous v1beta1.UpdateStatusStatus, facts informers.Facts, set
 		return past
 	}
 	ended := facts.Version.Updates[at]
-	known := slices.ContainsFunc(past, func(p v1beta1.PastUpdate) bool { return p.StartedTime.Time.Equal(ended.Start) })
+	known := slices.ContainsFunc(past, func(p updatev1beta1.PastUpdate) bool { return p.StartedTime.Time.Equal(ended.Start) })
 	if known || !ended.Completed || ended.End.IsZero() || ended.Version == "" || len(ended.Version) > maxRelease || facts.Version.UpdateKind(at) == clusterstate.UpdateInstallation {
 		return past
 	}
-	update := v1beta1.PastUpdate{
+	update := updatev1beta1.PastUpdate{
 		FromRelease: before.FromRelease, ToRelease: ended.Version,
 		StartedTime: metav1.NewTime(ended.Start), CompletionTime: metav1.NewTime(ended.End),
 	}
@@ -52,19 +51,19 @@ func pastUpdates(previous v1beta1.UpdateStatusStatus, facts informers.Facts, set
 			update.Pools = append(update.Pools, durationsOf(section.Name, seconds))
 		}
 	}
-	past = append([]v1beta1.PastUpdate{update}, past...)
+	past = append([]updatev1beta1.PastUpdate{update}, past...)
 	return past[:min(len(past), maxPast)]
 }
 
 // nodeSeconds returns how long the nodes of a section took, including those that were still being
 // updated when it was assessed and are updated now.
-func nodeSeconds(section *v1beta1.SectionAssessment, facts informers.Facts) []int32 {
+func nodeSeconds(section *updatev1beta1.SectionAssessment, facts checks.Facts) []int32 {
 	seconds := slices.Clone(section.NodeSeconds)
 	started := map[string]time.Time{}
 	for _, part := range section.Parts {
 		started[part.Name] = part.StartedTime.Time
 	}
-	for _, node := range facts.Nodes.All() {
+	for _, node := range facts.Nodes {
 		start, known := started[node.Name]
 		if took := facts.Now.Sub(start); known && !start.IsZero() && node.Ready && !node.Updating && node.CurrentConfig != "" && took > 0 {
 			seconds = append(seconds, int32(min(took/time.Second, 1<<30)))
@@ -73,10 +72,10 @@ func nodeSeconds(section *v1beta1.SectionAssessment, facts informers.Facts) []in
 	return seconds
 }
 
-func durationsOf(name string, seconds []int32) v1beta1.PoolDurations {
+func durationsOf(name string, seconds []int32) updatev1beta1.PoolDurations {
 	slices.Sort(seconds)
 	last := len(seconds) - 1
-	return v1beta1.PoolDurations{
+	return updatev1beta1.PoolDurations{
 		Name: name, Nodes: int32(min(len(seconds), 1<<30)),
 		LowerSeconds: seconds[last/4], MedianSeconds: seconds[last/2], UpperSeconds: seconds[(3*last+3)/4], LongestSeconds: seconds[last],
 	}

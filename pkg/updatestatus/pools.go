@@ -13,9 +13,9 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -32,30 +32,24 @@ const (
 
 // pool is a section of the status.
 type pool struct {
-	status v1beta1.WorkerPoolStatus
+	status updatev1beta1.WorkerPoolStatus
 	// nodes are the names of its nodes.
 	nodes map[string]bool
 }
 
-func (p *pool) ref() v1beta1.ResourceReference {
-	return v1beta1.ResourceReference{APIVersion: p.status.APIVersion, Kind: p.status.Kind, Namespace: p.status.Namespace, Name: p.status.Name}
+func (p *pool) ref() updatev1beta1.ResourceReference {
+	return updatev1beta1.ResourceReference{APIVersion: p.status.APIVersion, Kind: p.status.Kind, Namespace: p.status.Namespace, Name: p.status.Name}
 }
 
-// addPools computes the sections of the pools, apart from their insights: the MachineConfigPools but
-// that of the control plane, the other pools that matter, and the nodes that are in none.
+// addPools computes the sections of the pools, apart from their insights: the MachineConfigPools except the control
+// plane's, the other pools that matter, and the nodes that are in no pool.
 func (c *computation) addPools() {
-	c.rollouts = map[string]informers.PoolRollout{}
-	if c.Facts.Has(informers.SourcePools) && c.Facts.Has(informers.SourceNodes) {
-		for _, rollout := range c.Facts.Rollouts() {
-			c.rollouts[rollout.Pool.Name] = rollout
-		}
-	}
 	for i := range c.Facts.Pools {
-		if of := &c.Facts.Pools[i]; of.Name != clusterstate.PoolMaster {
+		if of := &c.Facts.Pools[i]; of.Role() != clusterstate.RoleControlPlane {
 			c.addConfigPool(of)
 		}
 	}
-	if !c.Facts.Has(informers.SourcePools) {
+	if !c.Facts.Has(checks.SourcePools) {
 		c.keepPools()
 	}
 	for i := range c.Facts.MachinePools {
@@ -66,21 +60,20 @@ func (c *computation) addPools() {
 	c.addUnassigned()
 }
 
-// add adds a section.
 func (c *computation) add(p *pool, observed observation, subject pause.Subject) {
 	cluster := c.controlPlaneSubject()
-	cluster.Pool = nil // that of the nodes of the control plane
+	cluster.Pool = nil // the pool of the nodes of the control plane
 	paused := pause.Of(subject, &cluster, c.now)
 	if observed.pending && paused.State == pause.PausedUntil {
 		c.resumes[p.ref()] = paused.Until
 	}
-	for _, condition := range poolConditions(observed, paused) {
+	for _, condition := range conditions(observed, paused, poolWording(observed)) {
 		c.setCondition(&p.status.Section, c.previousConditions(p.ref()), condition)
 	}
 	c.pools = append(c.pools, p)
 }
 
-func (c *computation) previousConditions(ref v1beta1.ResourceReference) []metav1.Condition {
+func (c *computation) previousConditions(ref updatev1beta1.ResourceReference) []metav1.Condition {
 	for i := range c.Previous.WorkerPools {
 		before := &c.Previous.WorkerPools[i]
 		if before.Kind == ref.Kind && before.Namespace == ref.Namespace && before.Name == ref.Name && insight.Group(before.APIVersion) == insight.Group(ref.APIVersion) {
@@ -91,12 +84,12 @@ func (c *computation) previousConditions(ref v1beta1.ResourceReference) []metav1
 }
 
 func (c *computation) addConfigPool(of *clusterstate.Pool) {
-	p := &pool{status: v1beta1.WorkerPoolStatus{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: of.Name, UID: string(of.UID)}, nodes: map[string]bool{}}
-	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes)}
+	p := &pool{status: updatev1beta1.WorkerPoolStatus{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: of.Name, UID: string(of.UID)}, nodes: map[string]bool{}}
+	observed := observation{unknown: missing(c.Facts, checks.SourceClusterVersion, checks.SourceNodes)}
 	if rollout, known := c.rollouts[of.Name]; known && observed.unknown == "" {
 		observed = observe(rollout.Nodes)
-		if !observed.pending && c.Facts.MissingMachines(rollout) {
-			observed.unknown = fmt.Sprintf("%s %s: it has %d machines, but %d nodes are known", poolKind, of.Name, of.Machines, rollout.Total()+rollout.Joining)
+		if missing := c.Facts.MissingNodes(rollout); missing != "" && !observed.pending {
+			observed.unknown = poolKind + " " + of.Name + ": " + missing
 		}
 		p.status.Progress = progressOf(rollout.Nodes)
 		for _, n := range rollout.Nodes {
@@ -107,7 +100,7 @@ func (c *computation) addConfigPool(of *clusterstate.Pool) {
 }
 
 // observe returns whether an update of these nodes is pending.
-func observe(nodes []informers.NodeRollout) observation {
+func observe(nodes []clusterstate.NodeProgress) observation {
 	var o observation
 	for i := range nodes {
 		if !nodes[i].Updated() {
@@ -118,56 +111,43 @@ func observe(nodes []informers.NodeRollout) observation {
 	return o
 }
 
-func progressOf(nodes []informers.NodeRollout) *v1beta1.Progress {
-	var p v1beta1.Progress
+func progressOf(nodes []clusterstate.NodeProgress) *updatev1beta1.Progress {
+	var counts clusterstate.NodeCounts
 	for i := range nodes {
-		n := &nodes[i]
-		p.Total++
-		switch {
-		case n.Updated():
-			p.Updated++
-		case n.Step != "":
-			p.Updating++
-		default:
-			p.Pending++
-		}
-		if !n.Node.Ready || n.Node.Cordoned {
-			p.Unavailable++
-		}
-		if n.Node.Degraded() {
-			p.Degraded++
-		}
+		counts.Add(&nodes[i])
 	}
-	return &p
+	return &updatev1beta1.Progress{
+		Total: int32(len(nodes)), Updated: int32(counts.Updated), Updating: int32(counts.Updating), Pending: int32(counts.Pending),
+		Unavailable: int32(counts.Unavailable), Degraded: int32(counts.Degraded),
+	}
 }
 
-// keepPools adds the sections of the MachineConfigPools of the previous status: those of the cluster
-// cannot be read.
+// keepPools adds the sections of the MachineConfigPools of the previous status, because the pools of the cluster cannot
+// be read.
 func (c *computation) keepPools() {
 	for i := range c.Previous.WorkerPools {
 		before := &c.Previous.WorkerPools[i]
 		if before.Kind != poolKind {
 			continue
 		}
-		p := &pool{status: v1beta1.WorkerPoolStatus{APIVersion: before.APIVersion, Kind: before.Kind, Name: before.Name, UID: before.UID}}
-		c.add(p, observation{unknown: missing(c.Facts, informers.SourcePools)}, pause.Subject{Kind: poolKind})
+		p := &pool{status: updatev1beta1.WorkerPoolStatus{APIVersion: before.APIVersion, Kind: before.Kind, Name: before.Name, UID: before.UID}}
+		c.add(p, observation{unknown: missing(c.Facts, checks.SourcePools)}, pause.Subject{Kind: poolKind})
 	}
 }
 
 // matters reports whether a MachineSet, MachineDeployment, or NodePool has a section: it has
 // spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineSet that a
 // MachineDeployment controls is updated by that.
-func (c *computation) matters(of *informers.MachinePool) bool {
+func (c *computation) matters(of *checks.MachinePool) bool {
 	if of.VersionManagement != nil || c.isNamed(insight.Reference(of.Resource)) {
 		return true
 	}
-	return len(c.Facts.Pools) == 0 && c.Facts.Has(informers.SourcePools) && of.Deployment == ""
+	return len(c.Facts.Pools) == 0 && c.Facts.Has(checks.SourcePools) && of.Deployment == ""
 }
 
-// isNamed reports whether an insight is about the pool.
-func (c *computation) isNamed(ref v1beta1.ResourceReference) bool {
+func (c *computation) isNamed(ref updatev1beta1.ResourceReference) bool {
 	if c.named == nil {
-		c.named = map[v1beta1.ResourceReference]bool{}
+		c.named = map[updatev1beta1.ResourceReference]bool{}
 		for _, of := range c.Insights.Insights() {
 			for i := range of.Insights {
 				for _, r := range of.Insights[i].Scope.WorkerPool {
@@ -186,21 +166,21 @@ func (c *computation) isNamed(ref v1beta1.ResourceReference) bool {
 
 // sameObject reports whether a reference of an insight is to an object. The reference may lack the
 // group, and the namespace.
-func sameObject(named, object v1beta1.ResourceReference) bool {
+func sameObject(named, object updatev1beta1.ResourceReference) bool {
 	return named.Kind == object.Kind && named.Name == object.Name &&
 		(named.Namespace == "" || named.Namespace == object.Namespace) &&
 		(named.APIVersion == "" || insight.Group(named.APIVersion) == insight.Group(object.APIVersion))
 }
 
-func (c *computation) addMachinePool(of *informers.MachinePool) {
+func (c *computation) addMachinePool(of *checks.MachinePool) {
 	p := &pool{
-		status: v1beta1.WorkerPoolStatus{
+		status: updatev1beta1.WorkerPoolStatus{
 			APIVersion: of.APIVersion, Kind: of.Resource.Kind, Namespace: of.Resource.Namespace, Name: of.Resource.Name, UID: of.UID,
 		},
 		nodes: map[string]bool{},
 	}
 	subject := pause.Subject{Kind: of.Resource.Kind, VersionManagement: of.VersionManagement}
-	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes, informers.SourcePools)}
+	observed := observation{unknown: missing(c.Facts, checks.SourceClusterVersion, checks.SourceNodes, checks.SourcePools)}
 	if observed.unknown == "" {
 		nodes := c.nodesOf(of)
 		subject.Pool = c.pausingPool(nodes)
@@ -217,7 +197,7 @@ func (c *computation) addMachinePool(of *informers.MachinePool) {
 
 // pausingPool returns the first MachineConfigPool that pauses the update of nodes; nil means that at
 // least one of the outdated nodes is in a pool that is not paused.
-func (c *computation) pausingPool(nodes []informers.NodeRollout) *clusterstate.Pool {
+func (c *computation) pausingPool(nodes []clusterstate.NodeProgress) *clusterstate.Pool {
 	var first *clusterstate.Pool
 	for i := range nodes {
 		if nodes[i].Updated() {
@@ -237,7 +217,7 @@ func (c *computation) pausingPool(nodes []informers.NodeRollout) *clusterstate.P
 // observeMachinePool returns whether an update of a pool is pending: by its nodes if the machine config
 // operator updates them, or else by the version that it names and the machines that have it. Which nodes
 // belong to a pool of the cluster API is not known. There, the version may be one of Kubernetes.
-func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []informers.NodeRollout) observation {
+func (c *computation) observeMachinePool(of *checks.MachinePool, nodes []clusterstate.NodeProgress) observation {
 	version, newest := strings.TrimPrefix(of.Version, "v"), c.Facts.NewestUpdate().Version
 	unknown := func(why string) observation {
 		return observation{unknown: fmt.Sprintf("%s %s: %s", of.Resource.Kind, of.Resource, why)}
@@ -254,7 +234,7 @@ func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []info
 	case newest == "":
 		return observation{unknown: "ClusterVersion: its history names no release"}
 	case major(version) != major(newest):
-		return unknown("its version " + text.Excerpt(of.Version) + " is none of a release")
+		return unknown("its version " + text.Excerpt(of.Version) + " is not a release version")
 	case version != newest || of.Updating:
 		return observation{pending: true}
 	case of.Unknown != "":
@@ -276,13 +256,13 @@ const (
 	clusterGroup = "cluster.x-k8s.io"
 )
 
-// nodesOf returns the nodes that the machine config operator updates and whose Machine belongs to a
-// MachineSet: the name of the Machine is that of the MachineSet and a suffix.
-func (c *computation) nodesOf(of *informers.MachinePool) []informers.NodeRollout {
+// nodesOf returns the nodes that the machine config operator updates and whose Machine belongs to a MachineSet: the
+// name of the Machine is the name of the MachineSet and a suffix.
+func (c *computation) nodesOf(of *checks.MachinePool) []clusterstate.NodeProgress {
 	if insight.Group(of.APIVersion) != machineGroup {
 		return nil
 	}
-	var nodes []informers.NodeRollout
+	var nodes []clusterstate.NodeProgress
 	for _, name := range slices.Sorted(maps.Keys(c.rollouts)) {
 		for _, n := range c.rollouts[name].Nodes {
 			suffix, found := strings.CutPrefix(n.Node.Machine, of.Resource.String()+"-")
@@ -297,18 +277,16 @@ func (c *computation) nodesOf(of *informers.MachinePool) []informers.NodeRollout
 // addUnassigned adds the section of the nodes that are in no pool. Nothing updates them with the
 // release, so that no update of theirs is pending.
 func (c *computation) addUnassigned() {
-	if !c.Facts.Has(informers.SourceNodes) || !c.Facts.Has(informers.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
+	if !c.Facts.Has(checks.SourceNodes) || !c.Facts.Has(checks.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
 		return
 	}
 	assigned := map[string]bool{}
 	for _, p := range c.pools {
 		maps.Copy(assigned, p.nodes)
 	}
-	for _, n := range c.rollouts[clusterstate.PoolMaster].Nodes {
-		assigned[n.Node.Name] = true
-	}
-	p := &pool{status: v1beta1.WorkerPoolStatus{Name: unassigned}, nodes: map[string]bool{}}
-	for _, node := range c.Facts.Nodes.All() {
+	p := &pool{status: updatev1beta1.WorkerPoolStatus{Name: unassigned}, nodes: map[string]bool{}}
+	for i := range c.Facts.Nodes {
+		node := &c.Facts.Nodes[i]
 		if !assigned[node.Name] && clusterstate.PoolOf(c.Facts.Pools, node) == "" {
 			p.nodes[node.Name] = true
 		}
@@ -327,7 +305,7 @@ func (c *computation) boundPools() int {
 	rank := func(p *pool) int {
 		rank := 0
 		for _, of := range p.status.UpdateInformers {
-			rank = min(rank, -insight.Rank(of.Insights[0].Impact.Level)) // they are sorted
+			rank = min(rank, -of.Insights[0].Impact.Level.Rank()) // they are sorted
 		}
 		if p.status.Conditions[0].Status != metav1.ConditionFalse {
 			rank -= maxLevels

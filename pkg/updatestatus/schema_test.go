@@ -11,28 +11,28 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 // hostile returns what no informer should send, larger than every limit.
-func hostile(n int) v1beta1.Insight {
+func hostile(n int) updatev1beta1.Insight {
 	long := strings.Repeat("\x1b[31m\u202eä<&>\n", 60)
-	ref := v1beta1.ResourceReference{APIVersion: long, Kind: fmt.Sprintf("Kind%d%s", n, long), Namespace: long, Name: fmt.Sprintf("%d-%s", n, long)}
-	var refs []v1beta1.ResourceReference
+	ref := updatev1beta1.ResourceReference{APIVersion: long, Kind: fmt.Sprintf("Kind%d%s", n, long), Namespace: long, Name: fmt.Sprintf("%d-%s", n, long)}
+	var refs []updatev1beta1.ResourceReference
 	for i := range 18 {
 		r := ref
 		r.Name = fmt.Sprintf("%d-%s", i, long)
 		refs = append(refs, r)
 	}
-	levels := []v1beta1.Level{"critical", "fatal", v1beta1.Level(long), "", "error"}
-	return v1beta1.Insight{
+	levels := []updatev1beta1.Level{"critical", "fatal", updatev1beta1.Level(long), "", "error"}
+	return updatev1beta1.Insight{
 		UID: fmt.Sprintf("%d-%s", n%250, long), UUID: long, Flaps: -7, CausedBy: []string{"", long}, AcquisitionTime: metav1.NewTime(now.AddDate(n, 0, 0)),
-		Scope:       v1beta1.InsightScope{Type: []v1beta1.ScopeType{"Moon", v1beta1.ScopeWorkerPool, v1beta1.ScopeControlPlane}[n%3], WorkerPool: refs, Resources: refs},
-		Impact:      v1beta1.InsightImpact{Level: levels[n%len(levels)], ReportedLevel: long, Type: long, Reason: long, Summary: long, Description: strings.Repeat(long, 8)},
-		Remediation: v1beta1.InsightRemediation{Reference: "https://" + long, Resolved: new(n%2 == 0), EstimatedFinish: long},
+		Scope:       updatev1beta1.InsightScope{Type: []updatev1beta1.ScopeType{"Moon", updatev1beta1.ScopeWorkerPool, updatev1beta1.ScopeControlPlane}[n%3], WorkerPool: refs, Resources: refs},
+		Impact:      updatev1beta1.InsightImpact{Level: levels[n%len(levels)], ReportedLevel: long, Type: long, Reason: long, Summary: long, Description: strings.Repeat(long, 8)},
+		Remediation: updatev1beta1.InsightRemediation{Reference: "https://" + long, Resolved: new(n%2 == 0), EstimatedFinish: long},
 	}
 }
 
@@ -46,11 +46,11 @@ func TestCompute_IsAccepted(t *testing.T) {
 	}
 	world := simulation.New(simulation.Options{Definitions: definitions})
 	api := world.Client("test")
-	object := &v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}}
+	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
 	if err := api.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	var insights []v1beta1.Insight
+	var insights []updatev1beta1.Insight
 	for n := range 390 {
 		insights = append(insights, hostile(n))
 	}

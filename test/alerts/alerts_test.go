@@ -15,8 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 const (
@@ -84,13 +83,10 @@ func unmarshal(t *testing.T, file string, into any) {
 
 func TestAlertNamesHaveTheOperatorsPrefix(t *testing.T) {
 	t.Parallel()
-	if checks.OwnAlerts != silence.OwnAlerts {
-		t.Errorf("the health check has prefix %s, the silences have prefix %s", checks.OwnAlerts, silence.OwnAlerts)
-	}
 	seen := map[string]bool{}
 	for _, r := range alerts(t) {
-		if !strings.HasPrefix(r.Alert, checks.OwnAlerts) || seen[r.Alert] {
-			t.Errorf("%s must have prefix %s and be unique", r.Alert, checks.OwnAlerts)
+		if !strings.HasPrefix(r.Alert, clusterstate.OwnAlerts) || seen[r.Alert] {
+			t.Errorf("%s must have prefix %s and be unique", r.Alert, clusterstate.OwnAlerts)
 		}
 		seen[r.Alert] = true
 	}
@@ -209,7 +205,7 @@ func TestAlertExpressionsUseDocumentedMetricsAndLabels(t *testing.T) {
 			t.Errorf("%s has %d aggregations of %d selectors", r.Alert, len(aggregations), len(selectors))
 			continue
 		}
-		var own []string // the labels of the alert, which are those of the first aggregation
+		var own []string // the labels of the alert, as in the first aggregation
 		for i, series := range selectors {
 			var grouped []string
 			if len(aggregations) > 0 {

@@ -257,6 +257,8 @@ func TestAdmissionPolicies(t *testing.T) {
 		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: "clusterID"},
 		"a label of the ClusterVersion":               {patch: `{"metadata": {"labels": {"a": "b"}}}`, denied: metadata},
 		"an annotation of the ClusterVersion":         {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
+		"the fence of the ClusterVersion":             {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/fence": "42"}}}`},
+		"the fence and the hold":                      {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/fence": "43", "upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
 		"a finalizer of the ClusterVersion":           {patch: `{"metadata": {"finalizers": ["example.com/a"]}}`, denied: metadata},
 	} {
 		t.Run("ClusterVersion: "+name, func(t *testing.T) {
@@ -494,8 +496,8 @@ func TestAdmissionPoliciesPerKind(t *testing.T) {
 	t.Parallel()
 	policies := pick[admissionregistrationv1.ValidatingAdmissionPolicy](t, kustomized(t), "ValidatingAdmissionPolicy")
 	bindings := pick[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, kustomized(t), "ValidatingAdmissionPolicyBinding")
-	if len(policies) != 7 || len(bindings) != len(policies) {
-		t.Fatalf("got %d policies and %d bindings, want seven of each", len(policies), len(bindings))
+	if len(policies) != 8 || len(bindings) != len(policies) {
+		t.Fatalf("got %d policies and %d bindings, want eight of each", len(policies), len(bindings))
 	}
 	for i, policy := range policies {
 		if bindings[i].Spec.PolicyName != policy.Name {

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,7 +21,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
 // request is a request to the API server, as its audit log records it.
@@ -135,6 +136,9 @@ func parseAuditLogOf(tb testing.TB, name, user string) []request {
 		if err != nil {
 			return found // an incomplete line is still being written
 		}
+		if next := bytes.LastIndex(line, []byte(`{"kind":"Event",`)); next > 0 {
+			line = line[next:] // behind what an API server that was killed left of a line
+		}
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			tb.Fatalf("reading the audit log: %v\n%s", err, line)
@@ -191,9 +195,9 @@ func (r request) desiredUpdate() (version string, sent bool) {
 	return update.Version, sent
 }
 
-// requestedVersions returns how often these requests have set spec.desiredUpdate. One that changed
-// nothing, since that of a killed operator had been applied, does not count. A deleted upgrade, about
-// which nothing else is known, may have requested any version once.
+// requestedVersions returns how often these requests have set spec.desiredUpdate. A request that changed nothing,
+// because the request of a killed operator had been applied, does not count. A deleted upgrade, about which nothing
+// else is known, may have requested any version once.
 func requestedVersions(all []request, upgrades []aftermath.Upgrade) *aftermath.Requests {
 	var requested aftermath.Requests
 	versions := []string{""} // requested, in this order

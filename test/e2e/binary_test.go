@@ -38,9 +38,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 // program returns the path of the operator's executable.
@@ -157,7 +158,7 @@ func TestOperator_help(t *testing.T) {
 // replica is an operator that runs beside an API server, with the permissions of its
 // ServiceAccount.
 type replica struct {
-	process        *controlplane.Process
+	process        *childprocess.Process
 	log            string
 	probes, metric string
 }
@@ -173,7 +174,7 @@ func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 func startProgram(tb testing.TB, path, kubeconfig string, flags ...string) *replica {
 	tb.Helper()
 	r := &replica{log: filepath.Join(tb.TempDir(), "operator.log"), probes: freeAddress(tb), metric: freeAddress(tb)}
-	process, err := controlplane.StartProcess(controlplane.Command{
+	process, err := childprocess.Start(childprocess.Command{
 		Path: path,
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + r.metric, "--health-probe-bind-address=" + r.probes,
@@ -318,6 +319,11 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	server.checkMetricsAccess(t, first, token)
 	second.checkCertificateReload(t, certificates)
 
+	waitUntil(t, "the caches of the first replica are synced: a stop before that is logged as errors", func(context.Context) bool {
+		log := first.readLog(t)
+		started := strings.Count(log, `"msg":"Starting workers"`)
+		return started > 0 && started == strings.Count(log, `"msg":"Starting Controller"`)
+	})
 	if err := first.process.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +396,7 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 		if tc.want != http.StatusOK {
 			continue
 		}
-		// The series that alerts query and that exist without an upgrade, too.
+		// The series that alerts query and that also exist without an upgrade.
 		for _, series := range []string{
 			"leader_election_master_status{name=\"managed-upgrade-operator-leader\"} 1", "managed_upgrade_configuration_valid 1",
 			"managed_upgrade_notification_failures_total{channel=\"events\"} 0", "managed_upgrade_notification_failures_total{channel=\"webhook\"} 0",

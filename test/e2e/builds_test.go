@@ -18,10 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
 // TestOperator_is_upgraded_in_mid_upgrade replaces the operator by another build with a changed
@@ -34,7 +35,7 @@ func TestOperator_is_upgraded_in_mid_upgrade(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the operator with a changed runbook: %v\n%s", err, out)
 	}
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
+	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(t, cluster)
 	former := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}", Replicas: 2})
 	electedAmong(t, former)
@@ -135,7 +136,7 @@ func TestOperator_with_CRDs_of_another_version(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
+			cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 			userClient := newUserClient(t, cluster)
 			changeSchema(t, userClient, tc.change)
 			operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}"})
@@ -158,7 +159,7 @@ func TestOperator_with_CRDs_of_another_version(t *testing.T) {
 				t.Errorf("the operator made %d requests after the upgrade, want none: %v", len(quiet), quiet[0].operation())
 			}
 			stored := &unstructured.Unstructured{}
-			stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("UpgradeConfig"))
+			stored.SetGroupVersionKind(upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig"))
 			if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(upgrade), stored); err != nil {
 				t.Fatal(err)
 			}
@@ -203,9 +204,9 @@ func properties(of map[string]any, field string) map[string]any {
 }
 
 // currentRecord returns the newest record of an upgrade.
-func currentRecord(t *testing.T, userClient client.Client, upgrade *v1alpha1.UpgradeConfig) *history.Record {
+func currentRecord(t *testing.T, userClient client.Client, upgrade *upgradev1alpha1.UpgradeConfig) *history.Record {
 	t.Helper()
-	var current v1alpha1.UpgradeConfig
+	var current upgradev1alpha1.UpgradeConfig
 	if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(upgrade), &current); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,11 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,14 +48,27 @@ type accountRules struct {
 func TestBundle_installs_what_the_manifests_install(t *testing.T) {
 	t.Parallel()
 	want := objectsByName(t, append(kustomized(t), kustomizedFrom(t, "../../deploy/update-status")...))
-	got := objectsByName(t, append(read(t, "../../deploy/olm/bundle/manifests"), kustomizedFrom(t, "../../deploy/olm")...))
+	got := objectsByName(t, append(read(t, "../../bundle/manifests"), kustomizedFrom(t, "../../deploy/olm")...))
 	addInstalled(t, got)
+	for _, policy := range []string{"upgrade-job-hooks", "update-informers"} { // limit what is installed
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			if name := kind + "//" + policy; got[name] == nil {
+				t.Errorf("deploy/olm has no %s", name)
+			} else {
+				delete(got, name)
+			}
+		}
+	}
 	for name, object := range want {
 		if object["kind"] == "Namespace" {
 			delete(want, name) // the one in which the bundle is installed
 		}
 	}
-	if len(want) < 70 {
+	widen(t, want)
+	for _, objects := range []map[string]map[string]any{want, got} {
+		sortRules(t, objects)
+	}
+	if len(want) < 60 {
 		t.Errorf("the manifests have %d objects", len(want))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -58,11 +76,87 @@ func TestBundle_installs_what_the_manifests_install(t *testing.T) {
 	}
 }
 
+// widen gives what Roles of other namespaces grant in the whole cluster: the Operator Lifecycle Manager creates Roles in the
+// namespace of the operator only.
+func widen(t *testing.T, objects map[string]map[string]any) {
+	t.Helper()
+	const home = "managed-upgrade-operator"
+	ofOpenShift := map[string][]any{"Role/openshift-monitoring/monitoring-alertmanager-edit": {map[string]any{
+		"apiGroups": []any{"monitoring.coreos.com"}, "resources": []any{"alertmanagers/api"}, "resourceNames": []any{"main"},
+		"verbs": []any{"create", "delete", "get", "list", "patch", "update"},
+	}}}
+	widened := 0
+	for name, binding := range objects {
+		parts := strings.Split(name, "/")
+		if parts[0] != "RoleBinding" || parts[1] == home {
+			continue
+		}
+		role, _, err := unstructured.NestedString(binding, "roleRef", "name")
+		subjects, _, subjectsErr := unstructured.NestedSlice(binding, "subjects")
+		mustSucceed(t, errors.Join(err, subjectsErr))
+		account, is := subjects[0].(map[string]any)
+		if !is || len(subjects) != 1 {
+			t.Fatalf("the subjects of %s are %v", name, subjects)
+		}
+		from := "Role/" + parts[1] + "/" + role
+		rules := ofOpenShift[from]
+		if object := objects[from]; object != nil {
+			rules, _ = object["rules"].([]any)
+		}
+		to := objects["ClusterRole//"+account["name"].(string)]
+		if to == nil || len(rules) == 0 {
+			t.Fatalf("%s binds %d rules of %s", name, len(rules), from)
+		}
+		present, _ := to["rules"].([]any)
+		to["rules"] = append(slices.Clone(rules), present...)
+		delete(objects, name)
+		widened++
+	}
+	for name := range objects {
+		if parts := strings.Split(name, "/"); parts[0] == "Role" && parts[1] != home {
+			delete(objects, name)
+		}
+	}
+	if widened < 5 {
+		t.Errorf("%d RoleBindings are of other namespaces", widened)
+	}
+}
+
+// sortRules puts the rules of roles in one order.
+func sortRules(t *testing.T, objects map[string]map[string]any) {
+	t.Helper()
+	for _, object := range objects {
+		rules, is := object["rules"].([]any)
+		if !is {
+			continue
+		}
+		slices.SortFunc(rules, func(a, b any) int {
+			first, err := json.Marshal(a)
+			second, secondErr := json.Marshal(b)
+			mustSucceed(t, errors.Join(err, secondErr))
+			return bytes.Compare(first, second)
+		})
+	}
+}
+
+// TestBundle_needs_nothing_beside_it checks that what is applied beside the bundle limits it, and grants nothing: the operator
+// works without it.
+func TestBundle_needs_nothing_beside_it(t *testing.T) {
+	t.Parallel()
+	limits := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy"}
+	for _, object := range kustomizedFrom(t, "../../deploy/olm") {
+		// The Operator Lifecycle Manager would remove the CAs that OpenShift injects into the ConfigMap. Its volume is optional.
+		if !slices.Contains(limits, object.GetKind()) && object.GetKind()+"/"+object.GetName() != "ConfigMap/managed-upgrade-operator-trusted-ca" {
+			t.Errorf("%s %s is not in the bundle", object.GetKind(), object.GetName())
+		}
+	}
+}
+
 // addInstalled adds what the Operator Lifecycle Manager makes of the ClusterServiceVersion.
 func addInstalled(t *testing.T, objects map[string]map[string]any) {
 	t.Helper()
 	const home = "managed-upgrade-operator"
-	versions := pick[serviceVersion](t, read(t, "../../deploy/olm/bundle/manifests"), "ClusterServiceVersion")
+	versions := pick[serviceVersion](t, read(t, "../../bundle/manifests"), "ClusterServiceVersion")
 	if len(versions) != 1 {
 		t.Fatalf("the bundle has %d ClusterServiceVersions", len(versions))
 	}
@@ -105,8 +199,8 @@ func addInstalled(t *testing.T, objects map[string]map[string]any) {
 	}
 }
 
-// objectsByName returns what matters of objects, by kind, namespace, and name. In a bundle, every
-// namespaced object without a namespace is in that of the operator.
+// objectsByName returns what matters of objects, by kind, namespace, and name. In a bundle, every namespaced object
+// without a namespace is in the namespace of the operator.
 func objectsByName(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	clusterScoped := map[string]bool{

@@ -21,11 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/binary"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
 // repository is the path of the checkout.
@@ -78,7 +79,7 @@ func processesOf(tb testing.TB, dir string) []string {
 		line, err := os.ReadFile(file)
 		root, rootErr := os.Readlink(filepath.Join(filepath.Dir(file), "root"))
 		inside := rootErr == nil && strings.HasPrefix(root, dir+"/")
-		if err == nil && (inside || bytes.Contains(line, []byte(dir+"/"))) { // one that has ended meanwhile has no arguments
+		if err == nil && (inside || bytes.Contains(line, []byte(dir+"/"))) { // one that has ended since then has no arguments
 			found = append(found, filepath.Base(filepath.Dir(file))+": "+strings.ReplaceAll(string(line), "\x00", " "))
 		}
 	}
@@ -87,7 +88,7 @@ func processesOf(tb testing.TB, dir string) []string {
 
 // startCluster starts a cluster to which the operator is deployed. It is stopped at the end of the
 // test.
-func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
+func startCluster(tb testing.TB, spec openshiftsim.Spec) *devcluster.Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
 	defer cancel()
@@ -166,8 +167,11 @@ func eventually(tb testing.TB, limit time.Duration, what string, holds func(cont
 	}
 }
 
-// describeOnFailure prints the state of the cluster if the test has failed by the time the cluster
-// is stopped.
+// maxLogShown bounds what is shown of a log, in bytes.
+const maxLogShown = 8 << 10
+
+// describeOnFailure prints the state of the cluster, and the ends of the logs of its programs, if the test has
+// failed by the time the cluster is stopped.
 func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -181,10 +185,20 @@ func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
+		logs, more := []string{cluster.Path("logs", "operator-0.log")}, ""
+		controller := cluster.Path("logs", "update-status-controller.log")
+		if _, err := os.Stat(controller); err == nil {
+			logs, more = append(logs, controller), ",updatestatuses.config.openshift.io"
+		}
 		kubectl := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "kubectl"), "--kubeconfig", kubeconfig,
-			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io,maintenance,leases,clusterversions.config.openshift.io")
+			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io,maintenance,leases,clusterversions.config.openshift.io"+more)
 		printed, err := kubectl.CombinedOutput()
 		tb.Logf("kubectl describe (%v):\n%s", err, printed)
+		for _, log := range logs {
+			if content, err := os.ReadFile(log); err == nil {
+				tb.Logf("the end of %s:\n%s", filepath.Base(log), content[max(0, len(content)-maxLogShown):])
+			}
+		}
 	})
 }
 
@@ -194,7 +208,7 @@ func newUserClient(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch 
 	tb.Helper()
 	scheme, err := devcluster.Scheme()
 	if err == nil {
-		err = errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
+		err = errors.Join(upgradev1alpha1.AddToScheme(scheme), maintenancev1beta1.AddToScheme(scheme))
 	}
 	if err != nil {
 		tb.Fatal(err)

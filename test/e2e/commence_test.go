@@ -15,9 +15,10 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // The limits of the delays until an upgrade commences, while alerts are queried once a minute.
@@ -48,7 +49,7 @@ func BenchmarkCommence(b *testing.B) {
 func measureCommence(tb testing.TB, rounds int, interval time.Duration) (healthy, scheduled []time.Duration) {
 	tb.Helper()
 	all := releases(2 * rounds)
-	cluster := startCluster(tb, devcluster.Spec{Version: installed, Speed: fast, Releases: all, Monitoring: &monitoring.Spec{}})
+	cluster := startCluster(tb, openshiftsim.Spec{Version: installed, Speed: fast, Releases: all, Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(tb, cluster)
 	servers := countExternal(tb, cluster)
 	operator := startOperator(tb, cluster, devcluster.OperatorOptions{Config: servers.configuration(interval)})
@@ -76,7 +77,7 @@ func measureCommence(tb testing.TB, rounds int, interval time.Duration) (healthy
 			scheduled = append(scheduled, commencedAt(tb, userClient, config).Sub(due))
 			tb.Logf("%s commenced %s after spec.upgradeAt", release.Version, scheduled[len(scheduled)-1])
 		}
-		awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool {
+		awaitCondition(tb, userClient, config, func(c *upgradev1alpha1.UpgradeConfig) bool {
 			return isFinished(c, release.Version) && len(c.Finalizers) == 0
 		})
 	}
@@ -94,7 +95,7 @@ func checkDelays(tb testing.TB, what string, delays []time.Duration, limit time.
 }
 
 // commencedAt returns when the ClusterVersion shows that the upgrade has commenced.
-func commencedAt(tb testing.TB, userClient client.WithWatch, config *v1alpha1.UpgradeConfig) time.Time {
+func commencedAt(tb testing.TB, userClient client.WithWatch, config *upgradev1alpha1.UpgradeConfig) time.Time {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()

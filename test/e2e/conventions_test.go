@@ -15,14 +15,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // installFolders are the folders that install a program.
@@ -184,11 +189,29 @@ func TestOverlays_of_nodes(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{"node-role.kubernetes.io/worker": ""}, workers.NodeSelector); diff != "" {
 				t.Errorf("node selector on worker nodes (-want +got):\n%s", diff)
 			}
-			if got := *pick[appsv1.Deployment](t, single, "Deployment")[0].Spec.Replicas; got != 1 {
+			deployment := pick[appsv1.Deployment](t, single, "Deployment")[0]
+			if got := *deployment.Spec.Replicas; got != 1 {
 				t.Errorf("%d replicas run on a single node, want 1", got)
+			}
+			want := manager.LeaderElection{Enabled: true, LeaseDuration: 270 * time.Second, RenewDeadline: 240 * time.Second, RetryPeriod: 60 * time.Second}
+			if diff := cmp.Diff(want, leaderElectionOf(t, &deployment)); diff != "" {
+				t.Errorf("leader election on a single node (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// leaderElectionOf returns how a Deployment of ours elects a leader.
+func leaderElectionOf(t *testing.T, deployment *appsv1.Deployment) manager.LeaderElection {
+	t.Helper()
+	var options manager.Options
+	flags := pflag.NewFlagSet(deployment.Name, pflag.ContinueOnError)
+	options.Bind(flags)
+	flags.ParseErrorsAllowlist.UnknownFlags = true // each program has flags of its own
+	if err := flags.Parse(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
+		t.Fatal(err)
+	}
+	return options.LeaderElection
 }
 
 // kustomizedWith returns the objects of a folder with a component of the deploy folder.
@@ -219,19 +242,13 @@ func TestOperatorTrustsTheCAsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	pod := deployment(t).Spec.Template.Spec
 	container := pod.Containers[0]
-	folders := ""
-	for _, v := range container.Env {
-		if v.Name == "SSL_CERT_DIR" {
-			folders = v.Value
-		}
-	}
 	m := slices.IndexFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "trusted-ca" })
 	v := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "trusted-ca" })
 	if m < 0 || v < 0 || pod.Volumes[v].ConfigMap == nil || !*pod.Volumes[v].ConfigMap.Optional {
 		t.Fatal("no optional ConfigMap trusted-ca is mounted")
 	}
-	if want := []string{"/etc/ssl/certs", container.VolumeMounts[m].MountPath}; !slices.Equal(filepath.SplitList(folders), want) {
-		t.Errorf("SSL_CERT_DIR is %q, want %q", folders, want)
+	if file, want := config.Default().TrustedCAFile, container.VolumeMounts[m].MountPath+"/ca-bundle.crt"; file != want {
+		t.Errorf("CAs are read from %s, want %s", file, want)
 	}
 	configs := pick[corev1.ConfigMap](t, kustomized(t), "ConfigMap")
 	i := slices.IndexFunc(configs, func(c corev1.ConfigMap) bool { return c.Name == pod.Volumes[v].ConfigMap.Name })
@@ -246,7 +263,7 @@ func TestRolesOfPeople(t *testing.T) {
 	t.Parallel()
 	objects := kustomized(t)
 	read, write := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
-	want := map[string]map[string][]string{"view": {}, "edit": {}}
+	want := map[string]map[string][]string{"view": {"clusterversions.config.openshift.io": {"get"}}, "edit": {}} // the status of an update begins with it
 	for _, crd := range pick[apiextensionsv1.CustomResourceDefinition](t, objects, "CustomResourceDefinition") {
 		want["view"][crd.Name] = read
 		if crd.Spec.Names.Kind != "UpgradeJobHook" {
@@ -270,6 +287,25 @@ func TestRolesOfPeople(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("aggregated roles (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutScheduledMaintenance checks that the component leaves out the kinds, and tells the operator so.
+func TestWithoutScheduledMaintenance(t *testing.T) {
+	t.Parallel()
+	objects := kustomizedWith(t, deployFolder, "without-scheduled-maintenance")
+	var kinds []string
+	for _, crd := range pick[apiextensionsv1.CustomResourceDefinition](t, objects, "CustomResourceDefinition") {
+		kinds = append(kinds, crd.Name)
+	}
+	if want := []string{"upgradeconfigs.upgrade.managed.openshift.io"}; !slices.Equal(kinds, want) {
+		t.Errorf("the kinds %v are installed, want %v", kinds, want)
+	}
+	var options manager.Options
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	options.Bind(flags)
+	if err := flags.Parse(pick[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args); err != nil || !options.WithoutMaintenance {
+		t.Errorf("the operator works on the kinds: %v", err)
 	}
 }
 

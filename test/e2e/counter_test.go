@@ -123,7 +123,7 @@ func (o externalServers) reset() {
 	}
 }
 
-// String returns a table like that of requests to the API server.
+// String returns a table like the table of requests to the API server.
 func (o externalServers) String() string {
 	var lines strings.Builder
 	for _, c := range o.all() {

@@ -33,8 +33,8 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -333,8 +333,8 @@ func TestDeployment_flags_and_configuration_are_valid(t *testing.T) {
 	if options.Namespace != home {
 		t.Errorf("the operator's namespace is %q, want %q", options.Namespace, home)
 	}
-	if !options.LeaderElect || !options.MetricsSecure {
-		t.Errorf("leader election is %t and secure metrics are %t, want both", options.LeaderElect, options.MetricsSecure)
+	if !options.LeaderElection.Enabled || !options.MetricsSecure {
+		t.Errorf("leader election is %t and secure metrics are %t, want both", options.LeaderElection.Enabled, options.MetricsSecure)
 	}
 	for name, bind := range map[string]string{"metrics": options.MetricsBind, "probes": options.HealthBind} {
 		i := slices.IndexFunc(container.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
@@ -358,6 +358,9 @@ func TestDeployment_flags_and_configuration_are_valid(t *testing.T) {
 	}
 }
 
+// serviceCAConfigMap is the ConfigMap in which OpenShift publishes its service CA in each namespace.
+const serviceCAConfigMap = "openshift-service-ca.crt"
+
 func TestOperatorMayQueryAlerts(t *testing.T) {
 	t.Parallel()
 	alerts, pod := config.Default().Alerts, deployment(t).Spec.Template.Spec
@@ -371,10 +374,8 @@ func TestOperatorMayQueryAlerts(t *testing.T) {
 	if v < 0 || pod.Volumes[v].ConfigMap == nil {
 		t.Fatalf("no ConfigMap is mounted at %s", folder)
 	}
-	configs := pick[corev1.ConfigMap](t, kustomized(t), "ConfigMap")
-	i := slices.IndexFunc(configs, func(m corev1.ConfigMap) bool { return m.Name == pod.Volumes[v].ConfigMap.Name })
-	if i < 0 || configs[i].Annotations["service.beta.openshift.io/inject-cabundle"] != "true" {
-		t.Errorf("the service CA does not inject its certificate into ConfigMap %s", pod.Volumes[v].ConfigMap.Name)
+	if name := pod.Volumes[v].ConfigMap.Name; name != serviceCAConfigMap {
+		t.Errorf("OpenShift does not publish its service CA in ConfigMap %s", name)
 	}
 	bindings := pick[rbacv1.ClusterRoleBinding](t, kustomized(t), "ClusterRoleBinding")
 	if !slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {
@@ -461,7 +462,7 @@ func TestSelectors_match_the_pods(t *testing.T) {
 	}
 }
 
-// checkSelectors checks that what selects pods selects those of the Deployment.
+// checkSelectors checks that selectors of pods select the pods of the Deployment.
 func checkSelectors(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	pod := labels.Set(deploymentOf(t, objects).Spec.Template.Labels)

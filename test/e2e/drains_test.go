@@ -19,9 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
 // maxMemoryManyNodes is the limit of resident memory, in KiB, while 500 nodes with 5,000 pods are
@@ -30,7 +31,7 @@ const maxMemoryManyNodes = 150 << 10
 
 func TestDrain_lists_pods_by_node(t *testing.T) {
 	t.Parallel()
-	measureDrains(t, devcluster.Spec{Speed: 120}, 2, time.Second)
+	measureDrains(t, openshiftsim.Spec{Speed: 120}, 2, time.Second)
 }
 
 func BenchmarkFiveHundredNodes(b *testing.B) {
@@ -38,7 +39,7 @@ func BenchmarkFiveHundredNodes(b *testing.B) {
 		" all of which a budget guards and have to be forced. VmHWM, the most that was ever resident, is read at the end.")
 	tenth := intstr.FromString("10%")
 	for b.Loop() {
-		f := measureDrains(b, devcluster.Spec{
+		f := measureDrains(b, openshiftsim.Spec{
 			Speed: 600, Masters: 3, Workers: 497, Pools: []machineconfig.Pool{{Name: machineconfig.Worker, MaxUnavailable: &tenth}},
 		}, 10, 2*time.Minute)
 		b.ReportMetric(0, "ns/op") // is of no interest
@@ -61,7 +62,7 @@ type drainFigures struct {
 
 // measureDrains keeps an upgrade Pending for a duration. Then the upgrade drains workers whose pods
 // are protected by PDBs.
-func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.Duration) drainFigures {
+func measureDrains(tb testing.TB, spec openshiftsim.Spec, podsEach int, idle time.Duration) drainFigures {
 	tb.Helper()
 	cluster := startCluster(tb, spec)
 	userClient := newUserClient(tb, cluster)
@@ -74,7 +75,7 @@ func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.
 	config.Spec.PDBForceDrainTimeout = new(int32(0))
 	config.Spec.UpgradeAt = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 	config = applyUpgrade(tb, userClient, config)
-	awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return c.Status.NextTime != nil })
+	awaitCondition(tb, userClient, config, func(c *upgradev1alpha1.UpgradeConfig) bool { return c.Status.NextTime != nil })
 	_, made := disturb(tb, cluster, userClient, operator, idle)
 	tb.Logf("Pending for %s:\n%s", idle, tally(made))
 	if f.idle = len(made); f.idle > 0 {

@@ -22,8 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
 const exampleFolder = repository + "/docs/examples/custom-upgrader"
@@ -45,7 +46,7 @@ func buildExample(t *testing.T) string {
 func TestCustomUpgrader_is_woken_by_what_its_step_watches(t *testing.T) {
 	t.Parallel()
 	example := buildExample(t)
-	cluster := startCluster(t, devcluster.Spec{Speed: fast})
+	cluster := startCluster(t, openshiftsim.Spec{Speed: fast})
 	userClient := newUserClient(t, cluster)
 	freeze := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "change-freeze"},
@@ -63,7 +64,7 @@ func TestCustomUpgrader_is_woken_by_what_its_step_watches(t *testing.T) {
 	upgrade := upgradeTo("4.20.6")
 	upgrade.Spec.Type = "SHOP"
 	upgrade = applyUpgrade(t, userClient, upgrade)
-	awaitCondition(t, userClient, upgrade, func(c *v1alpha1.UpgradeConfig) bool {
+	awaitCondition(t, userClient, upgrade, func(c *upgradev1alpha1.UpgradeConfig) bool {
 		return len(c.Status.History) > 0 &&
 			slices.ContainsFunc(c.Status.History[0].Conditions, func(c history.StepCondition) bool { return c.Reason == "ChangeFreeze" })
 	})

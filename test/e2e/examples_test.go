@@ -8,9 +8,8 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,18 +22,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// TestExamples runs the commands of docs/first-upgrade.md and of deploy/samples that create an UpgradeConfig. What
+// TestExamples runs the commands of docs/first-upgrade.md that create an UpgradeConfig, and applies deploy/samples. What
 // they create is accepted and scheduled soon, and nothing would block it. It also approves an upgrade as
 // docs/concepts/approvals.md does.
 func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Speed: fast, Releases: []updategraph.Release{
+	cluster := startCluster(t, openshiftsim.Spec{Speed: fast, Releases: []updategraph.Release{
 		{Version: "4.20.6", Channels: []string{channel}},
 		{Version: "4.20.10", Channels: []string{channel}},
 		{Version: "4.20.11", Channels: []string{channel}, Risks: []updategraph.Risk{
@@ -44,28 +44,25 @@ func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of 
 	userClient := newUserClient(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{})
 	term := newTerminal(t, cluster, operator)
-	samples, err := filepath.Abs(filepath.Join(deployFolder, "samples"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	intro := shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "docs/first-upgrade.md")))[1]
+	intro := strings.TrimSpace(shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "docs/first-upgrade.md")))[1])
+	program := "KUBECONFIG=" + cluster.Path("kubeconfig") + " " + filepath.Join(cluster.BinDir(), "kubectl-update")
 
 	for name, tc := range map[string]struct {
 		command  string
 		versions string
 		risks    int
 	}{
-		"first upgrade":                {intro, "4.20.6|4.20.10", 0},
-		"upgradeconfig.sh":             {filepath.Join(samples, "upgradeconfig.sh") + " | oc apply --validate=strict -f -", "4.20.10", 0},
-		"upgradeconfig-conditional.sh": {filepath.Join(samples, "upgradeconfig-conditional.sh") + " | oc apply --validate=strict -f -", "4.20.11", 2},
+		"first upgrade": {strings.Replace(intro, "oc update", program, 1) + " -y", "4.20.10", 0},
+		"a release":     {program + " schedule --to 4.20.6 -o yaml | oc apply --validate=strict -f -", "4.20.6", 0},
+		"known risks":   {program + " schedule -y --to 4.20.11 --accept-risk SlowBoots,OldFirmware", "4.20.11", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if printed := term.run(t.Context(), t, "set -euo pipefail; "+tc.command); !strings.HasSuffix(printed, "/managed-upgrade-config created\n") || strings.Contains(printed, "Warning") {
+			if printed := term.run(t.Context(), t, "set -euo pipefail; "+tc.command); !strings.Contains(printed, "/managed-upgrade-config ") || strings.Contains(printed, "Warning") {
 				t.Fatalf("it prints %s", printed)
 			}
-			created := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-config"}}
-			awaitStatus(t, userClient, created, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
-			awaitStatus(t, userClient, created, v1alpha1.ConditionPreCheckPassed, metav1.ConditionTrue, ".*")
+			created := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-config"}}
+			awaitStatus(t, userClient, created, upgradev1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+			awaitStatus(t, userClient, created, upgradev1alpha1.ConditionPreCheckPassed, metav1.ConditionTrue, ".*")
 			if got := created.Spec.Desired; !regexp.MustCompile("^("+tc.versions+")$").MatchString(got.Version) || got.Channel != channel || len(got.AcceptedRisks) != tc.risks {
 				t.Errorf("it requests %+v, want version %s of %s with %d accepted risks", got, tc.versions, channel, tc.risks)
 			}
@@ -85,16 +82,34 @@ func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of 
 			})
 		})
 	}
+	t.Run("samples", func(t *testing.T) {
+		for _, folder := range []string{"upgrade", "scheduled-maintenance"} {
+			printed := term.run(t.Context(), t, "oc apply --validate=strict -f "+filepath.Join(deployFolder, "samples", folder))
+			if strings.Count(printed, " created\n") != strings.Count(printed, "\n") {
+				t.Errorf("samples/%s: it prints %s", folder, printed)
+			}
+		}
+		eventually(t, time.Minute, "each sample is accepted", func(ctx context.Context) error {
+			printed := term.run(ctx, t, `oc get upgrade,maintenance -n `+home+` -o jsonpath='{range .items[*]}{.kind} {.status.conditions[?(@.type=="Accepted")].status}{"\n"}{end}'`)
+			for line := range strings.Lines(printed) {
+				if kind, accepted, _ := strings.Cut(strings.TrimSpace(line), " "); accepted != "True" && kind != "UpgradeSuspensionWindow" {
+					return fmt.Errorf("accepted: %s", printed)
+				}
+			}
+			return nil
+		})
+		term.run(t.Context(), t, "oc delete upgrade,maintenance -n "+home+" --all")
+	})
 	t.Run("approval", func(t *testing.T) {
 		approved := upgradeTo("4.20.6")
 		approved.Name, approved.Spec.UpgradeAt = "cluster", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 		approved = applyUpgrade(t, userClient, approved)
-		awaitStatus(t, userClient, approved, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+		awaitStatus(t, userClient, approved, upgradev1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
 		block := shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "docs/concepts/approvals.md")))[1]
 		if printed := term.run(t.Context(), t, strings.ReplaceAll(block, "kubectl ", "oc ")); !strings.HasSuffix(printed, "/cluster serverside-applied\n") {
 			t.Fatalf("it prints %s", printed)
 		}
-		awaitStatus(t, userClient, approved, v1alpha1.ConditionApproved, metav1.ConditionTrue, "CHG0042")
+		awaitStatus(t, userClient, approved, upgradev1alpha1.ConditionApproved, metav1.ConditionTrue, "CHG0042")
 	})
 }
 
@@ -141,25 +156,5 @@ func TestDocumentedManifests(t *testing.T) {
 	}
 	if found < 2 {
 		t.Errorf("found %d manifests in %d pages", found, len(pages))
-	}
-}
-
-// Without an offer the samples report that, and print no manifest.
-func TestSamplesWithoutAnUpdate(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	script := "#!/usr/bin/env bash\n[[ $* != *channel* ]] || echo -n stable-4.20\n"
-	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, sample := range []string{"upgradeconfig.sh", "upgradeconfig-conditional.sh"} {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(deployFolder, "samples", sample))
-		cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		stdout, err := cmd.Output()
-		if err == nil || len(stdout) > 0 || !strings.HasPrefix(stderr.String(), "no update is ") {
-			t.Errorf("%s: error %v, prints %q, and %q to stderr", sample, err, stdout, &stderr)
-		}
 	}
 }

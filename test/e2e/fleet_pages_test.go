@@ -23,7 +23,8 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 )
 
 // terminal returns a terminal that is connected to the hub. Its "oc logs" prints the log of the hub, if
@@ -50,7 +51,7 @@ esac
 func (w *hubWorld) addRun(upgrade *fleetv1beta1.ManagedClustersUpgrade, cluster string, observed fleetv1alpha1.ClusterUpgradeRunStatus) {
 	w.t.Helper()
 	run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cluster, Name: upgrade.Name, Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(upgrade.UID)},
+		Namespace: cluster, Name: admission.RunName(upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(upgrade.UID)},
 	}}
 	run.Spec = fleetv1alpha1.ClusterUpgradeRunSpec{
 		ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: upgrade.Namespace, Name: upgrade.Name, UID: string(upgrade.UID)},
@@ -115,12 +116,13 @@ spec:
   placement: [{name: stores}]
   clusterVersion: {version: 4.20.6, channel: stable-4.20}
 `), 0o600))
-	term.follow(t, "../concepts/fleets", map[string]string{"stores.yaml": file, "oc update fleet status stores -w": "timeout 5 oc update fleet status stores -w; true"}, []expectation{
-		{"fleet start -f", "^managedclustersupgrade/stores created as a dry run"},
-		{"fleet plan", `(?s)dry run.*READY +2\n`},
-		{"fleet start stores", "^managedclustersupgrade/stores started"},
+	term.follow(t, "../concepts/fleets", map[string]string{"stores.yaml": file, "stores.html": filepath.Join(t.TempDir(), "stores.html"), "fleet start": "fleet start -y", "fleet retry": "fleet retry -y", "oc update fleet status stores -w": "timeout 5 oc update fleet status stores -w; true"}, []expectation{
+		{"fleet start -y -f", "^managedclustersupgrade/stores created as a dry run"},
+		{"fleet plan", `(?s)dry run.*READY +1\n +BLOCKED +1  1  waits for ManagedClustersUpgrade default/slow +store-2\n`},
+		{"fleet start -y stores", "^managedclustersupgrade/stores started"},
 		{"fleet status", "^stores: "},
 		{"fleet clusters", "^No clusters found"}, // the hub is down
+		{"fleet report", "^Wrote .*stores.html: managedclustersupgrade/stores, "},
 		{"fleet retry", "the hub has not observed its last change yet"},
 	})
 }
@@ -129,7 +131,7 @@ func fleetNames(upgrade string) map[string]string {
 	return map[string]string{"NAMESPACE": metav1.NamespaceDefault, "NAME": upgrade, "CLUSTER": "store-2"}
 }
 
-// followSelection follows the page about decisions whose number differs from that of their Placement.
+// followSelection follows the page about decisions whose number differs from the number in their Placement.
 func (w *hubWorld) followSelection(t *testing.T, term terminal) {
 	t.Helper()
 	mustSucceed(t, w.typed.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management-hub"}}))
@@ -150,6 +152,7 @@ func (w *hubWorld) followHub(t *testing.T, term terminal) {
 	term.follow(t, "ManagedUpgradeHubDown", nil, []expectation{
 		{"get pods", pod}, {"describe pods", pod}, {"logs", `"level":`}, {"get lease", "renewTime"},
 	})
+	term.follow(t, "ManagedUpgradeFleetNotificationsFailing", nil, []expectation{{"logs", "^$"}, {"get deployment", "name: managed-upgrade-hub"}})
 	blind := newUpgrade("blind", fleetv1beta1.PlacementReference{Name: "stores"})
 	blind.Status.Conditions = []metav1.Condition{{
 		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: fleetv1beta1.ReasonCannotObserve,
@@ -189,7 +192,7 @@ func (w *hubWorld) followFailures(t *testing.T, term terminal) {
 	})
 }
 
-// followStall follows the page about a cluster that makes no progress. The hub is that cluster, too.
+// followStall follows the page about a cluster that makes no progress. The hub is also that cluster.
 func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	t.Helper()
 	upgrade := newUpgrade("slow", fleetv1beta1.PlacementReference{Name: "stores"})
@@ -197,7 +200,7 @@ func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	w.addRun(upgrade, "store-2", fleetv1alpha1.ClusterUpgradeRunStatus{
 		State: fleetv1alpha1.StatePartialUpgrade, Accepted: true,
 		Conditions: []metav1.Condition{{
-			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.StepClusterUpgraded,
+			Type: fleetv1alpha1.ConditionSlow, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.StepClusterUpgraded,
 			Message:            "Working towards 4.20.6: 799 of 959 done (83% complete), waiting on machine-config",
 			LastTransitionTime: metav1.NewTime(time.Now().Add(-2 * time.Minute)),
 		}},
@@ -209,6 +212,6 @@ func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	term.follow(t, "ManagedUpgradeFleetStalled", fleetNames("slow"), []expectation{
 		{"fleet status", `(?s)^slow: .*SLOW +1  no progress for 47m: machine-config +store-2\n`},
 		{"get clusterupgraderun", `message: 'Working towards 4\.20\.6: 799 of`},
-		{"oc update status", "^STUCK .*Pool worker makes no progress"},
+		{"oc update status", `^STUCK .*Pool worker has made no progress for \d+m\.`},
 	})
 }

@@ -19,8 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
 // TestHive_installs_what_the_manifests_install applies the SelectorSyncSet of hack/hive.sh to an API server
@@ -57,7 +58,7 @@ func TestHive_installs_what_the_manifests_install(t *testing.T) {
 		if err != nil || len(text) > annotations {
 			t.Errorf("a resource has %d bytes, too many for the annotation of an apply: %v", len(text), err)
 		}
-		// The installed image and the pages of the release are what differs from deploy.
+		// The installed image and the pages of the release differ from deploy.
 		text = []byte(strings.NewReplacer("example.com/operator:v9.9.9", "managed-upgrade-operator:latest", "/blob/v9.9.9/", "/blob/main/").Replace(string(text)))
 		object := &unstructured.Unstructured{}
 		if err := json.Unmarshal(text, object); err != nil {
@@ -72,10 +73,11 @@ func TestHive_installs_what_the_manifests_install(t *testing.T) {
 
 // TestHive_moves_a_cluster_to_the_next_wave applies to a cluster what Hive applies when its label changes:
 // with the mode Upsert, during and after the upgrade of the former wave; then with the mode Sync, which
-// deletes what the former wave has applied.
+// deletes what the former wave has applied. A SelectorSyncSet without the applyBehavior of the template does
+// not replace an upgrade that has commenced, either.
 func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(3)})
+	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(3)})
 	userClient := newUserClient(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{})
 	term := newTerminal(t, cluster, operator)
@@ -85,12 +87,13 @@ func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 			t.Errorf("oc %s prints %q, want %q", command, printed, want)
 		}
 	}
-	upgrade := func(version string) *v1alpha1.UpgradeConfig {
+	apply := applyCommand(t)
+	upgrade := func(version string) *upgradev1alpha1.UpgradeConfig {
 		config := upgradeTo(version)
 		config.Name = "managed-upgrade-config"
 		return config
 	}
-	versions := func(config *v1alpha1.UpgradeConfig) (all []string) {
+	versions := func(config *upgradev1alpha1.UpgradeConfig) (all []string) {
 		if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 			t.Fatal(err)
 		}
@@ -100,18 +103,25 @@ func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 		return all
 	}
 
-	hive("apply", first, "created")
-	rejected := false
+	hive(apply, first, "created")
+	rejected, denied := false, false
 	follow(t, userClient, upgrade("4.20.6"), func(record *history.Record) {
-		if !rejected && record.StartTime != nil && record.CompleteTime == nil {
+		if record.CompleteTime != nil {
+			return
+		}
+		if !rejected && record.StartTime != nil {
 			rejected = true
-			hive("apply", second, "the upgrade is in progress")
+			hive(apply, second, "the upgrade is in progress")
+		}
+		if !denied && record.CommenceTime != nil {
+			denied = true
+			hive("apply --force", second, "first set its annotation "+upgradev1alpha1.AllowDeletionAnnotation)
 		}
 	})
-	if !rejected {
-		t.Error("no change was applied while the upgrade was in progress")
+	if !rejected || !denied {
+		t.Errorf("while the upgrade was in progress, a change was applied: %t, and by force: %t", rejected, denied)
 	}
-	hive("apply", second, "configured")
+	hive(apply, second, "configured")
 	follow(t, userClient, upgrade("4.20.7"), func(*history.Record) {})
 	if diff := cmp.Diff([]string{"4.20.7 Upgraded", "4.20.6 Upgraded"}, versions(upgrade("4.20.7"))); diff != "" {
 		t.Errorf("the history after a move with Upsert (-want +got):\n%s", diff)
@@ -119,11 +129,29 @@ func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 	checkAftermath(t, cluster, operator)
 
 	hive("delete", second, "deleted")
-	hive("apply", third, "created")
+	hive(apply, third, "created")
 	follow(t, userClient, upgrade("4.20.8"), func(*history.Record) {})
 	if diff := cmp.Diff([]string{"4.20.8 Upgraded"}, versions(upgrade("4.20.8"))); diff != "" {
 		t.Errorf("the history after a move with Sync, which loses the earlier ones (-want +got):\n%s", diff)
 	}
+}
+
+// applyCommand returns the command that does what Hive does with the resources of the template: by default, it
+// applies them by force, so that it deletes and creates an object that it may not update.
+func applyCommand(t *testing.T) string {
+	t.Helper()
+	var processed struct {
+		Items []struct {
+			Spec struct {
+				ApplyBehavior string `json:"applyBehavior"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	mustSucceed(t, json.Unmarshal(processTemplate(t, "NAME=a", "VERSION=4.20.6", "CHANNEL="+channel, "UPGRADE_AT=2030-01-31T01:00:00Z"), &processed))
+	if processed.Items[0].Spec.ApplyBehavior == "CreateOrUpdate" {
+		return "apply"
+	}
+	return "apply --force"
 }
 
 // wave returns the file of the UpgradeConfig that a wave of the template for Hive distributes.

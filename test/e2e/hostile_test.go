@@ -22,9 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // hostile is a server that misbehaves in a different way for each request.
@@ -101,7 +102,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 // receiver works.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Speed: fast, Monitoring: &monitoring.Spec{}})
+	cluster := startCluster(t, openshiftsim.Spec{Speed: fast, Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(t, cluster)
 	prometheus, alertmanager, receiver := startHostile(t, misleadingHandlers()...), startHostile(t, misleadingHandlers()...), startHostile(t, failingHandlers()...)
 	const settings = "maintenance: {timeout: 2s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nalertmanager: {timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"
@@ -118,7 +119,7 @@ func TestHostileServers(t *testing.T) {
 		}
 		return nil
 	})
-	if c := meta.FindStatusCondition(upgrade.Status.Conditions, v1alpha1.ConditionProgressing); c == nil || c.Reason != "CannotObserve" {
+	if c := meta.FindStatusCondition(upgrade.Status.Conditions, upgradev1alpha1.ConditionProgressing); c == nil || c.Reason != "CannotObserve" {
 		t.Errorf("the condition is %+v, want CannotObserve", c)
 	}
 	if update := clusterVersion(t, userClient).Spec.DesiredUpdate; update != nil {
@@ -150,7 +151,7 @@ func TestHostileServers(t *testing.T) {
 }
 
 // checkTexts fails if a message of an upgrade is not printable, or is too long.
-func checkTexts(t *testing.T, upgrade *v1alpha1.UpgradeConfig) {
+func checkTexts(t *testing.T, upgrade *upgradev1alpha1.UpgradeConfig) {
 	t.Helper()
 	texts := map[string]string{}
 	for _, c := range upgrade.Status.Conditions {

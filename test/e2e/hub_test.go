@@ -28,8 +28,8 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/hub"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const hubAccount = "managed-upgrade-hub"
@@ -83,14 +83,17 @@ func (w *hubWorld) create(object client.Object) {
 	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), withStatus))
 }
 
-// addCluster creates a managed cluster with its namespace, as an import does.
+// addCluster creates a managed cluster with its namespace, as an import does. The cluster reports to the hub.
 func (w *hubWorld) addCluster(name, version string) {
 	w.t.Helper()
 	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	w.create(&clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		Status: clusterv1.ManagedClusterStatus{
-			Conditions:    []metav1.Condition{},
+			Conditions: []metav1.Condition{{
+				Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable",
+				LastTransitionTime: metav1.Now(),
+			}},
 			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: version}},
 		},
 	})
@@ -144,7 +147,7 @@ func newUpgrade(name string, placement fleetv1beta1.PlacementReference) *fleetv1
 func TestHub_runs_with_its_deployed_permissions(t *testing.T) {
 	t.Parallel()
 	w := newHubWorld(t)
-	w.addCluster("store-1", "4.20.6") // nothing is to be delivered
+	w.addCluster("store-1", "4.20.6") // there is nothing to deliver
 	w.place("stores", "store-1")
 	w.start("--allow-placement-namespaces=false")
 	mustSucceed(t, w.typed.Create(t.Context(), newUpgrade("stores", fleetv1beta1.PlacementReference{Name: "stores"})))

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // killer kills and restarts the operator during the request that saves the start or the end of a
@@ -76,7 +76,7 @@ func (k *killer) kill(at []string) {
 
 // killAtEachStep kills the operator once at the start and at the end of each step, until the
 // upgrade is finished. It fails unless these were all steps of the runbook.
-func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *v1alpha1.UpgradeConfig, operator *devcluster.Operator, saves *saves, at moment) int {
+func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *upgradev1alpha1.UpgradeConfig, operator *devcluster.Operator, saves *saves, at moment) int {
 	t.Helper()
 	k := &killer{t: t, operator: operator, moment: at, hit: map[string]bool{}}
 	saves.setOnSave(k.onSave)
@@ -93,6 +93,6 @@ func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *v1alpha1
 }
 
 // osd returns the steps of the runbook.
-func osd(upgrade *v1alpha1.UpgradeConfig) []engine.Step {
-	return runbooks.OSD{Deps: runbooks.Deps{Config: config.Default()}}.Runbook(upgrade).Steps
+func osd(upgrade *upgradev1alpha1.UpgradeConfig) []engine.Step {
+	return upgraders.OSD{Deps: upgraders.Deps{Config: config.Default()}}.Runbook(upgraders.AttemptAt(upgrade)).Steps
 }

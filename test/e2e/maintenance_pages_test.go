@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -54,11 +53,8 @@ func (s *server) create(t *testing.T, objects ...*unstructured.Unstructured) {
 		if !hasStatus {
 			continue
 		}
-		text, err := json.Marshal(map[string]any{"status": status})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.client.Status().Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", text)); err != nil {
+		o.Object["status"] = status // not by a merge patch, which would drop what is null
+		if err := s.client.Status().Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +169,7 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 		{"get clusterversions", "clusterID"},
 		{"get clusteroperators", "No resources"},
 		{"get machineconfigpools", "night"},
-		{"annotate", "annotated"},
-		{"patch", "NotFound"}, // it is no UpgradeConfig
+		{"annotate upgradejob", "annotated"},
+		{"annotate upgrade ", "NotFound"}, // it is no UpgradeConfig
 	})
 }

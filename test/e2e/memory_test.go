@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // TestMemory_does_not_follow_the_objects_of_other_clients has 400 budgets and nodes with as much
@@ -55,7 +55,7 @@ func TestMemory_does_not_follow_the_objects_of_other_clients(t *testing.T) {
 	container := deployment(t).Spec.Template.Spec.Containers[0]
 	limit := container.Resources.Limits.Memory().Value()
 	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t)}
-	process, err := controlplane.StartProcess(controlplane.Command{
+	process, err := childprocess.Start(childprocess.Command{
 		Path: "/usr/bin/env",
 		Args: []string{
 			fmt.Sprintf("GOMEMLIMIT=%d", goMemoryLimit(t, container)), program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",

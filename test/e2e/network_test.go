@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-// workload is what NetworkPolicies match: pods with labels, in a namespace.
+// workload stands for the pods that NetworkPolicies match: pods with labels, in a namespace.
 type workload struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {

@@ -14,6 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // waitReasons are the steps that use Prometheus or Alertmanager, with the reason for which each
@@ -91,7 +93,7 @@ func (o *outages) start() {
 // other steps continue. In the end the cluster is upgraded, and no alert is silenced.
 func TestMonitoring_is_down_when_any_step_starts(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
+	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: fmt.Sprintf("alerts: {interval: %s}", answerTTL)})
 	userClient := newUserClient(t, cluster)

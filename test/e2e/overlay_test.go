@@ -68,7 +68,7 @@ func TestInstall_into_another_namespace(t *testing.T) {
 		"Update Status Controller": {
 			[]string{deployFolder + "/update-status", deployFolder + "/update-status/start-gate"},
 			"testdata/overlay-update-status",
-			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy", "NetworkPolicy", "ConfigMap"},
+			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy", "NetworkPolicy"},
 			[]string{"default", "openshift-config", "openshift-config-managed"},
 		},
 	} {

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,15 +27,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 const pagesFolder = "../../docs/alerts"
@@ -46,8 +45,8 @@ var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 // building matches the commands that build programs and images, or install them by make, which has tests of its own.
 var building = regexp.MustCompile(`^(make|git|install|[A-Z_]+=\S+( make .*)?$)`)
 
-// commands returns the commands of the shell blocks of a page, each in one line. The page is that of an alert, or one relative
-// to those.
+// commands returns the commands of the shell blocks of a page, each in one line. The page is the page of an alert, or
+// relative to it.
 func commands(t *testing.T, alert string) []string {
 	t.Helper()
 	var all []string
@@ -64,8 +63,8 @@ func commands(t *testing.T, alert string) []string {
 	return all
 }
 
-// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a
-// kubelet has, it prints those of the operator's processes, if they are the ones requested.
+// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a kubelet has, it prints
+// the logs of the operator's processes, if they are the ones requested.
 type terminal struct{ path string }
 
 func newTerminal(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) terminal {
@@ -93,8 +92,8 @@ esac
 	return terminal{folder}
 }
 
-// run runs a command and returns what it prints. An exit code of 1 is a result, too, as that of "oc
-// auth can-i", and so are 10 to 40, the verdicts of "oc update".
+// run runs a command and returns what it prints. Some other exit codes are also results: 1, as from "oc auth can-i",
+// and 10 to 40, the verdicts of "oc update".
 func (term terminal) run(ctx context.Context, t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
@@ -129,7 +128,7 @@ func (term terminal) follow(t *testing.T, alert string, placeholders map[string]
 type expectation struct{ command, output string }
 
 // awaitStatus waits until the UpgradeConfig has a condition with that status and a matching reason.
-func awaitStatus(t *testing.T, userClient client.Client, config *v1alpha1.UpgradeConfig, kind string, status metav1.ConditionStatus, reason string) {
+func awaitStatus(t *testing.T, userClient client.Client, config *upgradev1alpha1.UpgradeConfig, kind string, status metav1.ConditionStatus, reason string) {
 	t.Helper()
 	eventually(t, 2*time.Minute, fmt.Sprintf("%s is %s with reason %s", kind, status, reason), func(ctx context.Context) error {
 		if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
@@ -143,7 +142,7 @@ func awaitStatus(t *testing.T, userClient client.Client, config *v1alpha1.Upgrad
 	})
 }
 
-func named(config *v1alpha1.UpgradeConfig) map[string]string {
+func named(config *upgradev1alpha1.UpgradeConfig) map[string]string {
 	return map[string]string{"KIND": "UpgradeConfig.upgrade.managed.openshift.io", "NAMESPACE": config.Namespace, "NAME": config.Name}
 }
 
@@ -152,7 +151,7 @@ func named(config *v1alpha1.UpgradeConfig) map[string]string {
 func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows from the one before
 	t.Parallel()
 	const refused = "the signature cannot be verified"
-	cluster := startCluster(t, devcluster.Spec{
+	cluster := startCluster(t, openshiftsim.Spec{
 		Speed:     fast,
 		Operators: []cvo.Operator{{Name: "network", Takes: timescale.Never}},
 		Releases: []updategraph.Release{
@@ -181,7 +180,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 
 	config := applyUpgrade(t, userClient, upgradeTo("4.20.6"))
 	t.Run("Prometheus and the webhook are down", func(t *testing.T) {
-		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionUnknown, "CannotObserve")
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionProgressing, metav1.ConditionUnknown, "CannotObserve")
 		term.follow(t, "ManagedUpgradeCannotObserve", named(config), []expectation{
 			{"Progressing", "127.0.0.1:1"}, {"get pods", "."}, {"logs", `"level":`},
 		})
@@ -190,19 +189,23 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 		})
 	})
 	t.Run("the window closes", func(t *testing.T) {
-		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "WindowMissed")
-		before := config.Spec.UpgradeAt
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionSucceeded, metav1.ConditionFalse, "WindowMissed")
 		term.follow(t, "ManagedUpgradeWindowMissed", named(config), []expectation{
-			{"describe", `(?s)WindowMissed.*127.0.0.1:1`}, {"get events", "UpgradeFailed"}, {"patch", "patched$|patched\n"},
+			{"describe", `(?s)WindowMissed.*127.0.0.1:1`}, {"get events", "UpgradeFailed"}, {"annotate", "annotated"},
 		})
-		if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
-			t.Fatal(err)
+		awaitEndOf := func(attempt int32) {
+			awaitCondition(t, userClient, config, func(c *upgradev1alpha1.UpgradeConfig) bool {
+				records, answer := c.Status.History, c.Status.Retry
+				return answer != nil && answer.StartTime != nil && len(records) == 1 && records[0].Attempt == attempt && records[0].Finished()
+			})
 		}
-		at, err := time.Parse(time.RFC3339, config.Spec.UpgradeAt)
-		if err != nil || config.Spec.UpgradeAt == before || time.Until(at) < 8*time.Minute {
-			t.Errorf("the page sets upgradeAt %q, want ten minutes from now", config.Spec.UpgradeAt)
-		}
-		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+		awaitEndOf(2)
+		term.follow(t, "../gitops", named(config), []expectation{{"annotate", "annotated"}, {"jsonpath", `"token":"\d+"`}})
+		awaitEndOf(3)
+		later := upgradeTo("4.20.6")
+		later.Spec.UpgradeAt = time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+		config = applyUpgrade(t, userClient, later)
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
 	})
 	t.Run("the configuration is invalid", func(t *testing.T) {
 		configure(t, "upgradeWindow: soon\n")
@@ -215,7 +218,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			{"get configmap", "^upgradeWindow: soon\n$"}, {"Degraded", "upgradeWindow.*soon"}, {"logs", `"level":"error".*upgradeWindow`},
 		})
 		configure(t, fmt.Sprintf(settings, "15s", "", cluster.Sink.URL()))
-		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
 		eventually(t, time.Minute, "the configuration is valid again", func(ctx context.Context) error {
 			if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
 				return err
@@ -233,16 +236,16 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 		config := upgradeTo("4.20.7")
 		config.Name = "refused"
 		config = applyUpgrade(t, userClient, config)
-		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "TargetRefused")
-		awaitCondition(t, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 }) // its end is published
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionSucceeded, metav1.ConditionFalse, "TargetRefused")
+		awaitCondition(t, userClient, config, func(c *upgradev1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 }) // its end is published
 		term.follow(t, "ManagedUpgradeFailed", named(config), []expectation{
 			{"describe", `(?s)TargetRefused.*` + refused},
 			{"get events", "UpgradeFailed"},
 			{"get clusterversion", "availableUpdates"},
 			{"get clusteroperators", "network"},
 			{"get machineconfigpools", "worker"},
-			{"annotate", "NotFound"}, // it is no UpgradeJob
-			{"patch", "patched"},
+			{"annotate upgradejob", "NotFound"}, // it is no UpgradeJob
+			{"annotate upgrade ", "annotated"},
 		})
 		if err := userClient.Delete(t.Context(), config); err != nil {
 			t.Fatal(err)
@@ -252,10 +255,10 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	stuck.Name = "stuck"
 	t.Run("an operator is stuck", func(t *testing.T) {
 		stuck = applyUpgrade(t, userClient, stuck)
-		awaitStatus(t, userClient, stuck, v1alpha1.ConditionStalled, metav1.ConditionTrue, "ControlPlaneUpgraded")
+		awaitStatus(t, userClient, stuck, upgradev1alpha1.ConditionSlow, metav1.ConditionTrue, "ControlPlaneUpgraded")
 		none := "No resources found"
 		term.follow(t, "ManagedUpgradeStuck", named(stuck), []expectation{
-			{"Stalled", "network|4.20.6"},
+			{"Slow", "network|4.20.6"},
 			{"get clusterversion", "type: Progressing"},
 			{"get clusteroperators", "network"},
 			{"describe clusteroperators", `Name: +network`},
@@ -272,7 +275,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 		config := upgradeTo("4.19.1")
 		config.Name = "downgrade"
 		config = applyUpgrade(t, userClient, config)
-		awaitStatus(t, userClient, config, v1alpha1.ConditionAccepted, metav1.ConditionFalse, "Downgrade")
+		awaitStatus(t, userClient, config, upgradev1alpha1.ConditionAccepted, metav1.ConditionFalse, "Downgrade")
 		var version configv1.ClusterVersion
 		if err := userClient.Get(t.Context(), client.ObjectKey{Name: "version"}, &version); err != nil {
 			t.Fatal(err)
@@ -354,7 +357,7 @@ func revoke(t *testing.T, userClient client.Client, resource string) (restore fu
 // TestAlertPage_of_a_blocked_drain has a finalizer keep a pod on a node that is being drained.
 func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, devcluster.Spec{Speed: fast})
+	cluster := startCluster(t, openshiftsim.Spec{Speed: fast})
 	userClient := newUserClient(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "nodeDrain: {timeOut: 1s}\n"})
 	term := newTerminal(t, cluster, operator)
@@ -422,9 +425,44 @@ func checkMustGather(t *testing.T, cluster *devcluster.Cluster, term terminal) {
 	if secrets != "" {
 		t.Errorf("Secrets are collected: %s", secrets)
 	}
-	screen := term.run(t.Context(), t, filepath.Join(cluster.BinDir(), "kubectl-update")+" status --replay "+folder)
-	if !strings.Contains(screen, "node worker-0 cannot be updated") || strings.Contains(screen, "UpgradeJobs") {
-		t.Errorf("the command line judges what was collected:\n%s", screen)
+	replay := filepath.Join(cluster.BinDir(), "kubectl-update") + " status --replay " + folder
+	later := " --now " + time.Now().Add(2*time.Hour).UTC().Format(time.RFC3339)
+	checkReplay(t, filepath.Join(cluster.BinDir(), "kubectl-update"), folder, term)
+	for command, wants := range map[string][]string{
+		replay: {"UPDATING 4.20.5 to 4.20.6", "worker-0 draining", "node worker-0 cannot be updated"},
+		replay + later: {
+			"STUCK 4.20.5 to 4.20.6. Pool worker has made no progress for ", "pod shop/kept is kept by finalizers",
+			"drain of node worker-0 cannot finish", "oc -n shop get pod kept",
+		},
+	} {
+		screen := term.run(t.Context(), t, command)
+		folded := strings.Join(strings.Fields(screen), " ") // lines are wrapped
+		for _, want := range wants {
+			if !strings.Contains(folded, want) || strings.Contains(folded, "UpgradeJobs") {
+				t.Errorf("%s: want %q, and no UpgradeJobs, got\n%s", command, want, screen)
+			}
+		}
+	}
+}
+
+// checkReplay runs each command that reads a cluster on what was collected of it. Only alerts are not
+// collected.
+func checkReplay(t *testing.T, program, folder string, term terminal) {
+	t.Helper()
+	const alerts = "Missing alerts: not in the dump"
+	for command, want := range map[string]string{
+		"status":                      "^UPDATING 4.20.5 to 4.20.6 .*" + alerts,
+		"pre-checks --version 4.20.6": "4.20.6",
+		"history":                     "4.20.6",
+		"preview":                     "4.20.6",
+		"informers":                   "There are no UpdateInformers",
+		"report -":                    "UpgradeStarted.*DrainBlocked.*shop/kept",
+	} {
+		printed := term.run(t.Context(), t, program+" "+command+" --replay "+folder)
+		folded := strings.Join(strings.Fields(printed), " ") // lines are wrapped, and columns are aligned
+		if !regexp.MustCompile(want).MatchString(folded) || strings.Contains(strings.Replace(folded, alerts, "", 1), "not in the dump") {
+			t.Errorf("%s --replay: want %s, got\n%s", command, want, printed)
+		}
 	}
 }
 
@@ -458,11 +496,12 @@ func predateCordon(t *testing.T, userClient client.Client, name string) {
 
 // runElsewhere names the tests that run the commands of a page without follow.
 var runElsewhere = map[string]string{
-	"first-upgrade":            "TestExamples",
-	"concepts/approvals":       "TestExamples",
-	"namespaces":               "TestWatchMoreNamespaces",
-	"hive":                     "TestHive_installs_what_the_manifests_install",
-	"reference/kubectl-update": "", // it is generated from the commands
+	"first-upgrade":      "TestExamples",
+	"concepts/approvals": "TestExamples",
+	"namespaces":         "TestWatchMoreNamespaces",
+	"hive":               "TestHive_installs_what_the_manifests_install",
+	"olm":                "TestOLM",
+	"helm":               "TestChart_page",
 }
 
 // TestInstallationPages runs the commands of the pages about the operator's installation on what "oc apply -k deploy" creates.
@@ -470,32 +509,39 @@ func TestInstallationPages(t *testing.T) {
 	t.Parallel()
 	s, term := shellServer(t, "namespace-controller")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: home}}
-	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
-	replicas := *deployment.Spec.Replicas
-	deployment.Status = appsv1.DeploymentStatus{ // as the controller of Deployments writes it
-		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+	rollOut := func() { // as the controller of Deployments does
+		mustSucceed(t, s.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
+		replicas := *deployment.Spec.Replicas
+		deployment.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+		}
+		mustSucceed(t, s.client.Status().Update(t.Context(), deployment))
 	}
-	mustSucceed(t, s.client.Status().Update(t.Context(), deployment))
 	s.create(t,
-		object(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}, "", "cluster", map[string]any{
-			"spec": map[string]any{}, "status": map[string]any{"httpProxy": "http://proxy:3128", "httpsProxy": "http://proxy:3129", "noProxy": ".svc"},
-		}),
 		object(upgradeConfigKind, home, "cluster", map[string]any{"spec": map[string]any{
 			"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
 			"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
 		}}),
 	)
-	term.follow(t, "../upgrade", nil, []expectation{
-		{"rollout status", `^deployment "managed-upgrade-operator" successfully rolled out\n$`}, {"get upgrade", "cluster.*4.20.6"}, {"logs", "^log of"},
+	const download = "https://github.com/managed-upgrade/managed-upgrade-operator/releases/latest/download/"
+	install, archive := release(t)
+	released := map[string]string{
+		download + "install.yaml": install, "apply --server-side": "apply --server-side --field-manager=devcluster", "curl -sSfL " + download + "kubectl-update_linux_amd64.tar.gz": "cat " + archive, "tar -xz": "tar -tz",
+	}
+	notRolledOut := maps.Clone(released)
+	notRolledOut["rollout status"] = "get" // no controller of Deployments runs
+	term.follow(t, "../install", notRolledOut, []expectation{
+		{"apply --server-side", `(?m)^deployment.apps/managed-upgrade-operator serverside-applied$`},
+		{"tar", "^kubectl-update\nkubectl_complete-update\n$"},
+		{"get deployment/", `(?m)^managed-upgrade-operator `},
+	})
+	rollOut()
+	term.follow(t, "../upgrade", released, []expectation{
+		{"apply --server-side", `(?m)^deployment.apps/managed-upgrade-operator serverside-applied$`}, {"rollout status", `^deployment "managed-upgrade-operator" successfully rolled out\n$`}, {"get upgrade", "cluster.*4.20.6"}, {"logs", "^log of"},
 	})
 	term.follow(t, "../network", map[string]string{"NAMESPACE": home, "NAME": home}, []expectation{
-		{"patch deployment", "patched\n$"}, {"create configmap", "created\n$"}, {"rollout restart", "restarted\n$"},
+		{"patch deployment", "patched\n$"},
 	})
-	var proxy corev1.ConfigMap
-	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "managed-upgrade-operator-proxy"}, &proxy))
-	if diff := cmp.Diff(map[string]string{"HTTP_PROXY": "http://proxy:3128", "HTTPS_PROXY": "http://proxy:3129", "NO_PROXY": ".svc"}, proxy.Data); diff != "" {
-		t.Errorf("the proxy (-want +got):\n%s", diff)
-	}
 	mustSucceed(t, s.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
 	if got := deployment.Spec.Template.Labels["upgrade.managed.openshift.io/operator-egress"]; got != "allowed" {
 		t.Errorf("the pods have the label %q", got)
@@ -510,11 +556,11 @@ func TestInstallationPages(t *testing.T) {
 	term.follow(t, "../reference/cloudevents", map[string]string{"file=token": "file=" + folder + "/token", "file=ca.crt": "file=" + folder + "/ca.crt"}, []expectation{
 		{"create secret", "created\n$"},
 	})
-	term.follow(t, "../olm", map[string]string{"deploy/olm": deployFolder + "/olm"}, []expectation{
-		{"apply -k", `networkpolicy\S+/update-status-controller created\n$`},
-	})
+	if printed := term.run(t.Context(), t, "oc apply -k "+deployFolder+"/olm"); !strings.HasSuffix(printed, "/update-status-controller created\n") {
+		t.Errorf("beside the bundle: %s", printed)
+	}
 	term.follow(t, "../uninstall", map[string]string{"https://github.com/managed-upgrade/managed-upgrade-operator/deploy": deployFolder}, []expectation{
-		{"-A --all", `^upgradeconfig\S* "cluster" deleted`}, {"delete -k", `(?s)namespace "managed-upgrade-operator" deleted.*deployment.apps "managed-upgrade-operator" deleted`},
+		{"annotate", "/cluster annotated\n$"}, {"-A --all", `^upgradeconfig\S* "cluster" deleted`}, {"delete -k", `(?s)namespace "managed-upgrade-operator" deleted.*deployment.apps "managed-upgrade-operator" deleted`},
 	})
 }
 

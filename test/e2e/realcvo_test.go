@@ -8,22 +8,25 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // realUpgradeTimeout bounds an upgrade with the real cluster version operator, which takes a minute
@@ -45,11 +48,12 @@ type journey struct {
 	generation int64 // the generation of the ClusterVersion, which counts the changes of its spec
 }
 
-func TestRealClusterVersionOperator(t *testing.T) {
+func TestRealClusterVersionOperator(t *testing.T) { //nolint:tparallel // each subtest continues the one before
+	t.Parallel()
 	channel, next := []string{"stable-4.20"}, []string{"stable-4.20", "stable-4.21"}
-	j := &journey{cluster: startCluster(t, devcluster.Spec{
-		CVO: devcluster.Real,
-		Monitoring: &monitoring.Spec{Alerts: []monitoring.Alert{
+	j := &journey{cluster: startCluster(t, openshiftsim.Spec{
+		CVO: openshiftsim.Real,
+		Monitoring: &alerting.Spec{Alerts: []alerting.Alert{
 			{Name: "DiskFirmwareOutdated", Labels: map[string]string{"severity": "warning"}},
 		}},
 		Releases: []updategraph.Release{
@@ -68,7 +72,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 	j.operator = startOperator(t, j.cluster, devcluster.OperatorOptions{Config: "upgradeWindow: 40s"})
 
 	well := t.Run("carries out an update to the next patch release, since its risk does not apply", func(t *testing.T) {
-		config := j.upgrade(t, v1alpha1.Update{Version: "4.20.6"})
+		config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.20.6"})
 		j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
 		j.checkInstalled(t, "4.20.6", 1)
 		if entry := j.version(t).Status.History[0]; !entry.Verified {
@@ -76,7 +80,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 		}
 	}) &&
 		t.Run("installs an update whose risk applies only if it is accepted", func(t *testing.T) {
-			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.7"})
+			config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.20.7"})
 			waiting := j.waitForReason(t, config, "VersionPinned", "RisksNotAccepted")
 			if !strings.Contains(waiting, "SlowBoots (Nodes boot slowly. https://example.com/boots)") {
 				t.Errorf("%q does not name the risk", waiting)
@@ -84,8 +88,8 @@ func TestRealClusterVersionOperator(t *testing.T) {
 			j.waitForEnd(t, config, history.PhaseFailed, "WindowMissed")
 			j.checkInstalled(t, "4.20.6", 0)
 		}) &&
-		t.Run("goes on while our operator is killed, and our operator goes on where it was", func(t *testing.T) {
-			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.7", AcceptedRisks: []string{"SlowBoots"}})
+		t.Run("goes on while our operator is killed and another client sets the request back, and our operator goes on where it was", func(t *testing.T) {
+			config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.20.7", AcceptedRisks: []string{"SlowBoots"}})
 			for _, operator := range []string{"etcd", "authentication", "dns"} {
 				eventually(t, realUpgradeTimeout, operator+" is updated", func(ctx context.Context) error {
 					var status configv1.ClusterOperator
@@ -100,15 +104,22 @@ func TestRealClusterVersionOperator(t *testing.T) {
 				if err := j.operator.Restart(); err != nil {
 					t.Fatal(err)
 				}
+				switch operator {
+				case "authentication":
+					j.leave(t, "4.20.6", "")
+				case "dns": // it is ignored, and the next upgrade replaces it
+					j.leave(t, "4.20.8", updategraph.Release{Version: "4.20.7"}.Image())
+				}
 			}
 			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
-			j.checkInstalled(t, "4.20.7", 1)
+			j.checkInstalled(t, "4.20.7", 3)
+			j.checkEvent(t, "AnotherUpdateRequested", "the upgrade to 4.20.7 goes on, but another client has requested 4.20.6 in spec.desiredUpdate of the ClusterVersion")
 			if entry := j.version(t).Status.History[0]; !strings.Contains(entry.AcceptedRisks, "Nodes boot slowly.") {
 				t.Errorf("the risk was not accepted knowingly: %+v", entry)
 			}
 		}) &&
-		t.Run("rejects an unsigned release, which is withdrawn and named", func(t *testing.T) {
-			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.8"})
+		t.Run("replaces a leftover by a request of an unsigned release, which is refused, withdrawn, and named", func(t *testing.T) {
+			config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.20.8"})
 			message := j.waitForReason(t, config, "CommenceUpgrade", "TargetRefused")
 			if !strings.Contains(message, "The update cannot be verified: unable to verify sha256:") {
 				t.Errorf("%q does not have the error of the release", message)
@@ -133,7 +144,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 		}) &&
 		t.Run("says why a minor update is not to be made", func(t *testing.T) {
 			j.setUpgradeable(t, configv1.ConditionFalse, "BackupMissing", "make a backup of etcd first")
-			config := j.upgrade(t, v1alpha1.Update{Version: "4.21.0"})
+			config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.21.0"})
 			if message := j.waitForReason(t, config, "ClusterUpgradeable", "NotUpgradeable"); !strings.Contains(message, "BackupMissing: Cluster operator etcd should not be upgraded between minor versions: make a backup of etcd first") {
 				t.Errorf("%q does not say why", message)
 			}
@@ -142,7 +153,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 			j.setUpgradeable(t, configv1.ConditionTrue, "AsExpected", "")
 		}) &&
 		t.Run("carries out a minor update", func(t *testing.T) {
-			config := j.upgrade(t, v1alpha1.Update{Version: "4.21.0"})
+			config := j.upgrade(t, upgradev1alpha1.Update{Version: "4.21.0"})
 			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
 			j.checkInstalled(t, "4.21.0", 2) // the channel, and the version
 		})
@@ -151,14 +162,38 @@ func TestRealClusterVersionOperator(t *testing.T) {
 	}
 }
 
+// leave requests an update as another client.
+func (j *journey) leave(t *testing.T, version, image string) {
+	t.Helper()
+	merge(t, j.userClient, map[string]any{"desiredUpdate": map[string]any{"version": version, "image": image, "force": false}})
+}
+
+// checkEvent fails unless there is an Event with that message.
+func (j *journey) checkEvent(t *testing.T, reason, message string) {
+	t.Helper()
+	var events corev1.EventList
+	if err := j.userClient.List(t.Context(), &events, client.InNamespace(devcluster.OperatorNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	var of []string
+	for i := range events.Items {
+		if e := &events.Items[i]; e.Reason == reason {
+			of = append(of, e.Message)
+		}
+	}
+	if !slices.ContainsFunc(of, func(m string) bool { return strings.Contains(m, message) }) {
+		t.Errorf("the Events %s are %q, want %q", reason, of, message)
+	}
+}
+
 // upgrade requests an upgrade that starts now.
-func (j *journey) upgrade(t *testing.T, desired v1alpha1.Update) client.ObjectKey {
+func (j *journey) upgrade(t *testing.T, desired upgradev1alpha1.Update) client.ObjectKey {
 	t.Helper()
 	desired.Channel = "stable-" + desired.Version[:len("4.20")]
 	timeout := int32(60)
-	config := &v1alpha1.UpgradeConfig{
+	config := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, GenerateName: "to-" + desired.Version + "-"},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: time.Now().UTC().Format(time.RFC3339), PDBForceDrainTimeout: &timeout, Desired: desired,
 		},
 	}
@@ -198,7 +233,7 @@ func (j *journey) waitForEnd(t *testing.T, config client.ObjectKey, phase histor
 		}
 		return err
 	})
-	var upgrade v1alpha1.UpgradeConfig
+	var upgrade upgradev1alpha1.UpgradeConfig
 	if err := j.userClient.Get(t.Context(), config, &upgrade); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +250,7 @@ func (j *journey) waitForEnd(t *testing.T, config client.ObjectKey, phase histor
 }
 
 func (j *journey) attempt(ctx context.Context, config client.ObjectKey) (*history.Record, error) {
-	var upgrade v1alpha1.UpgradeConfig
+	var upgrade upgradev1alpha1.UpgradeConfig
 	if err := j.userClient.Get(ctx, config, &upgrade); err != nil {
 		return nil, err
 	}
@@ -288,9 +323,10 @@ description: The status of an update by the real cluster version operator is tru
 binary: true
 updateStatus: true
 cluster: {cvo: real, workers: 2}
+upgradeConfigs: [{upgradeAt: +1m}]
 rules:
   - name: an administrator looks before
-    do: [{command: {run: oc update status, prints: ['^UP TO DATE  4\.20\.5 since '], within: 30s}}]
+    do: [{command: {run: oc update status, prints: ['^UP TO DATE  4\.20\.5 since '], within: 50s}}]
   - name: an administrator follows the update of the control plane
     for: {kind: ClusterVersion}
     when: object.status.history[0].version == "4.20.6" && object.status.history[0].state == "Partial"
@@ -305,6 +341,7 @@ expect:
 `
 
 func TestUpdateStatus_with_the_real_cluster_version_operator(t *testing.T) {
+	t.Parallel()
 	story, err := scenario.Decode("status.yaml", []byte(statusStory))
 	if err != nil {
 		t.Fatal(err)

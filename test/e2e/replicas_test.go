@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,15 +18,17 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
-// The limits of anonymous memory, in KiB, with 50 nodes and 50 pods.
+// The limits with 50 nodes and 50 pods: anonymous memory in KiB, and the processor time of both replicas for each upgrade.
 const (
-	maxStandbyMemory = 12 << 10
+	maxStandbyMemory = 9 << 10
 	maxLeaderMemory  = 22 << 10
+	maxProcessorTime = 3 * time.Second
 )
 
 func BenchmarkReplicas(b *testing.B) {
@@ -35,7 +38,7 @@ func BenchmarkReplicas(b *testing.B) {
 	const upgrades = 9
 	for b.Loop() {
 		all := releases(upgrades)
-		cluster := startCluster(b, devcluster.Spec{Version: installed, Speed: fast, Masters: 3, Workers: 47, Releases: all, Monitoring: &monitoring.Spec{}})
+		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast, Masters: 3, Workers: 47, Releases: all, Monitoring: &alerting.Spec{}})
 		userClient := newUserClient(b, cluster)
 		createPods(b, userClient, 50)
 		servers := countExternal(b, cluster)
@@ -48,7 +51,7 @@ func BenchmarkReplicas(b *testing.B) {
 			config := upgradeTo(release.Version)
 			applyUpgrade(b, userClient, config)
 			eventually(b, 10*time.Minute, "the upgrade to "+release.Version+" is finished", func(ctx context.Context) error {
-				var current v1alpha1.UpgradeConfig
+				var current upgradev1alpha1.UpgradeConfig
 				if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), &current); err != nil {
 					return err
 				}
@@ -64,8 +67,53 @@ func BenchmarkReplicas(b *testing.B) {
 		b.ReportMetric(float64(memory["leader"])/1024, "MiB-leader")
 		b.ReportMetric(float64(statusOf(b, leader.PID(), "RssAnon"))/1024, "MiB-leader-after")
 		b.ReportMetric(spent.Seconds()/upgrades, "cpu-s/upgrade")
+		if spent > upgrades*maxProcessorTime {
+			b.Errorf("each upgrade takes %s of processor time, want at most %s", spent/upgrades, maxProcessorTime)
+		}
 		if memory["standby"] > maxStandbyMemory || memory["leader"] > maxLeaderMemory {
 			b.Errorf("the replicas have %v KiB of anonymous memory, want at most %d (standby) and %d (leader)", memory, maxStandbyMemory, maxLeaderMemory)
+		}
+	}
+}
+
+// The limits of the leader election with the operator's defaults.
+const (
+	maxLeaseRequests = 6.0 // a minute, of two replicas
+	// A standby looks each 26 to 58 s, by the jitter of client-go: so much later than the last renewal its 137 s
+	// begin, and so much later than their end it looks again.
+	maxTakeover = (58 + 137 + 58) * time.Second
+)
+
+func BenchmarkLeases(b *testing.B) {
+	b.Log("Method: two replicas with the default times of the leader election are idle for four minutes; the audit log counts their requests for Leases." +
+		" Then the leader is killed, and the time is taken until the other one leads.")
+	const idle = 4 * time.Minute
+	for b.Loop() {
+		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast})
+		operator := startOperator(b, cluster, devcluster.OperatorOptions{Replicas: 2, DefaultLeases: true})
+		leader, standby := electedAmong(b, operator)
+		since := time.Now()
+		sleep(b, idle)
+		leases := slices.DeleteFunc(auditedRequests(b, cluster), func(r request) bool {
+			return r.Stage != stageComplete || r.Object.Resource != "leases" || r.Received.Before(since)
+		})
+		perMinute := float64(len(leases)) / idle.Minutes()
+		killed := time.Now()
+		if err := leader.Kill(); err != nil {
+			b.Fatal(err)
+		}
+		eventually(b, 2*maxTakeover, "the other replica leads", func(ctx context.Context) error {
+			if leads, err := standby.IsLeader(ctx); err != nil || !leads {
+				return fmt.Errorf("it leads: %t, %w", leads, err)
+			}
+			return nil
+		})
+		takeover := time.Since(killed)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(perMinute, "lease-requests/min")
+		b.ReportMetric(takeover.Seconds(), "s-takeover")
+		if len(leases) == 0 || perMinute > maxLeaseRequests || takeover > maxTakeover {
+			b.Errorf("%.1f requests for Leases a minute and a takeover after %s, want 1 to %.0f requests and at most %s", perMinute, takeover, maxLeaseRequests, maxTakeover)
 		}
 	}
 }

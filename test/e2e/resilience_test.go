@@ -21,11 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
 const (
@@ -44,20 +45,20 @@ func releases(n int) []updategraph.Release {
 }
 
 // upgradeTo returns an UpgradeConfig whose upgrade may start now.
-func upgradeTo(version string) *v1alpha1.UpgradeConfig {
-	config := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "example-upgrade-config"}}
-	config.Spec = v1alpha1.UpgradeConfigSpec{
+func upgradeTo(version string) *upgradev1alpha1.UpgradeConfig {
+	config := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "example-upgrade-config"}}
+	config.Spec = upgradev1alpha1.UpgradeConfigSpec{
 		Type:                 "OSD",
 		UpgradeAt:            time.Now().UTC().Format(time.RFC3339),
 		PDBForceDrainTimeout: new(int32(60)),
-		Desired:              v1alpha1.Update{Version: version, Channel: channel},
+		Desired:              upgradev1alpha1.Update{Version: version, Channel: channel},
 	}
 	return config
 }
 
 // applyUpgrade creates an UpgradeConfig, or changes the spec of the existing one, and returns the
 // stored object.
-func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig) *v1alpha1.UpgradeConfig {
+func applyUpgrade(tb testing.TB, userClient client.Client, config *upgradev1alpha1.UpgradeConfig) *upgradev1alpha1.UpgradeConfig {
 	tb.Helper()
 	there := config.DeepCopy()
 	err := userClient.Get(tb.Context(), client.ObjectKeyFromObject(config), there)
@@ -89,7 +90,7 @@ func TestUpgrades_five_in_a_row(t *testing.T) {
 	t.Logf("the moments come from the seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &monitoring.Spec{}})
+	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &alerting.Spec{}})
 	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: "alerts: {interval: 1s}"})
 	userClient := newUserClient(t, cluster)
@@ -174,7 +175,7 @@ func killAtSideEffects(t *testing.T, userClient client.WithWatch, operator *devc
 }
 
 // killAtRandom kills and restarts the operator several times during the upgrade.
-func killAtRandom(t *testing.T, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
+func killAtRandom(t *testing.T, userClient client.WithWatch, config *upgradev1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
 	t.Helper()
 	var moments []time.Duration
 	for range 3 + random.IntN(4) {
@@ -206,17 +207,17 @@ func killAtRandom(t *testing.T, userClient client.WithWatch, config *v1alpha1.Up
 
 // follow calls a function with each state of the attempt until it is finished, and then requires it
 // to be Upgraded.
-func follow(tb testing.TB, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, observe func(*history.Record)) {
+func follow(tb testing.TB, userClient client.WithWatch, config *upgradev1alpha1.UpgradeConfig, observe func(*history.Record)) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
-	states, err := userClient.Watch(ctx, &v1alpha1.UpgradeConfigList{}, client.InNamespace(config.Namespace))
+	states, err := userClient.Watch(ctx, &upgradev1alpha1.UpgradeConfigList{}, client.InNamespace(config.Namespace))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer states.Stop()
 	for state := range states.ResultChan() {
-		current, is := state.Object.(*v1alpha1.UpgradeConfig)
+		current, is := state.Object.(*upgradev1alpha1.UpgradeConfig)
 		if !is || current.Name != config.Name || state.Type == watch.Deleted {
 			continue
 		}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
@@ -35,8 +35,8 @@ type saves struct {
 	proxy  *httputil.ReverseProxy
 
 	mu sync.Mutex // held during a save
-	// onSave is called with the steps that are to be saved. It forwards the request by calling
-	// pass, which reports whether they were saved. Nil means that all requests are forwarded.
+	// onSave is called with the steps that are about to be saved. It forwards the request by calling pass, which
+	// reports whether they were saved. Nil means that all requests are forwarded.
 	onSave func(steps []history.StepCondition, pass func() bool)
 }
 
@@ -111,7 +111,7 @@ func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // steps returns the steps of the newest attempt; nil means that the patch has none.
 func (s *saves) steps(body []byte) []history.StepCondition {
 	var patch struct {
-		Status v1alpha1.UpgradeConfigStatus `json:"status"`
+		Status upgradev1alpha1.UpgradeConfigStatus `json:"status"`
 	}
 	if err := json.Unmarshal(body, &patch); err != nil {
 		s.t.Errorf("reading a patch: %v\n%s", err, body)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
@@ -21,7 +21,7 @@ func alsoThroughTheBinary() []string {
 	return []string{
 		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
 		"post-upgrade-procedures", "release-refused", "scheduled-maintenance", "maintenance-both-groups", "maintenance-config-waits", "maintenance-operator-killed",
-		"pre-checks-required",
+		"pre-checks-required", "worker-nodes-later",
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,14 +71,14 @@ func TestStatusController_deployment(t *testing.T) {
 				t.Errorf("alerts are read: %t, want %t", got, onOpenShift)
 			}
 			if onOpenShift {
-				checkServiceCA(t, objects, &pod)
+				checkServiceCA(t, &pod)
 			}
 		})
 	}
 }
 
-// checkServiceCA checks that the file of the service CA is in a ConfigMap into which OpenShift injects it.
-func checkServiceCA(t *testing.T, objects []*unstructured.Unstructured, pod *corev1.PodSpec) {
+// checkServiceCA checks that the file of the service CA is in a ConfigMap in which OpenShift publishes it.
+func checkServiceCA(t *testing.T, pod *corev1.PodSpec) {
 	t.Helper()
 	folder, file := path.Split(argument(&pod.Containers[0], "service-ca-file"))
 	mounts := pod.Containers[0].VolumeMounts
@@ -92,10 +91,8 @@ func checkServiceCA(t *testing.T, objects []*unstructured.Unstructured, pod *cor
 	if source == nil || source.Optional == nil || !*source.Optional {
 		t.Fatalf("volume %s is not an optional ConfigMap", pod.Volumes[v].Name)
 	}
-	if !slices.ContainsFunc(pick[corev1.ConfigMap](t, objects, "ConfigMap"), func(c corev1.ConfigMap) bool {
-		return c.Name == source.Name && c.Annotations["service.beta.openshift.io/inject-cabundle"] == "true"
-	}) {
-		t.Errorf("the service CA does not inject its certificate into ConfigMap %s", source.Name)
+	if source.Name != serviceCAConfigMap {
+		t.Errorf("OpenShift does not publish its service CA in ConfigMap %s", source.Name)
 	}
 }
 

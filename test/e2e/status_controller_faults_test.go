@@ -29,9 +29,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/informer"
 )
 
 // TestStatusController_faults has optional kinds come and go while the program runs, and then kills it
@@ -147,7 +148,7 @@ type statusWrites struct {
 	proxy *httputil.ReverseProxy
 
 	mu       sync.Mutex
-	process  *controlplane.Process // nil means that the program is not killed
+	process  *childprocess.Process // nil means that the program is not killed
 	before   bool                  // it is killed before the write, else after it
 	kills    int
 	statuses []updatev1beta1.UpdateStatusStatus // as the API server has stored them
@@ -188,7 +189,7 @@ func (s *statusWrites) kill() {
 }
 
 // target has the next write kill a process.
-func (s *statusWrites) target(process *controlplane.Process) {
+func (s *statusWrites) target(process *childprocess.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = process
@@ -221,9 +222,9 @@ func (w *statusWorld) killAtWrites() {
 	var uids []string
 	report := func(uid string) {
 		uids = append(uids, uid)
-		var all []v1alpha.Insight
+		var all []hooksv1alpha.Insight
 		for _, uid := range uids {
-			all = append(all, v1alpha.Insight{
+			all = append(all, hooksv1alpha.Insight{
 				UID: uid, Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
 				Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: "Summary of " + uid},
 			})
@@ -244,10 +245,11 @@ func (w *statusWorld) killAtWrites() {
 	w.waitFor("the last insight is shown", shown("four"))
 	mustSucceed(t, w.binary.process.Kill())
 
-	w.startWith(kubeconfig)
+	election := []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
+	w.startWith(kubeconfig, election...)
 	leader := w.binary
 	w.waitFor("the leader confirms the status", current(time.Now()))
-	w.startWith(kubeconfig)
+	w.startWith(kubeconfig, election...)
 	mustSucceed(t, leader.process.Kill())
 	report("five")
 	w.waitFor("the other replica takes over", shown("five"))

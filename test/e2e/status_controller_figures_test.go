@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/informer"
 )
 
 // The limits with 50 informers and 50 nodes.
@@ -78,7 +78,7 @@ func measureInformers(tb testing.TB, hang, large int, during time.Duration) (gap
 	w.start()
 	waitUntil(tb, "all well-behaved informers are queried", func(context.Context) bool {
 		for _, server := range well {
-			if server.Requests(v1alpha.UpdateInsightsPath) == 0 {
+			if server.Requests(hooksv1alpha.UpdateInsightsPath) == 0 {
 				return false
 			}
 		}
@@ -92,7 +92,7 @@ func measureInformers(tb testing.TB, hang, large int, during time.Duration) (gap
 	begin := time.Now()
 	for time.Since(begin) < during {
 		for i, server := range well {
-			now, requests := time.Now(), server.Requests(v1alpha.UpdateInsightsPath)
+			now, requests := time.Now(), server.Requests(hooksv1alpha.UpdateInsightsPath)
 			if !last[i].at.IsZero() {
 				gap = max(gap, now.Sub(last[i].at))
 			}
@@ -106,18 +106,18 @@ func measureInformers(tb testing.TB, hang, large int, during time.Duration) (gap
 }
 
 // smallInsights returns what a usual informer reports.
-func smallInsights(informer int) []v1alpha.Insight {
-	return []v1alpha.Insight{{
+func smallInsights(informer int) []hooksv1alpha.Insight {
+	return []hooksv1alpha.Insight{{
 		UID: "disk", Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
 		Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: fmt.Sprintf("Disk %d is slow", informer)},
 	}}
 }
 
 // megabyte returns insights that are nearly a megabyte as JSON.
-func megabyte(informer int) []v1alpha.Insight {
-	var all []v1alpha.Insight
+func megabyte(informer int) []hooksv1alpha.Insight {
+	var all []hooksv1alpha.Insight
 	for i := range 300 {
-		all = append(all, v1alpha.Insight{
+		all = append(all, hooksv1alpha.Insight{
 			UID: fmt.Sprintf("disk-%d", i), Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
 			Impact: updatev1beta1.InsightImpact{
 				Level: updatev1beta1.LevelWarning, Summary: fmt.Sprintf("Disk %d is slow", informer), Description: strings.Repeat("slow ", 640),

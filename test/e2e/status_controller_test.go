@@ -37,9 +37,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -143,12 +145,18 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 			return i.Name == "update-notes" && len(i.Insights) == 1 && i.Insights[0].UID == "note/backup"
 		})
 	})
+	answering := []string{
+		updatev1beta1.ConditionCABundleResolved, updatev1beta1.ConditionDiscovered, updatev1beta1.ConditionOnline, updatev1beta1.ConditionReachable, history.ConditionReady,
+	}
 	waitUntil(t, "the conditions of the informer are published, and its heartbeat", func(ctx context.Context) bool {
 		var informer updatev1beta1.UpdateInformer
 		err := w.typed.Get(ctx, client.ObjectKey{Name: "update-notes"}, &informer)
-		return err == nil && len(informer.Status.Conditions) == 4 && informer.Status.LastContactTime != nil
+		return err == nil && slices.Equal(trueConditions(&informer), answering) && informer.Status.LastContactTime != nil
 	})
 	w.installOptionalKinds()
+	w.waitFor("each source is read, but the alerts, for which none is configured", func(s updatev1beta1.UpdateStatusStatus) bool {
+		return s.Assessment != nil && !slices.ContainsFunc(s.Assessment.Sources, func(s updatev1beta1.Source) bool { return !s.Current && s.Name != "alerts" })
+	})
 	w.analyzePlan()
 	w.prunePlan()
 	_, token := w.account(t, statusController)
@@ -160,6 +168,19 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 	mustSucceed(t, w.typed.Delete(t.Context(), &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}))
 	w.waitFor("the UpdateStatus is filled again", func(s updatev1beta1.UpdateStatusStatus) bool { return s.ControlPlane != nil })
 	w.checkPermissions()
+}
+
+// trueConditions returns the types of the conditions of an informer, in order; nil means that one is not true.
+func trueConditions(informer *updatev1beta1.UpdateInformer) []string {
+	var types []string
+	for _, c := range informer.Status.Conditions {
+		if c.Status != metav1.ConditionTrue {
+			return nil
+		}
+		types = append(types, c.Type)
+	}
+	slices.Sort(types)
+	return types
 }
 
 // analyzePlan creates a plan, and waits until it is analyzed. The acknowledgments are read if there is a gate.
@@ -203,13 +224,21 @@ func (w *statusWorld) installOptionalKinds() {
 	}
 	etcd := optionalDefinition("operator.openshift.io", "v1", "Etcd", "etcds")
 	counts := optionalDefinition("apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts")
-	for _, definition := range []*unstructured.Unstructured{etcd, counts} {
+	builds := optionalDefinition("machineconfiguration.openshift.io", "v1", "MachineOSBuild", "machineosbuilds")
+	for _, definition := range []*unstructured.Unstructured{etcd, counts, builds} {
 		mustSucceed(w.t, unstructured.SetNestedField(definition.Object, "Cluster", "spec", "scope"))
 	}
 	versions := optionalDefinition("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
-	w.apply(w.t, []*unstructured.Unstructured{etcd, counts, versions})
-	waitUntil(w.t, "each kind of pool is watched", func(context.Context) bool {
-		return !slices.ContainsFunc(w.surplus(), func(p string) bool { return strings.HasPrefix(p, "watch ") })
+	w.apply(w.t, []*unstructured.Unstructured{etcd, counts, builds, versions})
+	var unused []string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("permissions that were not used:\n%s", strings.Join(unused, "\n"))
+		}
+	}()
+	waitUntil(w.t, "each permission to watch is used", func(context.Context) bool {
+		unused = w.surplus()
+		return !slices.ContainsFunc(unused, func(p string) bool { return strings.HasPrefix(p, "watch ") })
 	})
 }
 
@@ -321,7 +350,7 @@ func (w *statusWorld) serveExample() {
 	mustSucceed(w.t, err)
 	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.crt"), authority, 0o600)) // it signs itself
 	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
-	example, err := controlplane.StartProcess(controlplane.Command{
+	example, err := childprocess.Start(childprocess.Command{
 		Path: program, Log: filepath.Join(certificates, "log"),
 		Env: append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERT_DIR="+certificates, "ADDRESS="+net.JoinHostPort(service.Spec.ClusterIP, "8443")),
 	})
@@ -365,7 +394,7 @@ func TestStatusController_refuses_definitions_of_others(t *testing.T) {
 	bin, err := controlplane.FindBinDir()
 	mustSucceed(t, err)
 	log := filepath.Join(t.TempDir(), "log")
-	process, err := controlplane.StartProcess(controlplane.Command{
+	process, err := childprocess.Start(childprocess.Command{
 		Path: filepath.Join(bin, statusController), Args: []string{"--kubeconfig=" + kubeconfig}, Log: log,
 	})
 	mustSucceed(t, err)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
@@ -46,6 +46,7 @@ func TestUndeploy(t *testing.T) {
 			s.openshift(t)
 			s.apply(t, kustomized(t))
 			upgrade := s.upgradeInProgress(t)
+			s.commence(t, upgrade)
 			if tc.alive {
 				s.operateUntilDeleted(t, upgrade)
 			}
@@ -80,7 +81,7 @@ func (s *server) upgradeInProgress(t *testing.T) *unstructured.Unstructured {
 		"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
 		"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
 	}})
-	upgrade.SetFinalizers([]string{v1alpha1.Finalizer})
+	upgrade.SetFinalizers([]string{upgradev1alpha1.Finalizer})
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "hook", Finalizers: []string{hooks.Finalizer}},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -93,6 +94,20 @@ func (s *server) upgradeInProgress(t *testing.T) *unstructured.Unstructured {
 		}
 	}
 	return upgrade
+}
+
+// commence records that an upgrade has commenced, so that an admission policy protects it.
+func (s *server) commence(t *testing.T, upgrade *unstructured.Unstructured) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status": {"history": [{"version": "4.20.6", "phase": "Upgrading", "attempt": 1,
+		"upgradeAt": "2030-01-31T01:00:00Z", "startTime": "2030-01-31T01:00:00Z", "commenceTime": "2030-01-31T01:01:00Z"}]}}`))
+	mustSucceed(t, s.client.Status().Patch(t.Context(), upgrade.DeepCopy(), patch))
+	eventually(t, time.Minute, "the upgrade cannot be deleted", func(ctx context.Context) error {
+		if err := s.client.Delete(ctx, upgrade.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("its deletion returns %w", err)
+		}
+		return nil
+	})
 }
 
 // operateUntilDeleted reports an available replica, and does what the operator does with a deleted

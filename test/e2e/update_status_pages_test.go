@@ -60,7 +60,7 @@ esac
 		{"get updateinformers", "queue.*TLSFailed"}, {"get updateinformer queue", "the certificate has expired"}, {"get events", "InformerLost"}, {"get service", "service/queue"},
 	})
 	term.follow(t, "ManagedUpgradeNeedsAction", names, []expectation{
-		{"oc update status", "^STUCK .*Pool worker makes no progress"}, {"get updatestatus", "actionRequired: true"},
+		{"oc update status", `^STUCK .*Pool worker has made no progress for \d+m\.`}, {"get updatestatus", "actionRequired: true"},
 	})
 	term.follow(t, "ManagedUpgradeStatusControllerDown", names, []expectation{
 		{"oc logs", "log of"}, {"get lease", "renewTime"}, {"get endpointslices", "kind|No resources|ENDPOINTS"}, {"get secret", "metrics-tls"}, {"pods", "No resources"},
@@ -68,10 +68,10 @@ esac
 	s.create(t, object(maintenanceKind("UpgradeJob"), home, "weekly-1", withCondition(map[string]any{"spec": map[string]any{
 		"startAfter": "2027-03-02T21:00:00Z", "startBefore": "2027-03-02T22:00:00Z", "desiredVersion": map[string]any{"version": "4.20.6", "image": offeredImage},
 	}}, "Succeeded", "Expired", "waited for the lock")))
-	term.follow(t, "../concepts/command-line", map[string]string{"NAME": "weekly-1", "UUID": "unknown", "deploy/must-gather.sh": repository + "/deploy/must-gather.sh", "gathered": filepath.Join(t.TempDir(), "dump")}, []expectation{
+	term.follow(t, "../concepts/command-line", map[string]string{"acknowledge": "acknowledge -y", "NAME": "weekly-1", "UUID": "unknown", "deploy/must-gather.sh": repository + "/deploy/must-gather.sh", "gathered": filepath.Join(t.TempDir(), "dump")}, []expectation{
 		{"must-gather.sh", `files in `},
 		{"--replay", "^UNKNOWN .*(?s:.*)listing the nodes: not in the dump"}, // the API server has none
-		{"oc update status", "^STUCK .*Pool worker makes no progress"},
+		{"oc update status", `^STUCK .*Pool worker has made no progress for \d+m\.`},
 		{"upgradejob/weekly-1", "acknowledged\n$"},
 		{"insight/unknown", "does not need attention"}, // the screens' own tests acknowledge one that does
 	})
@@ -96,14 +96,25 @@ func (s *server) updateStatus(t *testing.T, renewed time.Time) {
 	mustSucceed(t, s.client.Create(t.Context(), lease))
 }
 
-// stuckUpdate returns the UpdateStatus and the ClusterVersion of an update that is stuck.
+// stuckUpdate returns the UpdateStatus and the ClusterVersion of an update whose control plane is updated and
+// whose pool worker is stuck.
 func stuckUpdate(now time.Time) []*unstructured.Unstructured {
+	installed, started, updated := ago(now, 30*24*time.Hour), ago(now, 2*time.Hour), ago(now, 70*time.Minute)
 	status := object(updateKind("UpdateStatus"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": stuckStatus(now)})
 	version := object(clusterVersionKind, "", "version", map[string]any{
 		"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"},
 		"status": map[string]any{
 			"observedGeneration": int64(1), "versionHash": "a", "availableUpdates": []any{},
 			"desired": map[string]any{"version": "4.20.6", "image": offeredImage},
+			"history": []any{
+				map[string]any{"state": "Completed", "version": "4.20.6", "image": offeredImage, "verified": true, "startedTime": started, "completionTime": updated},
+				map[string]any{"state": "Completed", "version": "4.20.5", "image": conditionalImage, "verified": false, "startedTime": installed, "completionTime": installed},
+			},
+			"conditions": []any{
+				map[string]any{"type": "Available", "status": "True", "lastTransitionTime": installed},
+				map[string]any{"type": "Failing", "status": "False", "lastTransitionTime": installed},
+				map[string]any{"type": "Progressing", "status": "False", "lastTransitionTime": updated},
+			},
 		},
 	})
 	return []*unstructured.Unstructured{status, version}
@@ -111,12 +122,12 @@ func stuckUpdate(now time.Time) []*unstructured.Unstructured {
 
 // stuckStatus returns the status of an update that is stuck, and has more insights than it shows.
 func stuckStatus(now time.Time) map[string]any {
-	at := now.Format(time.RFC3339)
+	at, since := ago(now, 0), ago(now, 64*time.Minute)
 	return map[string]any{
 		"observedTime": at,
 		"assessment": map[string]any{
-			"state": "Stuck", "since": at, "actionRequired": true, "summary": "Pool worker makes no progress",
-			"fromRelease": "4.20.5", "release": "4.20.6", "startedTime": at,
+			"state": "Stuck", "since": since, "actionRequired": true, "summary": "Pool worker has made no progress", "summarySince": since,
+			"fromRelease": "4.20.5", "release": "4.20.6", "startedTime": ago(now, 2*time.Hour),
 			"remedy": map[string]any{"type": "Remedy", "text": "Add a replica."},
 		},
 		"controlPlane": map[string]any{"updateInformers": []any{map[string]any{"name": statuscontroller.Component, "insights": []any{map[string]any{
@@ -125,3 +136,6 @@ func stuckStatus(now time.Time) map[string]any {
 		}}}}},
 	}
 }
+
+// ago returns the time of an object that is some time before now.
+func ago(now time.Time, before time.Duration) string { return now.Add(-before).Format(time.RFC3339) }

@@ -246,3 +246,11 @@ func TestExplainDescribesEachField(t *testing.T) {
 		"mcu.spec.upgradeStrategy.windows.isoWeek": "ISO 8601",
 	})
 }
+
+// TestSamples_work_when_pasted has the API server check what users paste, without a change of other tests' objects.
+func TestSamples_work_when_pasted(t *testing.T) {
+	printed := server.RunKubectl(t, "", "apply", "--server-side=false", "--dry-run=server", "--validate=strict", "-f", "../../../deploy/samples/fleet", "--namespace=default")
+	if strings.Contains(printed, "Warning") || !strings.Contains(printed, "(server dry run)") {
+		t.Errorf("kubectl prints %s", printed)
+	}
+}

@@ -141,8 +141,13 @@ func strategyCases() map[string]testCase {
 			"clustersPerDecisionGroup": "10%",
 			"decisionGroups":           []any{map[string]any{"groupName": "eu", "groupClusterSelector": map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"region": "eu"}}}}},
 		}}}}},
-		"9 windows": {edits: []edit{{strategy + ".windows", many(9, func(int) any { return map[string]any{"cron": "0 22 * * 2", "duration": "4h"} })}}, want: []string{strategy + ".windows: must have at most 8 items"}},
-		"window":    {edits: []edit{{strategy + ".windows", []any{map[string]any{"cron": "0 22 * * TUE", "isoWeek": "@odd", "location": "Europe/Zurich", "duration": "4h30m"}}}}},
+		"decision groups without a limit": {
+			edits: []edit{{strategy + ".decisionStrategy", map[string]any{"groupStrategy": map[string]any{"clustersPerDecisionGroup": int64(1_000_001)}}}},
+			want:  []string{strategy + ".decisionStrategy: groupStrategy.clustersPerDecisionGroup must be a percentage, or a number up to 1000000"},
+		},
+		"decision groups by number": {edits: []edit{{strategy + ".decisionStrategy", map[string]any{"groupStrategy": map[string]any{"clustersPerDecisionGroup": int64(20)}}}}},
+		"9 windows":                 {edits: []edit{{strategy + ".windows", many(9, func(int) any { return map[string]any{"cron": "0 22 * * 2", "duration": "4h"} })}}, want: []string{strategy + ".windows: must have at most 8 items"}},
+		"window":                    {edits: []edit{{strategy + ".windows", []any{map[string]any{"cron": "0 22 * * TUE", "isoWeek": "@odd", "location": "Europe/Zurich", "duration": "4h30m"}}}}},
 		"window without a duration": {
 			edits: []edit{{strategy + ".windows", []any{map[string]any{"cron": "0 22 * * 2"}}}},
 			want:  []string{strategy + ".windows[0].duration: Required value"},
@@ -275,7 +280,7 @@ func runCases() map[string]testCase {
 		"upgrade, no name":  {edits: []edit{{"spec.managedClustersUpgrade.name", ""}}, want: []string{"spec.managedClustersUpgrade.name: should be at least 1 chars long"}},
 		"upgrade, no uid":   {edits: []edit{{"spec.managedClustersUpgrade.uid", nil}}, want: []string{"spec.managedClustersUpgrade.uid: Required value"}},
 		"no attempt":        {edits: []edit{{"spec.attempt", nil}}, want: []string{"spec.attempt: Required value"}},
-		"no admission time": {edits: []edit{{"spec.admissionTime", nil}}, want: []string{"spec.admissionTime: Required value"}},
+		"no admission time": {edits: []edit{{"spec.admissionTime", nil}}},
 		"lower-case time":   {edits: []edit{{"spec.admissionTime", "2022-06-02t15:20:08z"}}, want: []string{"spec.admissionTime: should match"}},
 		"group 0":           {edits: []edit{{"spec.group", int64(0)}}, want: []string{"spec.group: should be greater than or equal to 1"}},
 	}

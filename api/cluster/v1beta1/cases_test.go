@@ -14,7 +14,7 @@ import (
 
 const (
 	definitionsFolder = "../../../deploy/hub/crds"
-	samplesFolder     = "../../../deploy/samples/fleet"
+	samplesFolder     = "testdata/proposal"
 )
 
 // The messages of the rules.

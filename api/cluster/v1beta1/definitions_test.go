@@ -93,8 +93,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// Each rule has a case that violates it, except those of Open Cluster Management and those of the
-// schedule, which are compared below.
+// Each rule has a case that violates it, except the rules of Open Cluster Management and of the schedule, which are
+// compared below.
 func TestEachRuleHasACase(t *testing.T) {
 	t.Parallel()
 	var messages []string
@@ -207,8 +207,8 @@ func TestKustomizationOfTheHubIncludesEachManifest(t *testing.T) {
 	}
 }
 
-// The sample is what the proposal prints, the status with its misspelled names included: its objects
-// decode without loss.
+// The sample is printed in the proposal, the status with its misspelled names included: its objects decode without
+// loss.
 func TestSampleDecodesWithoutLoss(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(samplesFolder, samples["ManagedClustersUpgrade"]))

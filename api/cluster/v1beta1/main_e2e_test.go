@@ -8,12 +8,14 @@ package v1beta1_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
-	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	fleet "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 )
 
 // server serves the kinds of this package and their runs.
@@ -26,6 +28,13 @@ func TestMain(m *testing.M) {
 // install applies all manifests of the hub as a user does, with kubectl on the client's side.
 func install(ctx context.Context) error {
 	if err := server.Install(ctx, openshift.Files); err != nil { // a ServiceMonitor is among the manifests
+		return err
+	}
+	ocm, err := fs.Sub(fleet.Files, "hub")
+	if err != nil {
+		return err
+	}
+	if err := server.Install(ctx, ocm); err != nil { // policies are about works and clusters
 		return err
 	}
 	if printed, err := server.Kubectl(ctx, "apply", "--server-side=false", "--namespace=managed-upgrade-operator", "--kustomize", filepath.Dir(definitionsFolder)).CombinedOutput(); err != nil {

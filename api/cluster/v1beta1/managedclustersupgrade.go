@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // ManagedClustersUpgrade upgrades a fleet: managed clusters of Open Cluster Management that
@@ -28,11 +30,13 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Admitting")].message`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.clusterVersion) == has(oldSelf.spec.clusterVersion) && (!has(self.spec.clusterVersion) || self.spec.clusterVersion == oldSelf.spec.clusterVersion))",fieldPath=".spec.clusterVersion",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another release, after cancelling this one if clusters of it are pending"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.upgradeConfig) == has(oldSelf.spec.upgradeConfig) && (!has(self.spec.upgradeConfig) || self.spec.upgradeConfig == oldSelf.spec.upgradeConfig))",fieldPath=".spec.upgradeConfig",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another runbook, after cancelling this one if clusters of it are pending"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.ocpOperators) == has(oldSelf.spec.ocpOperators) && (!has(self.spec.ocpOperators) || self.spec.ocpOperators == oldSelf.spec.ocpOperators))",fieldPath=".spec.ocpOperators",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for other operators, after cancelling this one if clusters of it are pending"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.ocpOperators) == has(oldSelf.spec.ocpOperators) && (!has(self.spec.ocpOperators) || (has(self.spec.ocpOperators.approveAllUpgrades) == has(oldSelf.spec.ocpOperators.approveAllUpgrades) && (!has(self.spec.ocpOperators.approveAllUpgrades) || self.spec.ocpOperators.approveAllUpgrades == oldSelf.spec.ocpOperators.approveAllUpgrades) && has(self.spec.ocpOperators.include) == has(oldSelf.spec.ocpOperators.include) && (!has(self.spec.ocpOperators.include) || (size(self.spec.ocpOperators.include) == size(oldSelf.spec.ocpOperators.include) && self.spec.ocpOperators.include.all(i, oldSelf.spec.ocpOperators.include.exists(o, o.name == i.name && o.__namespace__ == i.__namespace__)))) && has(self.spec.ocpOperators.exclude) == has(oldSelf.spec.ocpOperators.exclude) && (!has(self.spec.ocpOperators.exclude) || (size(self.spec.ocpOperators.exclude) == size(oldSelf.spec.ocpOperators.exclude) && self.spec.ocpOperators.exclude.all(i, oldSelf.spec.ocpOperators.exclude.exists(o, o.name == i.name && o.__namespace__ == i.__namespace__)))))))",fieldPath=".spec.ocpOperators",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for other operators, after cancelling this one if clusters of it are pending"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.preUpgradeAction) == has(oldSelf.spec.preUpgradeAction) && (!has(self.spec.preUpgradeAction) || self.spec.preUpgradeAction == oldSelf.spec.preUpgradeAction))",fieldPath=".spec.preUpgradeAction",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another action, after cancelling this one if clusters of it are pending"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.postUpgradeAction) == has(oldSelf.spec.postUpgradeAction) && (!has(self.spec.postUpgradeAction) || self.spec.postUpgradeAction == oldSelf.spec.postUpgradeAction))",fieldPath=".spec.postUpgradeAction",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another action, after cancelling this one if clusters of it are pending"
 type ManagedClustersUpgrade struct {
 	metav1.TypeMeta `json:",inline"`
+
+	stored.Leftovers `json:"-"`
 
 	// metadata is the standard object's metadata.
 	//
@@ -44,7 +48,7 @@ type ManagedClustersUpgrade struct {
 	// +required
 	Spec ManagedClustersUpgradeSpec `json:"spec,omitzero"` //nolint:kubeapilinter // Its rules ask for members.
 
-	// status is what the hub observed and did.
+	// status holds what the hub observed and did.
 	//
 	// +optional
 	Status ManagedClustersUpgradeStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the fleet again.
@@ -144,12 +148,30 @@ type ManagedClustersUpgradeSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 
+	// lateJoiners says what happens to clusters that are selected after all others are complete. Ignore, the default,
+	// leaves them alone: the upgrade rests until its spec changes. Upgrade upgrades them.
+	//
+	// +optional
+	LateJoiners LateJoiners `json:"lateJoiners,omitempty"`
+
 	// upgradeConfig delivers an UpgradeConfig to each cluster instead of a ClusterVersion: the Managed
 	// Upgrade Operator of the cluster upgrades it.
 	//
 	// +optional
 	UpgradeConfig *UpgradeConfigTemplate `json:"upgradeConfig,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
+
+// LateJoiners says what happens to clusters that are selected after all others are complete.
+//
+// +kubebuilder:validation:Enum=Ignore;Upgrade
+type LateJoiners string
+
+const (
+	// LateJoinersIgnore leaves late joiners alone.
+	LateJoinersIgnore LateJoiners = "Ignore"
+	// LateJoinersUpgrade upgrades late joiners.
+	LateJoinersUpgrade LateJoiners = "Upgrade"
+)
 
 // PlacementReference names a Placement.
 type PlacementReference struct {
@@ -160,8 +182,8 @@ type PlacementReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// namespace is the namespace of the Placement. It defaults to that of the ManagedClustersUpgrade.
-	// For another one, the creator needs the permission to create managedclustersupgrades there.
+	// namespace is the namespace of the Placement. It defaults to the namespace of the ManagedClustersUpgrade. For
+	// another one, the creator needs the permission to create managedclustersupgrades there.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -231,8 +253,8 @@ type ClusterVersionSpec struct {
 // +kubebuilder:validation:MinProperties=0
 // +kubebuilder:validation:XValidation:rule="!has(self.include) || !has(self.exclude) || self.include.all(i, !self.exclude.exists(e, e.name == i.name && e.__namespace__ == i.__namespace__))",message="an operator cannot be both in include and in exclude"
 type OCPOperators struct {
-	// approveAllUpgrades approves the upgrades of all operators except those of exclude. It defaults to
-	// false, which approves those of include.
+	// approveAllUpgrades approves the upgrades of all operators except those in exclude. It defaults to false, which
+	// approves only those in include.
 	//
 	// +optional
 	ApproveAllUpgrades bool `json:"approveAllUpgrades,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
@@ -336,6 +358,7 @@ type UpgradeStrategy struct {
 	// are theirs.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.groupStrategy) || !has(self.groupStrategy.clustersPerDecisionGroup) || type(self.groupStrategy.clustersPerDecisionGroup) != int || int(self.groupStrategy.clustersPerDecisionGroup) <= 1000000",message="groupStrategy.clustersPerDecisionGroup must be a percentage, or a number up to 1000000"
 	DecisionStrategy *ocmv1beta1.DecisionStrategy `json:"decisionStrategy,omitempty"`
 
 	// maxFailures is the number of clusters that may fail, or a percentage of all clusters without
@@ -445,7 +468,7 @@ type AdmissionWindow struct {
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// UpgradeAction is what is applied to each cluster before or after its upgrade.
+// UpgradeAction is applied to each cluster before or after its upgrade.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.manifestWork.workload) && has(self.manifestWork.workload.manifests) && self.manifestWork.workload.manifests.size() >= 1 && self.manifestWork.workload.manifests.size() <= 50",fieldPath=".manifestWork",message="workload.manifests must have 1 to 50 manifests"
 type UpgradeAction struct {
@@ -472,7 +495,7 @@ type Dependency struct {
 	PerCluster bool `json:"perCluster,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 }
 
-// UpgradeConfigTemplate is what the UpgradeConfigs of the clusters contain in addition to the release.
+// UpgradeConfigTemplate holds what the UpgradeConfigs of the clusters contain in addition to the release.
 type UpgradeConfigTemplate struct {
 	// type names the cluster upgrader, and with it the runbook, for example OSD.
 	//

@@ -3,6 +3,8 @@
 
 package v1beta1
 
+import "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+
 // Finalizer is on a ManagedClustersUpgrade from before the first object that it causes until the last
 // of them is deleted.
 const Finalizer = "upgrade.managed.openshift.io/managed-clusters-upgrade"
@@ -10,8 +12,22 @@ const Finalizer = "upgrade.managed.openshift.io/managed-clusters-upgrade"
 // UpgradeLabel on an object that the hub creates is the UID of its ManagedClustersUpgrade.
 const UpgradeLabel = "upgrade.managed.openshift.io/managed-clusters-upgrade"
 
-// The defaults of the durations that a strategy does not define. The API server sets those of the
-// timeouts if there is a strategy.
+// ForgetFailureAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. The failure of the cluster in
+// that attempt, 1 by default, no longer counts. Several clusters are separated by semicolons or line breaks.
+const ForgetFailureAnnotation = "upgrade.managed.openshift.io/forget-failure"
+
+// ContinueWithoutCanaryAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. In that attempt, 1 by
+// default, the other clusters do not wait for this canary. Several canaries are separated by semicolons or line breaks.
+const ContinueWithoutCanaryAnnotation = "upgrade.managed.openshift.io/continue-without-canary"
+
+// The reasons for which a cluster cannot be admitted, in addition to the reasons of a ClusterUpgradeRun.
+const (
+	// ReasonUnreachable is a cluster that does not report to the hub.
+	ReasonUnreachable = "Unreachable"
+)
+
+// The defaults of the durations that a strategy does not define. The API server sets the default timeouts if there is a
+// strategy.
 const (
 	DefaultClusterUpgradeTimeout   Duration = "2h"
 	DefaultOperatorsUpgradeTimeout Duration = "10m"
@@ -19,7 +35,8 @@ const (
 	DefaultActionTimeout           Duration = "30m"
 	DefaultFailingTimeout          Duration = "10m"
 	DefaultStallTimeout            Duration = "45m"
-	// DefaultCanarySoak is how long canaries soak without minSuccessTime; others do not.
+	// DefaultCanarySoak is how long canaries, and clusters that failed before, soak without minSuccessTime; others
+	// do not.
 	DefaultCanarySoak Duration = "30m"
 )
 
@@ -38,8 +55,14 @@ const (
 	ConditionFailed = "Failed"
 	// ConditionAdmitting reports whether another cluster may start.
 	ConditionAdmitting = "Admitting"
-	// ConditionStalled reports whether a cluster makes no progress.
-	ConditionStalled = "Stalled"
+	// ConditionSlow reports whether a cluster makes no progress.
+	ConditionSlow = history.ConditionSlow
+	// ConditionReady reports whether all clusters are complete. It is absent before the first one begins.
+	ConditionReady = history.ConditionReady
+	// ConditionReconciling reports that the upgrade continues without a person. It is absent otherwise.
+	ConditionReconciling = history.ConditionReconciling
+	// ConditionStalled reports that no cluster begins until a person acts. It is absent otherwise.
+	ConditionStalled = history.ConditionStalled
 	// ConditionPreflightPassed reports whether a dry run found no obstacle. It is absent without one.
 	ConditionPreflightPassed = "PreflightPassed"
 )
@@ -65,14 +88,15 @@ const (
 	ReasonNoFailures                       = "NoFailures"
 )
 
-// The reasons of the condition Admitting; the condition Failed has CanaryFailed and
-// MaxFailuresExceeded, too.
+// The reasons of the condition Admitting. The condition Failed also has CanaryFailed and MaxFailuresExceeded.
 const (
 	ReasonOpen                = "Open"
 	ReasonNoFreeSlot          = "NoFreeSlot"
 	ReasonCanaryNotSelected   = "CanaryNotSelected"
+	ReasonNoCanary            = "NoCanary"
 	ReasonCanaryFailed        = "CanaryFailed"
 	ReasonMaxFailuresExceeded = "MaxFailuresExceeded"
+	ReasonCanaryNotAvailable  = "CanaryNotAvailable"
 	ReasonRecordsLost         = "RecordsLost"
 	ReasonFinished            = "Finished"
 	ReasonHeld                = "Held"
@@ -96,8 +120,8 @@ const (
 	ReasonCannotObserve = "CannotObserve"
 )
 
-// The reasons of the conditions Stalled and PreflightPassed if nothing is wrong.
+// The reasons of the conditions Slow and PreflightPassed if nothing is wrong.
 const (
-	ReasonNotStalled      = "NotStalled"
+	ReasonOnTime          = "OnTime"
 	ReasonPreflightPassed = "PreflightPassed"
 )

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// people are users and their rights: editor edits upgrades in the namespace policies; author may also
-// create sets of works there; planner edits upgrades in the namespace dev, too.
+// people are users and their rights: editor edits upgrades in the namespace policies; author may also create sets of
+// works there; planner can also edit upgrades in the namespace dev.
 const people = `
 apiVersion: v1
 kind: List
@@ -55,7 +56,12 @@ const (
 
 // as runs kubectl as a user, without an effect, and returns what it prints.
 func as(ctx context.Context, user, input string, args ...string) string {
-	cmd := server.Kubectl(ctx, append(args, "--as="+user, "--namespace=policies", "--dry-run=server")...)
+	return asIn(ctx, "policies", user, input, args...)
+}
+
+// asIn does the same in a namespace.
+func asIn(ctx context.Context, namespace, user, input string, args ...string) string {
+	cmd := server.Kubectl(ctx, append(args, "--as="+user, "--namespace="+namespace, "--dry-run=server")...)
 	cmd.Stdin = strings.NewReader(input)
 	printed, err := cmd.CombinedOutput()
 	if err == nil {
@@ -74,15 +80,29 @@ func manifest(t *testing.T, edits ...edit) string {
 	return string(data)
 }
 
-func TestPolicies(t *testing.T) {
-	t.Parallel()
+var peopleCreated sync.Once
+
+// createPeople creates the users of the tests once.
+func createPeople(t *testing.T) {
+	t.Helper()
+	peopleCreated.Do(func() { createAll(t, people) })
+}
+
+// createAll creates the objects of a list.
+func createAll(t *testing.T, text string) {
+	t.Helper()
 	var list struct{ Items []map[string]any }
-	if err := yaml.Unmarshal([]byte(people), &list); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, item := range list.Items {
 		server.MustCreate(t, &unstructured.Unstructured{Object: item})
 	}
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	createPeople(t)
 	action := sample(t, "ManagedClustersUpgrade").Object["spec"].(map[string]any)["preUpgradeAction"]
 	pre, post := edit{"spec.preUpgradeAction", action}, edit{"spec.postUpgradeAction", action}
 	foreign := edit{"spec.placement", []any{map[string]any{"name": "own"}, map[string]any{"name": "dev", "namespace": "dev"}}}
@@ -151,6 +171,9 @@ func TestRights(t *testing.T) {
 	lease := func(namespace, name, verb string) map[string]any {
 		return map[string]any{"group": "coordination.k8s.io", "resource": "leases", "verb": verb, "namespace": namespace, "name": name}
 	}
+	executor := func(name string) map[string]any {
+		return map[string]any{"group": "work.open-cluster-management.io", "resource": "manifestworks", "verb": "execute-as", "namespace": "dev1", "name": name}
+	}
 	const home, clusters, works = "managed-upgrade-operator", "cluster.open-cluster-management.io", "work.open-cluster-management.io"
 	for name, tc := range map[string]struct {
 		access map[string]any
@@ -159,12 +182,15 @@ func TestRights(t *testing.T) {
 		"lists clusters":            {resource(clusters, "managedclusters", "list"), true},
 		"changes no cluster":        {resource(clusters, "managedclusters", "patch"), false},
 		"creates works":             {resource(works, "manifestworks", "create"), true},
-		"executes works as agents":  {resource(works, "manifestworks", "execute-as"), true},
+		"executes works as agents":  {executor("system:serviceaccount::klusterlet-work-sa"), true},
+		"executes works as others":  {executor("system:serviceaccount:backup:backup"), false},
 		"changes no status of work": {resource(works, "manifestworks/status", "patch"), false},
 		"reads no Secret":           {resource("", "secrets", "get"), false},
 		"deletes no upgrade":        {resource(clusters, "managedclustersupgrades", "delete"), false},
 		"has its lease":             {lease(home, "managed-upgrade-hub-leader", "update"), true},
-		"has the lock of a cluster": {lease("dev1", "cluster-upgrade", "patch"), true},
+		"has the lock of a cluster": {lease(home, "cluster-upgrade-dev1", "patch"), true},
+		"deletes the former lock":   {lease("dev1", "cluster-upgrade", "delete"), true},
+		"writes no former lock":     {lease("dev1", "cluster-upgrade", "patch"), false},
 		"has no other lease":        {lease("dev1", "other", "patch"), false},
 	} {
 		t.Run("hub "+name, func(t *testing.T) {

@@ -12,15 +12,16 @@ const (
 	MaxGroups        = 32
 	MaxCauses        = 10
 	MaxCauseClusters = 3
+	// MaxForgotten is the most forgotten failures that are listed.
+	MaxForgotten = 10
 )
 
-// ManagedClustersUpgradeStatus is what the hub observed and did. The clusters themselves are
-// ClusterUpgradeRuns.
+// ManagedClustersUpgradeStatus holds what the hub observed and did. The clusters themselves are ClusterUpgradeRuns.
 //
 // +kubebuilder:validation:MinProperties=0
 type ManagedClustersUpgradeStatus struct {
 	// conditions sum up the upgrade: Selected, Applied, InProgress, Complete, Failed, Admitting,
-	// Stalled, and, for a dry run, PreflightPassed. Other conditions are removed.
+	// Slow, Ready, Reconciling, Stalled, and, for a dry run, PreflightPassed. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -89,6 +90,46 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Groups []GroupStatus `json:"groups,omitempty"`
 
+	// canaries identifies the canaries, which are fixed when the rollout starts. It is absent before, and without
+	// canaryClusters.
+	//
+	// +optional
+	Canaries *CanariesStatus `json:"canaries,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
+
+	// stop is why no further cluster starts until spec.attempt is raised, whatever becomes of the clusters. It is
+	// absent if nothing has stopped the rollout.
+	//
+	// +optional
+	Stop *StopStatus `json:"stop,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
+
+	// forgottenFailures are failures that no longer count, because the annotation
+	// upgrade.managed.openshift.io/forget-failure names them. At most ten are listed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=10
+	ForgottenFailures []ForgottenFailure `json:"forgottenFailures,omitempty"`
+
+	// departed counts, for each group, the clusters that had started in this attempt, were not complete, and
+	// whose ManagedCluster is gone. They are not in the other counters, and count as failed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=32
+	Departed []DepartedClusters `json:"departed,omitempty"`
+
+	// begun identifies the clusters that are counted as begun. By it, a hub that starts tells clusters that have left in
+	// the meantime from records that were lost.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Begun string `json:"begun,omitempty"`
+
 	// causes are the most frequent reasons for which clusters failed, are stalled, or are blocked.
 	//
 	// +optional
@@ -100,7 +141,7 @@ type ManagedClustersUpgradeStatus struct {
 
 // ActionSummary counts actions by state.
 type ActionSummary struct {
-	// total is the number of clusters to which the action is to be applied.
+	// total is the number of clusters to which the action applies.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -151,11 +192,19 @@ type ClustersSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	PartialUpgrade int32 `json:"partialUpgrade"` //nolint:kubeapilinter // A zero is shown.
 
-	// complete is the number of clusters whose upgrade is complete.
+	// complete is the number of clusters whose platform and operators are upgraded. One whose action after the upgrade
+	// fails, or that fails while it soaks, counts as failed from then on.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Complete int32 `json:"complete"` //nolint:kubeapilinter // A zero is shown.
+
+	// finishing is how many of the complete clusters still run their action after the upgrade, or soak. They hold their
+	// slots.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Finishing int32 `json:"finishing,omitempty"` //nolint:kubeapilinter // Absent means none.
 
 	// failed is the number of clusters whose upgrade failed.
 	//
@@ -168,6 +217,14 @@ type ClustersSummary struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Pending int32 `json:"pending"` //nolint:kubeapilinter // A zero is shown.
+}
+
+// InFlight returns how many clusters have begun, and neither ended nor only have their last steps left.
+func (s *ClustersSummary) InFlight() int32 { return s.Initialized + s.PartialUpgrade }
+
+// Ended reports whether each cluster is complete or has failed, and none has steps left.
+func (s *ClustersSummary) Ended() bool {
+	return s.Total > 0 && s.Complete+s.Failed == s.Total && s.Finishing == 0
 }
 
 // GroupStatus counts the clusters of a group by state.
@@ -188,7 +245,99 @@ type GroupStatus struct {
 	ClustersSummary `json:",inline"`
 }
 
-// CauseType is what clusters have in common that share a cause.
+// CanariesStatus identifies the canaries. Each of them has a ClusterUpgradeRun with canary: true.
+type CanariesStatus struct {
+	// count is the number of canaries when they were fixed.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"` //nolint:kubeapilinter // A zero is shown.
+
+	// hash is a hash of their sorted names.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash,omitempty"`
+
+	// selectorHash is a hash of canaryClusters. After a change of canaryClusters, the canaries are fixed again.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	SelectorHash string `json:"selectorHash,omitempty"`
+}
+
+// StopStatus is why no further cluster starts in this attempt.
+type StopStatus struct {
+	// reason is the CamelCase reason: CanaryFailed, CanaryNotAvailable, MaxFailuresExceeded, or
+	// RecordsLost.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the reason.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+
+	// time is when the rollout stopped.
+	//
+	// +required
+	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
+
+	// annotations identifies the annotations that a person had set by then. If a person forgets a failure, or continues
+	// without a canary, the stop is decided again.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Annotations string `json:"annotations,omitempty"`
+}
+
+// ForgottenFailure is a failure that no longer counts.
+type ForgottenFailure struct {
+	// cluster is the name of the cluster.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Cluster string `json:"cluster,omitempty"`
+
+	// reason is why a person has forgotten the failure.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+}
+
+// DepartedClusters counts clusters of a group that are gone.
+type DepartedClusters struct {
+	// index is the position of the group in the order in which groups start, from 1.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Index int32 `json:"index,omitempty"`
+
+	// failed is the number of the clusters.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Failed int32 `json:"failed,omitempty"`
+
+	// canaries is how many of them were canaries.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Canaries int32 `json:"canaries,omitempty"` //nolint:kubeapilinter // Absent means none.
+}
+
+// CauseType says what clusters that share a cause have in common.
 //
 // +kubebuilder:validation:Enum=Failed;Stalled;Blocked
 type CauseType string

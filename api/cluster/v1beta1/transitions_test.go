@@ -47,12 +47,20 @@ func transitions() map[string]transition {
 			{"spec.dependsOn", named("base")},
 			{"metadata.labels", map[string]any{"a": "b"}},
 		}},
+		"operators of one name stay": {kind: upgrade, before: []edit{{"spec.ocpOperators", twins("a", "b")}}, status: inProgress, edits: []edit{{"spec.paused", true}}},
+		"operators of one name change": {
+			kind: upgrade, before: []edit{{"spec.ocpOperators", twins("a", "b")}}, status: inProgress, edits: []edit{{"spec.ocpOperators", twins("a", "c")}},
+			want: []string{fmt.Sprint("spec.ocpOperators: ", started, "other operators", cancelFirst)},
+		},
 
 		"run unchanged":     {kind: run, edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}}},
 		"run changed":       {kind: run, edits: []edit{{"spec.clusterVersion.version", "4.12.1"}}, want: []string{"spec: " + runChanged}},
 		"run, timeout":      {kind: run, edits: []edit{{"spec.timeouts.soak", "1h"}}, want: []string{"spec: " + runChanged}},
 		"run retried":       {kind: run, edits: []edit{{"spec.clusterVersion.version", "4.12.1"}, {"spec.attempt", int64(2)}, {"spec.admissionTime", "2022-06-03T15:20:08Z"}}},
 		"run, attempt back": {kind: run, before: []edit{{"spec.attempt", int64(2)}}, edits: []edit{{"spec.attempt", int64(1)}}, want: []string{"spec: " + runChanged}},
+		"canary admitted":   {kind: run, before: []edit{{"spec.admissionTime", nil}}, edits: []edit{{"spec.admissionTime", "2022-06-03T15:20:08Z"}, {"spec.timeouts.soak", "1h"}}},
+		"admission undone":  {kind: run, edits: []edit{{"spec.admissionTime", nil}}}, // the hub withdraws it
+		"admission changed": {kind: run, edits: []edit{{"spec.admissionTime", "2023-06-03T15:20:08Z"}}, want: []string{"spec: " + runChanged}},
 		"run moved":         {kind: run, edits: []edit{{"spec.attempt", int64(2)}, {"spec.managedClustersUpgrade.uid", "another"}}, want: []string{"spec.managedClustersUpgrade: " + runMoved}},
 	}
 	template := map[string]any{"type": "OSD", "PDBForceDrainTimeout": int64(60)}
@@ -82,4 +90,13 @@ func transitions() map[string]transition {
 		table[name+" in progress"] = transition{kind: upgrade, status: inProgress, edits: []edit{change.edit}, want: []string{fmt.Sprint(field, ": ", started, change.other, cancelFirst)}}
 	}
 	return table
+}
+
+// twins are operators of one name in each of the namespaces.
+func twins(namespaces ...string) map[string]any {
+	var include []any
+	for _, namespace := range namespaces {
+		include = append(include, map[string]any{"name": "twin", "namespace": namespace})
+	}
+	return map[string]any{"include": include}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 )
 
-// server serves the kinds of this package and those of OpenShift in the same group.
+// server serves the kinds of this package and the kinds of OpenShift in the same group.
 var server = devtest.APIServer{Namespace: "informers"}
 
 func TestMain(m *testing.M) {
@@ -95,7 +95,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The API server keeps each field of a status, and drops that of a new object.
+// The API server keeps each field of a status, and drops the status of a new object.
 func TestStatusHasEachField(t *testing.T) {
 	t.Parallel()
 	for kind, name := range map[string]string{"UpdateInformer": "whole", "UpdatePlan": "update-plan-4.14.6", "UpdateStatus": "cluster"} {
@@ -129,7 +129,7 @@ func TestStatusHasEachField(t *testing.T) {
 	}
 }
 
-// Each short name resolves to one kind, beside those of OpenShift.
+// Each short name resolves to one kind, even beside the short names of OpenShift.
 func TestKubectlResolvesNames(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
@@ -195,5 +195,13 @@ func TestKubectlAppliesEachSample(t *testing.T) {
 				t.Errorf("kubectl apply prints %s", printed)
 			}
 		})
+	}
+}
+
+// TestSamples_work_when_pasted has the API server check what users paste, without a change of other tests' objects.
+func TestSamples_work_when_pasted(t *testing.T) {
+	printed := server.RunKubectl(t, "", "apply", "--server-side=false", "--dry-run=server", "--validate=strict", "-f", "../../../deploy/samples/update-status", "--namespace=default")
+	if strings.Contains(printed, "Warning") || !strings.Contains(printed, "(server dry run)") {
+		t.Errorf("kubectl prints %s", printed)
 	}
 }

@@ -96,7 +96,7 @@ type Assessment struct {
 	// +optional
 	Next *ScheduledTime `json:"next,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// remedy is what to do first.
+	// remedy says what to do first.
 	//
 	// +optional
 	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
@@ -108,6 +108,15 @@ type Assessment struct {
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=256
 	Causes []Cause `json:"causes,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
+
+	// watch are the warnings and errors that are not among the first causes, the worst first. Facts of
+	// one informer with the same reason are one.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	Watch []WatchedFact `json:"watch,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
 	// estimate is how long the update still takes. It is absent if none is in progress.
 	//
@@ -123,7 +132,8 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxItems=80
 	Sections []SectionAssessment `json:"sections,omitempty"`
 
-	// sources are what the assessment is based on.
+	// sources lists what the assessment is based on. An optional source, such as the machine configs, is
+	// listed only while it cannot be read: findings that rest on it are not confirmed.
 	//
 	// +optional
 	// +listType=atomic
@@ -158,10 +168,52 @@ type ScheduledTime struct {
 	By *ResourceReference `json:"by,omitempty"`
 }
 
+// WatchedFact is something that people should know although the update does not wait for it.
+type WatchedFact struct {
+	// level is the severity.
+	//
+	// +optional
+	Level Level `json:"level,omitempty"`
+
+	// reason is the reason of the insights.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message is one clause, for example "node worker-1 is not ready".
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// since is when it began. It is absent if that is unknown.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// detail holds anything else that is known, for example "ClusterOperatorDegraded: monitoring".
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Detail string `json:"detail,omitempty"`
+
+	// updateInformer is the name of the third-party informer that reports it. It is absent for
+	// built-in informers.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UpdateInformer string `json:"updateInformer,omitempty"`
+}
+
 // Cause is why an update is stuck or waits: a chain from what is wrong to the part of the update that
 // it affects. Causes of one section with the same reason are one.
 type Cause struct {
-	// reason is that of the first link.
+	// reason is the reason of the first link.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -201,7 +253,7 @@ type Cause struct {
 	// +kubebuilder:validation:MaxItems=64
 	Chain []CauseLink `json:"chain,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
-	// remedy is what a person can do. It is absent if nothing is known.
+	// remedy says what a person can do. It is absent if nothing is known.
 	//
 	// +optional
 	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
@@ -273,7 +325,7 @@ type ObjectGroup struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// RemedyType is what a remedy achieves.
+// RemedyType says what a remedy achieves.
 //
 // +kubebuilder:validation:Enum=Remedy;Diagnostic;None
 type RemedyType string
@@ -287,7 +339,7 @@ const (
 	RemedyNone RemedyType = "None"
 )
 
-// Remedy is what a person can do about a cause.
+// Remedy describes what a person can do about a cause.
 type Remedy struct {
 	// type is whether the remedy removes the cause, shows it, or is a suggestion.
 	//
@@ -414,7 +466,7 @@ type SectionEstimate struct {
 	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
-	// basis is what the estimate is derived from, for example "9m to 13m per node in the last update".
+	// basis says what the estimate is derived from, for example "9m to 13m per node in the last update".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -458,6 +510,14 @@ type SectionAssessment struct {
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
 
+	// fingerprint identifies what the objects of the section report: if it differs from the last one,
+	// the section has changed.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Fingerprint string `json:"fingerprint,omitempty"`
+
 	// startedTime is when the update of the section began.
 	//
 	// +optional
@@ -468,7 +528,7 @@ type SectionAssessment struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// unit is what is counted: operators or nodes.
+	// unit says what is counted: operators or nodes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -493,7 +553,7 @@ type SectionAssessment struct {
 	// +kubebuilder:validation:Minimum=1
 	Slots int32 `json:"slots,omitempty"`
 
-	// detail is what happens in the section, for example "network, dns updating" or "done after 62m".
+	// detail says what happens in the section, for example "network, dns updating" or "done after 62m".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -542,7 +602,7 @@ type SectionPart struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// phase is what happens to it: updating, draining, or rebooting.
+	// phase says what happens to it: updating, draining, or rebooting.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -17,7 +17,7 @@ import (
 
 const (
 	definitionsFolder = "../../../deploy/update-status/crds"
-	samplesFolder     = "../../../deploy/samples/update-status"
+	samplesFolder     = "testdata/proposal"
 )
 
 // samples are the manifests of the seed, which the cases edit, by kind.

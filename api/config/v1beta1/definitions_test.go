@@ -14,7 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
@@ -148,7 +148,7 @@ func example(schema *apiextensionsv1.JSONSchemaProps) any {
 func TestTypesKeepEachFieldOfAStatus(t *testing.T) {
 	t.Parallel()
 	for kind, into := range map[string]runtime.Object{
-		"UpdateInformer": &v1beta1.UpdateInformer{}, "UpdatePlan": &v1beta1.UpdatePlan{}, "UpdateStatus": &v1beta1.UpdateStatus{},
+		"UpdateInformer": &updatev1beta1.UpdateInformer{}, "UpdatePlan": &updatev1beta1.UpdatePlan{}, "UpdateStatus": &updatev1beta1.UpdateStatus{},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -40,13 +40,20 @@ const (
 	LevelCritical Level = "critical"
 )
 
-// Known reports whether the level is one of those above.
-func (l Level) Known() bool {
-	switch l {
-	case LevelStatus, LevelInfo, LevelWarning, LevelError, LevelCritical:
-		return true
+// Levels are the levels in ascending order.
+var Levels = []Level{LevelStatus, LevelInfo, LevelWarning, LevelError, LevelCritical}
+
+// Known reports whether the level is one of Levels.
+func (l Level) Known() bool { return l == Levels[l.Rank()] }
+
+// Rank orders levels by severity. An unknown level counts as a warning.
+func (l Level) Rank() int {
+	for rank, level := range Levels {
+		if level == l {
+			return rank
+		}
 	}
-	return false
+	return LevelWarning.Rank()
 }
 
 // ResourceReference identifies an object.
@@ -82,10 +89,10 @@ type ResourceReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Insight is what an informer reports about an update, for example that a node reboots or that a
-// budget blocks a drain.
+// Insight is a finding that an informer reports about an update, for example that a node reboots or that a budget
+// blocks a drain.
 type Insight struct {
-	// uid identifies the insight among those of its informer. It stays the same between answers.
+	// uid identifies the insight among the insights of its informer. It stays the same between answers.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -105,7 +112,7 @@ type Insight struct {
 	// +optional
 	AcquisitionTime metav1.Time `json:"acquisitionTime,omitempty,omitzero"`
 
-	// scope is what the insight is about. It stays the same for a uid.
+	// scope names what the insight is about. It stays the same for a uid.
 	//
 	// +optional
 	Scope InsightScope `json:"scope,omitzero"`
@@ -115,7 +122,7 @@ type Insight struct {
 	// +optional
 	Impact InsightImpact `json:"impact,omitzero"`
 
-	// remediation is what resolves the insight.
+	// remediation says how to resolve the insight.
 	//
 	// +optional
 	Remediation InsightRemediation `json:"remediation,omitzero"`
@@ -149,7 +156,7 @@ type Insight struct {
 	CausedBy []string `json:"causedBy,omitempty"`
 }
 
-// InsightScope is what an insight is about.
+// InsightScope names what an insight is about.
 //
 // +kubebuilder:validation:MinProperties=1
 type InsightScope struct {
@@ -222,7 +229,7 @@ type InsightImpact struct {
 	Description string `json:"description,omitempty"`
 }
 
-// InsightRemediation is what resolves an insight.
+// InsightRemediation says how to resolve an insight.
 //
 // +kubebuilder:validation:MinProperties=1
 type InsightRemediation struct {
@@ -268,7 +275,7 @@ type InformerInsights struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// insights are what the informer reports.
+	// insights lists the findings of the informer.
 	//
 	// +optional
 	// +listType=atomic

@@ -5,9 +5,8 @@ package v1beta1
 
 // The annotations of the kinds of this group.
 const (
-	// InjectCAAnnotation on an UpdateInformer names the Secret, as namespace/name, whose key ca.crt
-	// contains the authorities that sign the certificate of the informer. The namespace must be
-	// that of the Service.
+	// InjectCAAnnotation on an UpdateInformer names the Secret, as namespace/name, whose key ca.crt contains the
+	// authorities that sign the certificate of the informer. The Secret must be in the namespace of the Service.
 	InjectCAAnnotation = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 	// RefreshAnnotation on an UpdatePlan requests another analysis. The value is a token that the
 	// user chooses, such as a date: another token is another request.
@@ -17,6 +16,9 @@ const (
 	RefreshInformersAnnotation = "upgrade.managed.openshift.io/refresh-informers"
 	// KeepAnnotation on an UpdatePlan prevents that it is pruned, whatever its value.
 	KeepAnnotation = "upgrade.managed.openshift.io/keep"
+	// ReviewedAnnotation on an UpdatePlan records the insights that a user has reviewed, as their UUIDs
+	// with their levels.
+	ReviewedAnnotation = "upgrade.managed.openshift.io/reviewed-insights"
 	// BypassAnnotation on the ClusterVersion of OpenShift records that a user started an update
 	// without pre-checks. Its value names the target release.
 	BypassAnnotation = "upgrade.managed.openshift.io/pre-checks-bypassed"

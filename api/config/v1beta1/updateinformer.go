@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // UpdateInformer registers a service that contributes insights about updates. The Update Status
@@ -28,6 +30,8 @@ import (
 type UpdateInformer struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -38,7 +42,7 @@ type UpdateInformer struct {
 	// +required
 	Spec UpdateInformerSpec `json:"spec,omitzero"`
 
-	// status is what the informer and the Update Status Controller observed.
+	// status holds what the informer and the Update Status Controller observed.
 	//
 	// +optional
 	Status UpdateInformerStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
@@ -68,9 +72,9 @@ type InformerClientConfig struct {
 	// +required
 	Service InformerService `json:"service,omitzero"`
 
-	// caBundle contains the authorities that sign the certificate of the informer, in PEM. Without
-	// it, they are read from the Secret that the annotation
-	// runtime.cluster.x-k8s.io/inject-ca-from-secret names, or are those of OpenShift's service CA.
+	// caBundle contains the authorities that sign the certificate of the informer, in PEM. Without it, they are read
+	// from the Secret that the annotation runtime.cluster.x-k8s.io/inject-ca-from-secret names, and without the
+	// annotation from OpenShift's service CA.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=87384
@@ -105,12 +109,12 @@ type InformerService struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// UpdateInformerStatus is what the informer and the Update Status Controller observed.
+// UpdateInformerStatus holds what the informer and the Update Status Controller observed.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpdateInformerStatus struct {
-	// conditions are Online, which the informer writes, and CABundleResolved, Reachable, and
-	// Discovered, which the Update Status Controller writes.
+	// conditions are Online, which the informer writes, and CABundleResolved, Reachable,
+	// Discovered, Ready, and Reconciling, which the Update Status Controller writes.
 	//
 	// +optional
 	// +listType=map
@@ -119,7 +123,7 @@ type UpdateInformerStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []InformerCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // Conditions of informers have a heartbeat.
 
-	// handlers are what the informer has implemented.
+	// handlers lists what the informer has implemented.
 	//
 	// +optional
 	// +listType=atomic
@@ -214,7 +218,7 @@ func (c *InformerCondition) ConfirmedTime() time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// IsStale reports whether no writer confirms the condition Online any more. A time far in the future confirms
+// IsStale reports whether no writer has confirmed the condition Online recently. A time far in the future confirms
 // nothing.
 func (c *InformerCondition) IsStale(now time.Time) bool {
 	return now.Sub(c.ConfirmedTime()).Abs() > HeartbeatTimeout

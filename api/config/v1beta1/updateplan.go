@@ -5,6 +5,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // UpdatePlan analyzes an update to a release that has not been started: what would be a problem,
@@ -24,6 +26,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.spec.targetRelease.matches('^[-.0-9a-z]+$') || self.metadata.name.matches('-[0-9a-f]{8}$') && self.metadata.name.startsWith('update-plan-' + self.spec.targetRelease.lowerAscii().replace('+', '-') + '-') && self.metadata.name.size() == self.spec.targetRelease.size() + 21",message="metadata.name must be update-plan-, spec.targetRelease in lower case with - instead of +, -, and the first 8 digits of its SHA-256 hash, which printf %s RELEASE | sha256sum prints"
 type UpdatePlan struct {
 	metav1.TypeMeta `json:",inline"`
+
+	stored.Leftovers `json:"-"`
 
 	// metadata is the standard object's metadata. The name must be update-plan- and the target
 	// release.
@@ -93,7 +97,7 @@ type AcceptedInsight struct {
 	// +kubebuilder:validation:MaxLength=253
 	UID string `json:"uid,omitempty"`
 
-	// uuid is the uuid of the insight. Without it, the uid must be that of one insight only.
+	// uuid is the uuid of the insight. Without it, only one insight may have the uid.
 	//
 	// +optional
 	// +default=""
@@ -131,7 +135,7 @@ type AcceptedInsight struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type UpdatePlanStatus struct {
-	// conditions are Complete, Startable, and AcceptanceStale.
+	// conditions are Complete, Startable, AcceptanceStale, Ready, Reconciling, and Stalled.
 	//
 	// +optional
 	// +listType=map

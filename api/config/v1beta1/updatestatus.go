@@ -5,6 +5,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // UpdateStatusName is the name of the only UpdateStatus.
@@ -24,6 +26,8 @@ const UpdateStatusName = "cluster"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'cluster'",message="metadata.name must be cluster: a cluster has one UpdateStatus"
 type UpdateStatus struct {
 	metav1.TypeMeta `json:",inline"`
+
+	stored.Leftovers `json:"-"`
 
 	// metadata is the standard object's metadata. The name must be cluster.
 	//
@@ -112,7 +116,7 @@ type UpdateStatusStatus struct {
 	StartableReleases []StartableRelease `json:"startableReleases,omitempty"`
 }
 
-// Section is what an UpdateStatus or an UpdatePlan contains about a part of the cluster.
+// Section describes a part of the cluster in an UpdateStatus or an UpdatePlan.
 //
 // +kubebuilder:validation:MinProperties=0
 type Section struct {
@@ -441,4 +445,21 @@ type UpdateStatusList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the UpdateStatuses.
 	Items []UpdateStatus `json:"items"`
+}
+
+// Sections returns the control plane, if it is known, and the worker pools, in the order of the status.
+func (s *UpdateStatusStatus) Sections() []*Section { return sections(s.ControlPlane, s.WorkerPools) }
+
+// Sections returns the control plane, if it is known, and the worker pools, in the order of the status.
+func (s *UpdatePlanStatus) Sections() []*Section { return sections(s.ControlPlane, s.WorkerPools) }
+
+func sections(controlPlane *ControlPlaneStatus, pools []WorkerPoolStatus) []*Section {
+	var all []*Section
+	if controlPlane != nil {
+		all = append(all, &controlPlane.Section)
+	}
+	for i := range pools {
+		all = append(all, &pools[i].Section)
+	}
+	return all
 }

@@ -8,10 +8,11 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// ClusterUpgradeRun is the upgrade of one managed cluster by a ManagedClustersUpgrade. Its namespace is
-// that of the cluster. The hub writes it when it admits or refuses the cluster.
+// ClusterUpgradeRun is the upgrade of one managed cluster by a ManagedClustersUpgrade. Its namespace is the namespace
+// of the cluster. The hub writes it when it admits or refuses the cluster, and for each canary when the rollout starts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterupgraderuns,shortName=cur,categories=fleet
@@ -29,20 +30,22 @@ import (
 type ClusterUpgradeRun struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the hub fixed when it admitted or refused the cluster. It changes only with a new
-	// attempt.
+	// spec is fixed by the hub when it admits or refuses the cluster. It changes only with a new attempt, and when the
+	// hub withdraws an admission.
 	//
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self.attempt > oldSelf.attempt",message="cannot change within an attempt: raise spec.attempt of the ManagedClustersUpgrade to retry the clusters that failed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self.attempt > oldSelf.attempt || (self.attempt == oldSelf.attempt && (!has(oldSelf.admissionTime) || !has(self.admissionTime)))",message="cannot change within an attempt: raise spec.attempt of the ManagedClustersUpgrade to retry the clusters that failed"
 	// +kubebuilder:validation:XValidation:rule="self.managedClustersUpgrade == oldSelf.managedClustersUpgrade",fieldPath=".managedClustersUpgrade",message="cannot change"
 	Spec ClusterUpgradeRunSpec `json:"spec,omitzero"`
 
-	// status is what the hub observed and did.
+	// status holds what the hub observed and did.
 	//
 	// +optional
 	Status ClusterUpgradeRunStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the cluster again.
@@ -62,9 +65,9 @@ type ClusterUpgradeRunSpec struct {
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// admissionTime is when the cluster was admitted or refused. It identifies the attempt in the
-	// history.
+	// history. It is absent while a canary waits for its admission.
 	//
-	// +required
+	// +optional
 	AdmissionTime metav1.Time `json:"admissionTime,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
 	// clusterVersion is the release to which the cluster is upgraded. Without it, only operators are
@@ -85,8 +88,7 @@ type ClusterUpgradeRunSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Group int32 `json:"group,omitempty"`
 
-	// timeouts are how long the parts of the upgrade may take. They default to those of an
-	// UpgradeStrategy.
+	// timeouts says how long the parts of the upgrade may take. They default to the timeouts of an UpgradeStrategy.
 	//
 	// +optional
 	Timeouts Timeouts `json:"timeouts,omitzero"` //nolint:kubeapilinter // The hub fills it.
@@ -204,12 +206,12 @@ const (
 	StateFailed State = "Failed"
 )
 
-// ClusterUpgradeRunStatus is what the hub observed and did.
+// ClusterUpgradeRunStatus holds what the hub observed and did.
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterUpgradeRunStatus struct {
-	// conditions sum up the upgrade of the cluster: Accepted, Progressing, Succeeded, and Stalled; and
-	// Degraded if the hub is. Other conditions are removed.
+	// conditions sum up the upgrade of the cluster: Accepted, Progressing, Succeeded, Slow, Ready,
+	// Reconciling, and Stalled; and Degraded if the hub is. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -259,7 +261,8 @@ type ClusterUpgradeRunStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// soakedUntil is the time until which the upgraded cluster is observed before it is complete.
+	// soakedUntil is the time until which the upgraded cluster is observed before it is complete. It is absent while
+	// the cluster is failing or silent, which starts the soak again.
 	//
 	// +optional
 	SoakedUntil *metav1.Time `json:"soakedUntil,omitempty"`

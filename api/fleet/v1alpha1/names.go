@@ -27,6 +27,9 @@ const (
 	ConditionAccepted    = history.ConditionAccepted
 	ConditionProgressing = history.ConditionProgressing
 	ConditionSucceeded   = history.ConditionSucceeded
+	ConditionSlow        = history.ConditionSlow
+	ConditionReady       = history.ConditionReady
+	ConditionReconciling = history.ConditionReconciling
 	ConditionStalled     = history.ConditionStalled
 	ConditionDegraded    = history.ConditionDegraded
 )
@@ -60,10 +63,21 @@ const (
 	ReasonPostActionDegraded = "PostActionDegraded"
 	// ReasonUnhealthyDuringSoak is a cluster version operator that reports Failing after the upgrade.
 	ReasonUnhealthyDuringSoak = "UnhealthyDuringSoak"
+	// ReasonSoakTimedOut is a cluster that was not healthy for long enough in time after the upgrade.
+	ReasonSoakTimedOut = "SoakTimedOut"
 	// ReasonLateSuccess is a cluster that has failed and whose platform was upgraded later.
 	ReasonLateSuccess = "LateSuccess"
 	// ReasonLockedBy is a run that waits for the run of another ManagedClustersUpgrade.
 	ReasonLockedBy = "LockedBy"
+	// ReasonAdmissionWithdrawn is a cluster that was held or locked for too long before anything was requested from it.
+	ReasonAdmissionWithdrawn = "AdmissionWithdrawn"
+	// ReasonAgentSilent is a cluster whose agent applied nothing although the cluster is available; nothing was requested
+	// from it.
+	ReasonAgentSilent = "AgentSilent"
+	// ReasonUnreachable is a cluster that the hub does not hear of.
+	ReasonUnreachable = "Unreachable"
+	// ReasonDelivered is a work that is written, and that the agent has not applied.
+	ReasonDelivered = "Delivered"
 	// ReasonStalled is a cluster that makes no progress.
 	ReasonStalled = "Stalled"
 )

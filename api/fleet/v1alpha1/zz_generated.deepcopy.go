@@ -33,6 +33,7 @@ func (in *ActionStatus) DeepCopy() *ActionStatus {
 func (in *ClusterUpgradeRun) DeepCopyInto(out *ClusterUpgradeRun) {
 	*out = *in
 	out.TypeMeta = in.TypeMeta
+	in.Leftovers.DeepCopyInto(&out.Leftovers)
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	in.Spec.DeepCopyInto(&out.Spec)
 	in.Status.DeepCopyInto(&out.Status)

@@ -198,7 +198,7 @@ func configCases(path string) map[string]testCase {
 		"17 pools":                         {edits: []edit{{pools, many(17, pool)}}, want: []string{pools + ": must have at most 16 items"}},
 		"pool by expressions":              {edits: []edit{first, {pools + ".0.matchLabels", nil}, {pools + ".0.matchExpressions", []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
 		"pool without a selector":          {edits: []edit{first, {pools + ".0.matchLabels", nil}}, want: []string{pools + "[0]: " + emptyPoolSelector}},
-		"pool with empty selectors":        {edits: []edit{first, {pools + ".0.matchLabels", map[string]any{}}, {pools + ".0.matchExpressions", []any{}}}, want: []string{pools + "[0]: " + emptyPoolSelector}},
+		"pool with empty selectors":        {edits: []edit{first, {pools + ".0.matchLabels", map[string]any{}}, {pools + ".0.matchExpressions", []any{}}}, want: []string{pools + "[0].matchLabels: should have at least 1 properties"}},
 		"pool without a delay":             {edits: []edit{first, {delay, nil}}, want: []string{at(delay) + ": Required value"}},
 		"pool with an empty delay":         {edits: []edit{first, {delay, map[string]any{}}}, want: []string{at(delay) + ": should have at least 1 properties", at(delay) + ": " + invalidDelayPair}},
 		"delayMin alone":                   {edits: []edit{first, {delay, map[string]any{"delayMin": "1h"}}}, want: []string{at(delay) + ": " + invalidDelayPair}},
@@ -221,10 +221,11 @@ func configCases(path string) map[string]testCase {
 		"unknown field of a delay":         {edits: []edit{first, {delay + ".min", "2h"}}, want: []string{`strict decoding error: unknown field "` + at(delay) + `.min"`}},
 	}
 	for name, tc := range selectorCases(path + ".pauseMachineConfigPoolsOnFailure") {
-		if name != "empty" && name != "no" {
+		if name != "empty" && name != "no" && name != schemalessLabel {
 			table["pools paused on failure: "+name] = tc
 		}
 	}
+	maps.Copy(table, nestedSelectorCases(path+".pauseMachineConfigPoolsOnFailure", map[string]any{}))
 	// Without pools, whose delays depend on the timeout.
 	for name, tc := range durationCases(path+".upgradeTimeout", zeroUpgradeTimeout) {
 		table["upgradeTimeout: "+name] = testCase{edits: append([]edit{{pools, nil}}, tc.edits...), want: tc.want}
@@ -251,7 +252,7 @@ func poolCases(pools string) map[string]testCase {
 	}
 	for name, tc := range selectorCases(pools + ".0") {
 		// A pool has other fields beside the selector, and may not select all pools.
-		if tc.edits[0].path != pools+".0" || len(tc.want) > 0 && strings.Contains(tc.want[0], "must be of type object") || name == "empty" || name == "no" {
+		if tc.edits[0].path != pools+".0" || len(tc.want) > 0 && strings.Contains(tc.want[0], "must be of type object") || name == "empty" || name == "no" || name == schemalessLabel {
 			continue
 		}
 		for i := range tc.edits {
@@ -259,6 +260,9 @@ func poolCases(pools string) map[string]testCase {
 				selector["delayUpgrade"] = map[string]any{"delayMin": "0s", "delayMax": "1h"}
 			}
 		}
+		add(name, edit{pools, []any{map[string]any{}}}, tc)
+	}
+	for name, tc := range nestedSelectorCases(pools+".0", map[string]any{"delayUpgrade": map[string]any{"delayMin": "0s", "delayMax": "1h"}}) {
 		add(name, edit{pools, []any{map[string]any{}}}, tc)
 	}
 	for field, other := range map[string]string{"delayMin": "delayMax", "delayMax": "delayMin", "startAfter": "startBefore", "startBefore": "startAfter"} {
@@ -272,6 +276,41 @@ func poolCases(pools string) map[string]testCase {
 				add(field+" "+name, first, tc)
 			}
 		}
+	}
+	return table
+}
+
+// schemalessLabel is a case that the schema of a pool's labels does not have: they may be a label selector.
+const schemalessLabel = "label that is a number"
+
+// nestedSelectorCases are cases of a label selector in place of the labels of a selector at a path. The selector also
+// has other fields.
+func nestedSelectorCases(path string, others map[string]any) map[string]testCase {
+	expression := func(operator string) map[string]any {
+		return map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": operator}}}
+	}
+	table := map[string]testCase{}
+	for name, tc := range map[string]struct {
+		labels any
+		want   string // after the path
+	}{
+		"labels":               {map[string]any{"matchLabels": map[string]any{"a": "b"}}, ""},
+		"expressions":          {expression("Exists"), ""},
+		"labels beside labels": {map[string]any{"a": "b", "matchLabels": map[string]any{"c": "d"}}, ""},
+		"number":               {map[string]any{"a": int64(1)}, ""}, // the controller refuses it
+		"no labels":            {map[string]any{"matchLabels": map[string]any{}}, ": " + emptyPoolLabels},
+		"no expressions":       {map[string]any{"matchExpressions": []any{}}, ": " + emptyPoolLabels},
+		"invalid operator":     {expression("In"), ": " + invalidOperator},
+		"17 labels":            {map[string]any{"matchLabels": labels(17)}, ".matchLabels: must have at most 16 items"},
+		"nested number":        {map[string]any{"matchLabels": map[string]any{"a": int64(1)}}, `.matchLabels.a: must be of type string: "integer"`},
+	} {
+		selector := maps.Clone(others)
+		selector["matchLabels"] = tc.labels
+		nested := testCase{edits: []edit{{path, selector}}}
+		if tc.want != "" {
+			nested.want = []string{path + ".matchLabels" + tc.want}
+		}
+		table[path+" nested "+name] = nested
 	}
 	return table
 }
@@ -293,6 +332,9 @@ func maximum(path string) testCase {
 		"excludeAlerts":     many(64, func(i int) any { return map[string]any{"alertname": name(i)} }),
 		"excludeNamespaces": many(64, name), "excludeOperators": many(64, name),
 		"customQueries": many(16, func(int) any { return map[string]any{"query": strings.Repeat("x", 4096)} }),
+		"objects": many(16, func(int) any {
+			return map[string]any{"apiVersion": "example.com/v1", "kind": "Toaster", "name": name(0), "expr": strings.Repeat("x", 1024)}
+		}),
 	}
 	failed := map[string]any{"matchLabels": labels(16), "matchExpressions": many(16, requirement)}
 	return testCase{edits: []edit{{path, map[string]any{
@@ -307,6 +349,13 @@ func healthCheckCases(config, checks string) map[string]testCase {
 	name := func(i int) any { return fmt.Sprintf("name-%d", i) }
 	alert := func(i int) any { return map[string]any{"alertname": fmt.Sprintf("Alert%d", i)} }
 	query := func(int) any { return map[string]any{"query": "up == 0"} }
+	object := func(fields ...any) any {
+		check := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "expr": "object.status.readyReplicas > 0"}
+		for i := 0; i < len(fields); i += 2 {
+			check[fields[i].(string)] = fields[i+1]
+		}
+		return check
+	}
 	table := map[string]testCase{
 		"none":                        {edits: []edit{{path, nil}}},
 		"default":                     {edits: []edit{{path, map[string]any{}}}},
@@ -329,6 +378,16 @@ func healthCheckCases(config, checks string) map[string]testCase {
 		"query without an expression": {edits: []edit{{path + ".customQueries", []any{map[string]any{}}}}, want: []string{path + ".customQueries[0].query: Required value"}},
 		"query of 4096 characters":    {edits: []edit{{path + ".customQueries", []any{map[string]any{"query": strings.Repeat("x", 4096)}}}}},
 		"query of 4097 characters":    {edits: []edit{{path + ".customQueries", []any{map[string]any{"query": strings.Repeat("x", 4097)}}}}, want: []string{path + ".customQueries[0].query: may not be more than 4096 bytes"}},
+		"object by its name":          {edits: []edit{{path + ".objects", []any{object("name", "api")}}}},
+		"objects by labels":           {edits: []edit{{path + ".objects", []any{object("selector", map[string]any{"matchLabels": map[string]any{"app": "shop"}})}}}},
+		"all objects of a kind":       {edits: []edit{{path + ".objects", []any{object("selector", map[string]any{})}}}},
+		"16 objects":                  {edits: []edit{{path + ".objects", many(16, func(int) any { return object("name", "api") })}}},
+		"17 objects":                  {edits: []edit{{path + ".objects", many(17, func(int) any { return object("name", "api") })}}, want: []string{path + ".objects: must have at most 16 items"}},
+		"object without a name":       {edits: []edit{{path + ".objects", []any{object("namespace", "shop")}}}, want: []string{path + ".objects[0]: either name or selector is required"}},
+		"object with two selections":  {edits: []edit{{path + ".objects", []any{object("name", "api", "selector", map[string]any{})}}}, want: []string{path + ".objects[0]: either name or selector is required"}},
+		"Secret":                      {edits: []edit{{path + ".objects", []any{object("name", "api", "apiVersion", "v1", "kind", "Secret")}}}, want: []string{path + ".objects[0]: conditions on Secrets are not evaluated"}},
+		"object without expression":   {edits: []edit{{path + ".objects", []any{object("name", "api", "expr", "")}}}, want: []string{path + ".objects[0].expr: should be at least 1 chars long"}},
+		"expression of 1025 bytes":    {edits: []edit{{path + ".objects", []any{object("name", "api", "expr", strings.Repeat("x", 1025))}}}, want: []string{path + ".objects[0].expr: may not be more than 1024 bytes"}},
 		"check by a word":             {edits: []edit{{path + ".checkCriticalAlerts", "yes"}}, want: []string{path + `.checkCriticalAlerts: must be of type boolean: "string"`}},
 		"unknown field":               {edits: []edit{{path + ".checkAlerts", true}}, want: []string{`strict decoding error: unknown field "` + path + `.checkAlerts"`}},
 	}

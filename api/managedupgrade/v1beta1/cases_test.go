@@ -16,7 +16,7 @@ import (
 
 const (
 	definitionsFolder = "../../../deploy/crds"
-	samplesFolder     = "../../../deploy/samples/scheduled-maintenance"
+	samplesFolder     = "testdata/proposal"
 )
 
 // The messages of the rules.
@@ -49,6 +49,7 @@ const (
 	invalidDelayPair    = `set delayMin and delayMax, or startAfter and startBefore, and not both pairs, for example delayMin: 1h and delayMax: 2h`
 	delayMaxTooShort    = `must not be shorter than delayMin`
 	startBeforeTooShort = `must not be shorter than startAfter`
+	emptyPoolLabels     = `set labels, matchLabels, or matchExpressions: without them every machine config pool would be selected, master included`
 	emptyPoolSelector   = `set matchLabels or matchExpressions: without them every machine config pool would be selected, master included`
 	invalidOperator     = `each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values`
 	emptyWindow         = `must be after start, for example one day later`

@@ -6,6 +6,8 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // ClusterVersionName is the name of the only ClusterVersion.
@@ -26,6 +28,8 @@ const ClusterVersionName = "version"
 type ClusterVersion struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata. The name must be version.
 	//
 	// +optional
@@ -36,7 +40,7 @@ type ClusterVersion struct {
 	// +required
 	Spec ClusterVersionSpec `json:"spec,omitzero"`
 
-	// status is what the operator observed and applied.
+	// status holds what the operator observed and applied.
 	//
 	// +optional
 	Status ClusterVersionStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -63,9 +67,9 @@ type ClusterVersionSpec struct {
 
 // ClusterVersionTemplate is a template of the ClusterVersion of OpenShift.
 type ClusterVersionTemplate struct {
-	// spec contains fields of the spec of the ClusterVersion of OpenShift, of whatever release, for
-	// example channel, clusterID, and upstream. The field desiredUpdate is ignored: UpgradeJobs set
-	// it. A clusterID that is not that of the cluster is not applied.
+	// spec contains fields of the spec of the ClusterVersion of OpenShift, of whatever release, for example channel,
+	// clusterID, and upstream. The field desiredUpdate is ignored: UpgradeJobs set it. A clusterID that differs from
+	// the cluster's is not applied.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -80,18 +84,19 @@ type ClusterVersionOverlay struct {
 	// +kubebuilder:validation:MinLength=1
 	From Timestamp `json:"from,omitempty"`
 
-	// overlay contains the fields that replace those of the template.
+	// overlay contains the fields that replace fields of the template.
 	//
 	// +required
 	Overlay ClusterVersionTemplate `json:"overlay,omitzero"`
 }
 
-// ClusterVersionStatus is what the operator observed and applied.
+// ClusterVersionStatus holds what the operator observed and applied.
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterVersionStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, and Synced, which reports
-	// whether the ClusterVersion of OpenShift has these parameters. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid, Synced, which reports
+	// whether the ClusterVersion of OpenShift has these parameters, Ready, Reconciling, and Stalled.
+	// Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -115,6 +120,17 @@ type ClusterVersionStatus struct {
 	//
 	// +optional
 	OverlayApplied *metav1.Time `json:"overlayApplied,omitempty"`
+
+	// notRemoved lists the fields that the parameters no longer contain and that the ClusterVersion of OpenShift still
+	// has, because another client also owns them.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	NotRemoved []string `json:"notRemoved,omitempty"`
 
 	// overlays previews the overlays that are not due yet, the next one first.
 	//

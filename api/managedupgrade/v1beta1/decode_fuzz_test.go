@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
@@ -25,6 +25,13 @@ func newGenerator(seed1, seed2 uint64) *devtest.Generator {
 			"alertname": "alert",
 		},
 		Parts: map[string]func(*devtest.Generator) any{
+			"matchLabels": func(g *devtest.Generator) any { // no schema says that the labels of pools are text: the controller refuses others
+				labels := map[string]any{"a": g.Text("name")}
+				if g.IntN(4) == 0 {
+					labels = map[string]any{"matchLabels": labels}
+				}
+				return labels
+			},
 			"delayUpgrade": func(g *devtest.Generator) any { // lengths of time, where the fields of other objects have times
 				names := []string{"delayMin", "delayMax"}
 				if g.IntN(2) == 0 {
@@ -39,9 +46,9 @@ func newGenerator(seed1, seed2 uint64) *devtest.Generator {
 // convert converts a Duration and a Timestamp.
 func convert(value any) (err error) {
 	switch value := value.(type) {
-	case v1beta1.Duration:
+	case maintenancev1beta1.Duration:
 		_, err = maintenance.Duration(value)
-	case v1beta1.Timestamp:
+	case maintenancev1beta1.Timestamp:
 		_, err = maintenance.Time(value)
 	}
 	return err
@@ -49,9 +56,9 @@ func convert(value any) (err error) {
 
 func decodings(tb testing.TB) map[string]devtest.Decoding {
 	tb.Helper()
-	decoder := devtest.StrictDecoder(tb, v1beta1.AddToScheme)
+	decoder := devtest.StrictDecoder(tb, maintenancev1beta1.AddToScheme)
 	all := map[string]devtest.Decoding{}
-	validators := devtest.Validators(tb, definitionsFolder, v1beta1.GroupVersion.Group)
+	validators := devtest.Validators(tb, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
 	for kind, crd := range crds(tb) {
 		all[kind] = devtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}
 	}

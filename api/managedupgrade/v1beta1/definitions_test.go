@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
@@ -33,7 +33,7 @@ func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	all := devtest.Validators(t, definitionsFolder, v1beta1.GroupVersion.Group)
+	all := devtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
 	for kind, table := range cases() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

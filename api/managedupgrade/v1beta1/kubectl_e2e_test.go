@@ -18,8 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
-// With both groups installed, each word resolves to a definite kind. Texts of the operator must
-// qualify those of upgrade.managed.openshift.io.
+// With both groups installed, each word resolves to a definite kind. Texts of the operator must qualify the kinds of
+// upgrade.managed.openshift.io.
 func TestKubectlResolvesNames(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

@@ -10,20 +10,18 @@ import (
 	"os"
 	"testing"
 
-	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 )
 
-// server serves the kinds of this package, those of the other group with an UpgradeConfig, and those
-// of OpenShift.
+// server serves the kinds of this package, the other group with an UpgradeConfig, and the kinds of OpenShift.
 var server = devtest.APIServer{Namespace: namespace}
 
 func TestMain(m *testing.M) {
 	os.Exit(server.Main(context.Background(), m, install))
 }
 
-// install applies the definitions: those of this project as a user does, with kubectl on the
-// client's side.
+// install applies the definitions of this project as a user does, with kubectl on the client's side.
 func install(ctx context.Context) error {
 	if err := server.Install(ctx, openshift.Files); err != nil {
 		return err

@@ -21,8 +21,8 @@ const (
 	AcknowledgedAnnotation = "managedupgrade.appuio.io/acknowledged"
 )
 
-// The labels of the UpgradeJobs that an UpgradeConfig creates. The UpgradeConfig is their controller,
-// too; UpgradeJobs that users create with these labels are not its own.
+// The labels of the UpgradeJobs that an UpgradeConfig creates. The UpgradeConfig is also their controller; UpgradeJobs
+// that users create with these labels are not its own.
 const (
 	// ConfigLabel is the UID of the UpgradeConfig.
 	ConfigLabel = "managedupgrade.appuio.io/upgrade-config"
@@ -39,7 +39,7 @@ const (
 // Finalizer is on an UpgradeJob while an attempt of its upgrade is in progress.
 const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
 
-// The phases that only an UpgradeJob has.
+// The phases of an UpgradeJob beside those that every upgrade has.
 const (
 	// PhasePaused is an upgrade that waits for the machine config pools that it has delayed.
 	PhasePaused history.Phase = "Paused"
@@ -53,6 +53,9 @@ const (
 	ConditionAccepted       = history.ConditionAccepted
 	ConditionProgressing    = history.ConditionProgressing
 	ConditionSucceeded      = history.ConditionSucceeded
+	ConditionSlow           = history.ConditionSlow
+	ConditionReady          = history.ConditionReady
+	ConditionReconciling    = history.ConditionReconciling
 	ConditionStalled        = history.ConditionStalled
 	ConditionPreCheckPassed = history.ConditionPreCheckPassed
 	ConditionDegraded       = history.ConditionDegraded

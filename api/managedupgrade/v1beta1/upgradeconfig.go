@@ -5,9 +5,11 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// Rhythm is what starts upgrades.
+// Rhythm says what starts upgrades.
 //
 // +kubebuilder:validation:Enum=Cron;UpdateAvailable
 type Rhythm string
@@ -31,7 +33,7 @@ const (
 	UpdatePolicyPatchOnly UpdatePolicy = "PatchOnly"
 )
 
-// NoUpdatePolicy is what happens at a scheduled time without an available update.
+// NoUpdatePolicy says what happens at a scheduled time without an available update.
 //
 // +kubebuilder:validation:Enum=Skip;RunHooks
 type NoUpdatePolicy string
@@ -41,6 +43,18 @@ const (
 	NoUpdateSkip NoUpdatePolicy = "Skip"
 	// NoUpdateRunHooks creates an UpgradeJob without a version, which runs the hooks only.
 	NoUpdateRunHooks NoUpdatePolicy = "RunHooks"
+)
+
+// LatePin is whether an update that becomes available after the time of pinning is installed.
+//
+// +kubebuilder:validation:Enum=Never;Allow
+type LatePin string
+
+const (
+	// LatePinNever decides about a start when its version should be pinned.
+	LatePinNever LatePin = "Never"
+	// LatePinAllow pins the first update that becomes available until the start.
+	LatePinAllow LatePin = "Allow"
 )
 
 // UpgradeConfig schedules upgrades of this cluster. It creates an UpgradeJob for each.
@@ -60,6 +74,8 @@ const (
 type UpgradeConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -70,7 +86,7 @@ type UpgradeConfig struct {
 	// +required
 	Spec UpgradeConfigSpec `json:"spec,omitzero"`
 
-	// status is what the operator scheduled.
+	// status holds what the operator scheduled.
 	//
 	// +optional
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -110,12 +126,20 @@ type UpgradeConfigSpec struct {
 	// +default="Newest"
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
 
-	// whenNoUpdate is what happens at a scheduled start for which no update is available: Skip
-	// creates no UpgradeJob, RunHooks one that runs the hooks only. It defaults to Skip.
+	// whenNoUpdate says what happens at a scheduled start for which no update is available: Skip creates no UpgradeJob,
+	// RunHooks creates one that runs only the hooks. It defaults to Skip.
 	//
 	// +optional
 	// +default="Skip"
 	WhenNoUpdate NoUpdatePolicy `json:"whenNoUpdate,omitempty"`
+
+	// latePin says what happens if no update is available when the version should be pinned: Never decides then that
+	// the start has no update, Allow pins an update that becomes available until the start. Hooks of event Create run then.
+	// It defaults to Never.
+	//
+	// +optional
+	// +default="Never"
+	LatePin LatePin `json:"latePin,omitempty"`
 
 	// successfulJobsHistoryLimit is how many UpgradeJobs that ended in the phases Upgraded and
 	// Skipped are kept. It defaults to 3.
@@ -194,9 +218,9 @@ type UpgradeConfigSchedule struct {
 	// +default=false
 	Suspend *bool `json:"suspend,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// rhythm is what starts upgrades: Cron, each time that cron and isoWeek select; or
-	// UpdateAvailable, each version that becomes available, at the next time that cron selects or,
-	// without cron, once pinVersionWindow has passed. It defaults to Cron.
+	// rhythm says what starts upgrades: Cron, each time that cron and isoWeek select; or UpdateAvailable, each version
+	// that becomes available, at the next time that cron selects or, without cron, once pinVersionWindow has passed. It
+	// defaults to Cron.
 	//
 	// +optional
 	// +default="Cron"
@@ -213,14 +237,14 @@ type UpgradeJobTemplate struct {
 	// +optional
 	Metadata *TemplateMetadata `json:"metadata,omitempty"`
 
-	// spec is what the UpgradeJobs do.
+	// spec says what the UpgradeJobs do.
 	//
 	// +optional
 	// +default={"config": {"upgradeTimeout": "12h"}}
 	Spec UpgradeJobTemplateSpec `json:"spec,omitzero"`
 }
 
-// UpgradeJobTemplateSpec is what UpgradeJobs do.
+// UpgradeJobTemplateSpec says what UpgradeJobs do.
 //
 // +kubebuilder:validation:MinProperties=1
 type UpgradeJobTemplateSpec struct {
@@ -231,12 +255,12 @@ type UpgradeJobTemplateSpec struct {
 	Config UpgradeJobConfig `json:"config,omitzero"`
 }
 
-// UpgradeConfigStatus is what the operator scheduled.
+// UpgradeConfigStatus holds what the operator scheduled.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeConfigStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, and Scheduled, which
-	// reports whether there is a next start. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid, Scheduled, which reports
+	// whether there is a next start, Ready, Reconciling, and Stalled. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map

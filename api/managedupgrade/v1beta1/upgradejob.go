@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpgradeJob is one upgrade of this cluster, in one maintenance window. UpgradeConfigs create
-// UpgradeJobs; users may create them, too. Its spec cannot change. Deleting it before the upgrade
-// has commenced cancels the upgrade.
+// UpgradeJob is one upgrade of this cluster, in one maintenance window. UpgradeConfigs and users create UpgradeJobs.
+// Its spec cannot change. Deleting it before the upgrade has commenced cancels the upgrade.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradejobs,shortName=uj,categories=maintenance
@@ -26,6 +26,8 @@ import (
 type UpgradeJob struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -37,7 +39,7 @@ type UpgradeJob struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot change: delete this UpgradeJob, which cancels it if it has not commenced, and create another one; UpgradeJobs of later windows follow their UpgradeConfig"
 	Spec UpgradeJobSpec `json:"spec,omitzero"`
 
-	// status is what the operator observed and did.
+	// status holds what the operator observed and did.
 	//
 	// +optional
 	Status UpgradeJobStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -166,10 +168,10 @@ type HealthChecks struct {
 	Timeout Duration `json:"timeout,omitempty"`
 
 	// checkCriticalAlerts requires that no alert with the label severity=critical fires, in any
-	// namespace. It defaults to true.
+	// namespace. If it is omitted, alerts are checked if the operator has a source of alerts. If it is
+	// true and the operator has none, the checks do not pass.
 	//
 	// +optional
-	// +default=true
 	CheckCriticalAlerts *bool `json:"checkCriticalAlerts,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
 	// checkDegradedOperators requires that no ClusterOperator is degraded or unavailable. It defaults
@@ -217,6 +219,62 @@ type HealthChecks struct {
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
 	CustomQueries []CustomQuery `json:"customQueries,omitempty"`
+
+	// objects are conditions that objects must satisfy. The operator needs the right to read them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Objects []ObjectCheck `json:"objects,omitempty"`
+}
+
+// ObjectCheck is a condition that objects of one kind must satisfy.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.selector)",message="either name or selector is required"
+// +kubebuilder:validation:XValidation:rule="self.apiVersion != 'v1' || self.kind != 'Secret'",message="conditions on Secrets are not evaluated"
+type ObjectCheck struct {
+	// apiVersion is the group and the version of the objects, for example apps/v1.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind is the kind of the objects, for example Deployment.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// namespace is the namespace of the objects. Empty means all namespaces, or a kind without namespaces.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name selects one object. If it does not exist, the check does not pass.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// selector selects objects by their labels, at most 500. If it selects none, the check does not pass. An empty
+	// selector selects all objects.
+	//
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// expr is an expression of the Common Expression Language that is true for an object that is well, for example
+	// object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True').
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Expr string `json:"expr,omitempty"`
 }
 
 // AlertExclusion is an alert that is ignored.
@@ -239,14 +297,6 @@ type CustomQuery struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query,omitempty"`
-}
-
-// MachineConfigPoolSelector selects machine config pools by their labels.
-//
-// +kubebuilder:validation:MinProperties=0
-// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && self.matchLabels.size() > 0 || has(self.matchExpressions) && self.matchExpressions.size() > 0",message="set matchLabels or matchExpressions: without them every machine config pool would be selected, master included"
-type MachineConfigPoolSelector struct {
-	LabelSelector `json:",inline"`
 }
 
 // MachineConfigPoolConfig is how the nodes of machine config pools are updated.
@@ -295,12 +345,12 @@ type DelayUpgrade struct {
 	StartBefore Duration `json:"startBefore,omitempty"`
 }
 
-// UpgradeJobStatus is what the operator observed and did.
+// UpgradeJobStatus holds what the operator observed and did.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled, Paused, and
-	// Acknowledged; before it, PreCheckPassed; and Degraded if the operator is. Other conditions
+	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling,
+	// Stalled, Paused, and Acknowledged; before it, PreCheckPassed; and Degraded if the operator is. Other conditions
 	// are removed.
 	//
 	// +optional

@@ -6,6 +6,8 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // HookEvent is an event of an upgrade on which hooks run.
@@ -41,6 +43,18 @@ const (
 	EventFinish HookEvent = "Finish"
 )
 
+// HookKind is a kind of upgrades for which hooks run.
+//
+// +kubebuilder:validation:Enum=UpgradeJob;UpgradeConfig
+type HookKind string
+
+const (
+	// HookKindUpgradeJob is an UpgradeJob.
+	HookKindUpgradeJob HookKind = "UpgradeJob"
+	// HookKindUpgradeConfig is an UpgradeConfig of upgrade.managed.openshift.io.
+	HookKindUpgradeConfig HookKind = "UpgradeConfig"
+)
+
 // HookRun is for which upgrades a hook runs.
 //
 // +kubebuilder:validation:Enum=Next;All
@@ -53,7 +67,7 @@ const (
 	HookRunAll HookRun = "All"
 )
 
-// HookFailurePolicy is what happens to the upgrade if a hook fails.
+// HookFailurePolicy says what happens to the upgrade if a hook fails.
 //
 // +kubebuilder:validation:Enum=Abort;Ignore
 type HookFailurePolicy string
@@ -65,7 +79,7 @@ const (
 	HookFailureIgnore HookFailurePolicy = "Ignore"
 )
 
-// UpgradeJobHook runs a Job (batch/v1) on events of UpgradeJobs. A user who may create it may run
+// UpgradeJobHook runs a Job (batch/v1) on events of upgrades. A user who may create it may run
 // code in its namespace.
 //
 // +kubebuilder:object:root=true
@@ -80,6 +94,8 @@ const (
 type UpgradeJobHook struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -90,7 +106,7 @@ type UpgradeJobHook struct {
 	// +required
 	Spec UpgradeJobHookSpec `json:"spec,omitzero"`
 
-	// status is what the operator observed.
+	// status holds what the operator observed.
 	//
 	// +optional
 	Status UpgradeJobHookStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -115,20 +131,29 @@ type UpgradeJobHookSpec struct {
 	// +default="All"
 	Run HookRun `json:"run,omitempty"`
 
-	// failurePolicy is what happens if the hook fails: Ignore continues the upgrade; Abort aborts
-	// it, which counts until the delayed machine config pools are updated. It defaults to Ignore.
+	// failurePolicy says what happens if the hook fails: Ignore continues the upgrade; Abort aborts it, which counts
+	// until the delayed machine config pools are updated. It defaults to Ignore.
 	//
 	// +optional
 	// +default="Ignore"
 	FailurePolicy HookFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// selector selects UpgradeJobs by their labels. Without it, all are selected.
+	// kinds are the kinds of upgrades for which the hook runs: UpgradeJob; UpgradeConfig, for the UpgradeConfigs of
+	// upgrade.managed.openshift.io whose upgrader runs hooks. Without it, the hook runs for UpgradeJobs only.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	Kinds []HookKind `json:"kinds,omitempty"`
+
+	// selector selects upgrades by their labels. Without it, all are selected.
 	//
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
 	// template is the template of the Job (a JobTemplateSpec of batch/v1). Environment variables
-	// describe the event (EVENT, EVENT_name, and others) and the UpgradeJob (JOB,
+	// describe the event (EVENT, EVENT_name, and others) and the object of the upgrade (JOB,
 	// JOB_metadata_name, and others). A template that the API server does not accept is reported in
 	// the condition Accepted.
 	//
@@ -152,12 +177,12 @@ type HookJobTemplate struct {
 	Spec runtime.RawExtension `json:"spec,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 }
 
-// UpgradeJobHookStatus is what the operator observed.
+// UpgradeJobHookStatus holds what the operator observed.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobHookStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid. Other conditions are
-	// removed.
+	// conditions are Accepted, which reports whether the spec is valid, Ready, and Stalled. Other
+	// conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -172,25 +197,37 @@ type UpgradeJobHookStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// claimedBy is the UpgradeJob for which a hook with run: Next runs. It is absent until its
+	// claimedBy is the upgrade for which a hook with run: Next runs. It is absent until its
 	// first event begins.
 	//
 	// +optional
-	ClaimedBy *UpgradeJobReference `json:"claimedBy,omitempty"`
+	ClaimedBy *HookClaim `json:"claimedBy,omitempty"`
 }
 
-// UpgradeJobReference identifies an UpgradeJob of the same namespace.
+// HookClaim identifies an upgrade in the namespace of a hook.
 //
 // +kubebuilder:validation:MinProperties=0
-type UpgradeJobReference struct {
-	// name is the name of the UpgradeJob.
+type HookClaim struct {
+	// kind is the kind of the upgrade. Without it, the upgrade is an UpgradeJob.
+	//
+	// +optional
+	Kind HookKind `json:"kind,omitempty"`
+
+	// version is the version that the upgrade of an UpgradeConfig leads to. It is absent for an UpgradeJob.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
+	// name is the name of the object.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// uid is the UID of the UpgradeJob.
+	// uid is the UID of the object.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

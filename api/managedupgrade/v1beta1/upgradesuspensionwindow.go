@@ -5,6 +5,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // UpgradeSuspensionWindow suspends upgrades for a time, for example over public holidays. An
@@ -22,6 +24,8 @@ import (
 type UpgradeSuspensionWindow struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -32,7 +36,7 @@ type UpgradeSuspensionWindow struct {
 	// +required
 	Spec UpgradeSuspensionWindowSpec `json:"spec,omitzero"`
 
-	// status is what the operator observed.
+	// status holds what the operator observed.
 	//
 	// +optional
 	Status UpgradeSuspensionWindowStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -74,12 +78,12 @@ type UpgradeSuspensionWindowSpec struct {
 	JobSelector *LabelSelector `json:"jobSelector,omitempty"`
 }
 
-// UpgradeSuspensionWindowStatus is what the operator observed.
+// UpgradeSuspensionWindowStatus holds what the operator observed.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeSuspensionWindowStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid. Other conditions are
-	// removed.
+	// conditions are Accepted, which reports whether the spec is valid, Ready, and Stalled. Other
+	// conditions are removed.
 	//
 	// +optional
 	// +listType=map

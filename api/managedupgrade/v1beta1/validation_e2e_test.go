@@ -101,7 +101,7 @@ func TestSpecsChange(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	checks := map[string]any{"timeout": "30m", "checkCriticalAlerts": true, "checkDegradedOperators": true}
+	checks := map[string]any{"timeout": "30m", "checkDegradedOperators": true}
 	config := map[string]any{"upgradeTimeout": "12h", "preUpgradeHealthChecks": checks, "postUpgradeHealthChecks": checks}
 	template := map[string]any{"spec": map[string]any{}}
 	for kind, tc := range map[string]struct{ minimal, want map[string]any }{
@@ -109,7 +109,7 @@ func TestDefaults(t *testing.T) {
 			minimal: map[string]any{"schedule": map[string]any{"cron": "0 22 * * 2"}},
 			want: map[string]any{
 				"schedule":             map[string]any{"cron": "0 22 * * 2", "location": "UTC", "suspend": false, "rhythm": "Cron"},
-				"maxUpgradeStartDelay": "1h", "updatePolicy": "Newest", "whenNoUpdate": "Skip",
+				"maxUpgradeStartDelay": "1h", "updatePolicy": "Newest", "whenNoUpdate": "Skip", "latePin": "Never",
 				"successfulJobsHistoryLimit": int64(3), "failedJobsHistoryLimit": int64(5),
 				"jobTemplate": map[string]any{"spec": map[string]any{"config": config}},
 			},

@@ -16,6 +16,9 @@ const (
 	MaxDescriptionBytes = 4096
 	MaxWordBytes        = 128 // of a type or a reason
 	MaxReferences       = 16  // of resources, and of pools
+
+	MaxControlPlaneInsights = 64  // that the Update Status Controller publishes of an informer, the most severe ones
+	MaxPoolInsights         = 256 // likewise, of each pool
 )
 
 // The times of a request, in seconds.

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // schema is a part of the OpenAPI document.
@@ -55,11 +55,11 @@ const openAPI = "../../../docs/reference/update-informer-protocol.openapi.yaml"
 
 // messages are the types of the protocol, with their kind.
 var messages = map[string]any{
-	v1alpha.DiscoveryResponseKind:          v1alpha.DiscoveryResponse{},
-	v1alpha.UpdateInsightsRequestKind:      v1alpha.UpdateInsightsRequest{},
-	v1alpha.UpdateInsightsResponseKind:     v1alpha.UpdateInsightsResponse{},
-	v1alpha.UpdatePlanInsightsRequestKind:  v1alpha.UpdatePlanInsightsRequest{},
-	v1alpha.UpdatePlanInsightsResponseKind: v1alpha.UpdatePlanInsightsResponse{},
+	hooksv1alpha.DiscoveryResponseKind:          hooksv1alpha.DiscoveryResponse{},
+	hooksv1alpha.UpdateInsightsRequestKind:      hooksv1alpha.UpdateInsightsRequest{},
+	hooksv1alpha.UpdateInsightsResponseKind:     hooksv1alpha.UpdateInsightsResponse{},
+	hooksv1alpha.UpdatePlanInsightsRequestKind:  hooksv1alpha.UpdatePlanInsightsRequest{},
+	hooksv1alpha.UpdatePlanInsightsResponseKind: hooksv1alpha.UpdatePlanInsightsResponse{},
 }
 
 // The document has each type with each field, and no others.
@@ -72,7 +72,7 @@ func TestOpenAPIMatchesTheTypes(t *testing.T) {
 		if diff := cmp.Diff([]string{kind}, got[kind].Properties["kind"].Enum); diff != "" {
 			t.Errorf("%s.kind (-want +got):\n%s", kind, diff)
 		}
-		if diff := cmp.Diff([]string{v1alpha.APIVersion}, got[kind].Properties["apiVersion"].Enum); diff != "" {
+		if diff := cmp.Diff([]string{hooksv1alpha.APIVersion}, got[kind].Properties["apiVersion"].Enum); diff != "" {
 			t.Errorf("%s.apiVersion (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -83,7 +83,7 @@ func TestOpenAPIMatchesTheTypes(t *testing.T) {
 	}
 }
 
-// compare compares the schema of a struct, and those of its fields.
+// compare compares the schema of a struct, and recursively the schemas of its fields.
 func compare(t *testing.T, schemas map[string]schema, of reflect.Type, seen map[string]bool) {
 	t.Helper()
 	if seen[of.Name()] {
@@ -167,7 +167,7 @@ func TestOpenAPIHasPathsAndValues(t *testing.T) {
 	t.Parallel()
 	got := read[document](t, openAPI)
 	for path, methods := range map[string][]string{
-		v1alpha.DiscoveryPath: {"get"}, v1alpha.UpdateInsightsPath: {"get", "post"}, v1alpha.UpdatePlanInsightsPath: {"post"},
+		hooksv1alpha.DiscoveryPath: {"get"}, hooksv1alpha.UpdateInsightsPath: {"get", "post"}, hooksv1alpha.UpdatePlanInsightsPath: {"post"},
 	} {
 		for _, method := range methods {
 			if got.Paths[path][method] == nil {
@@ -186,10 +186,10 @@ func TestOpenAPIHasPathsAndValues(t *testing.T) {
 		schema, property string
 		want             []string
 	}{
-		{"ResponseStatus", "response", []string{string(v1alpha.ResponseSuccess), string(v1alpha.ResponseFailure), string(v1alpha.ResponseWait)}},
-		{"Handler", "name", []string{v1alpha.HandlerStatus, v1alpha.HandlerPlan}},
-		{"InsightScope", "type", []string{string(v1beta1.ScopeControlPlane), string(v1beta1.ScopeWorkerPool)}},
-		{"InsightImpact", "level", []string{string(v1beta1.LevelStatus), string(v1beta1.LevelInfo), string(v1beta1.LevelWarning), string(v1beta1.LevelError), string(v1beta1.LevelCritical)}},
+		{"ResponseStatus", "response", []string{string(hooksv1alpha.ResponseSuccess), string(hooksv1alpha.ResponseFailure), string(hooksv1alpha.ResponseWait)}},
+		{"Handler", "name", []string{hooksv1alpha.HandlerStatus, hooksv1alpha.HandlerPlan}},
+		{"InsightScope", "type", []string{string(updatev1beta1.ScopeControlPlane), string(updatev1beta1.ScopeWorkerPool)}},
+		{"InsightImpact", "level", []string{string(updatev1beta1.LevelStatus), string(updatev1beta1.LevelInfo), string(updatev1beta1.LevelWarning), string(updatev1beta1.LevelError), string(updatev1beta1.LevelCritical)}},
 	} {
 		if diff := cmp.Diff(values.want, schemas[values.schema].Properties[values.property].Enum); diff != "" {
 			t.Errorf("%s.%s (-want +got):\n%s", values.schema, values.property, diff)
@@ -197,7 +197,7 @@ func TestOpenAPIHasPathsAndValues(t *testing.T) {
 	}
 }
 
-// The bounds of an insight are those of the UpdateStatus that contains it.
+// The bounds of an insight equal the bounds of the UpdateStatus that contains it.
 func TestOpenAPIHasTheBoundsOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	type definition struct {

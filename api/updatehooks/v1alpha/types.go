@@ -6,7 +6,7 @@ package v1alpha
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // The paths of the protocol. They are case-sensitive.
@@ -58,11 +58,11 @@ func Audience(namespace, service string) string {
 type DiscoveryResponse struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Spec is what the informer has implemented.
+	// Spec describes what the informer has implemented.
 	Spec DiscoverySpec `json:"spec"`
 }
 
-// DiscoverySpec is what an informer has implemented.
+// DiscoverySpec describes what an informer has implemented.
 type DiscoverySpec struct {
 	// APIVersions are the levels of the protocol that the informer supports, for example
 	// hooks.config.openshift.io/v1alpha.
@@ -77,8 +77,8 @@ type Handler struct {
 	// Name is status, for updates in progress, or plan, for updates that may be started.
 	Name string `json:"name"`
 
-	// Methods are the HTTP methods that the handler accepts: GET, POST, or both. Empty means those of
-	// the protocol.
+	// Methods are the HTTP methods that the handler accepts: GET, POST, or both. Empty means the methods of the
+	// protocol.
 	Methods []string `json:"methods,omitempty"`
 
 	// TimeoutSeconds is how long an answer may take. 0 means the default of the caller.
@@ -167,21 +167,21 @@ type ResponseStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Insight is what an informer reports about an update. Its fields are those of an insight in an
-// UpdateStatus that informers determine.
+// Insight is a finding that an informer reports about an update. It has the fields of an insight in an UpdateStatus
+// that informers determine.
 type Insight struct {
-	// UID identifies the insight among those of the informer. It must stay the same between answers.
+	// UID identifies the insight among the insights of the informer. It must stay the same between answers.
 	UID string `json:"uid"`
 
 	// AcquisitionTime is when the data behind the insight was acquired.
 	AcquisitionTime metav1.Time `json:"acquisitionTime,omitzero"`
 
-	// Scope is what the insight is about. It must stay the same for a UID.
-	Scope v1beta1.InsightScope `json:"scope,omitzero"`
+	// Scope names what the insight is about. It must stay the same for a UID.
+	Scope updatev1beta1.InsightScope `json:"scope,omitzero"`
 
 	// Impact is the effect on the update.
-	Impact v1beta1.InsightImpact `json:"impact,omitzero"`
+	Impact updatev1beta1.InsightImpact `json:"impact,omitzero"`
 
-	// Remediation is what resolves the insight.
-	Remediation v1beta1.InsightRemediation `json:"remediation,omitzero"`
+	// Remediation says how to resolve the insight.
+	Remediation updatev1beta1.InsightRemediation `json:"remediation,omitzero"`
 }

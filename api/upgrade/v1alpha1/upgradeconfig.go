@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 // Finalizer is on an UpgradeConfig while an attempt of its upgrade is in progress: from before the
@@ -17,11 +18,31 @@ const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 // whatever kind. Its value is the reason, for people.
 const HoldAnnotation = "upgrade.managed.openshift.io/hold"
 
+// The annotations of an UpgradeConfig by which a user requests what the spec does not say, because Git or another
+// program owns it. The status answers RetryAnnotation and RunNowAnnotation, whose values are tokens: any
+// text that differs from the last one.
+const (
+	// PauseAnnotation holds the upgrade before it commences, as spec.paused does. Its value is the reason, for
+	// people.
+	PauseAnnotation = "upgrade.managed.openshift.io/pause"
+	// RetryAnnotation starts another attempt of an upgrade that has failed. Its window starts at once.
+	RetryAnnotation = "upgrade.managed.openshift.io/retry"
+	// RunNowAnnotation starts an upgrade at once that has not started, or that has failed.
+	RunNowAnnotation = "upgrade.managed.openshift.io/run-now"
+)
+
+// AllowDeletionAnnotation on an upgrade object permits deleting it between its commit and its end, after which nothing
+// supervises the rest of the upgrade. Its value is the reason, for people. An admission policy requires it.
+const AllowDeletionAnnotation = "upgrade.managed.openshift.io/allow-deletion"
+
 // The types of the conditions in the status of an UpgradeConfig. See package history.
 const (
 	ConditionAccepted       = history.ConditionAccepted
 	ConditionProgressing    = history.ConditionProgressing
 	ConditionSucceeded      = history.ConditionSucceeded
+	ConditionSlow           = history.ConditionSlow
+	ConditionReady          = history.ConditionReady
+	ConditionReconciling    = history.ConditionReconciling
 	ConditionStalled        = history.ConditionStalled
 	ConditionPreCheckPassed = history.ConditionPreCheckPassed
 	ConditionDegraded       = history.ConditionDegraded
@@ -50,6 +71,8 @@ const (
 type UpgradeConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
+	stored.Leftovers `json:"-"`
+
 	// metadata is the standard object's metadata.
 	//
 	// +optional
@@ -60,7 +83,7 @@ type UpgradeConfig struct {
 	// +required
 	Spec UpgradeConfigSpec `json:"spec,omitzero"`
 
-	// status is what the operator observed and did.
+	// status holds what the operator observed and did.
 	//
 	// +optional
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator then observes the cluster.
@@ -154,10 +177,10 @@ type Update struct {
 	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
 }
 
-// UpgradeConfigStatus is what the operator observed and did.
+// UpgradeConfigStatus holds what the operator observed and did.
 type UpgradeConfigStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled; before it,
-	// PreCheckPassed; and Degraded if the operator is. Other conditions are removed.
+	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling, and
+	// Stalled; before it, PreCheckPassed; and Degraded if the operator is. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -178,8 +201,20 @@ type UpgradeConfigStatus struct {
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// history has one element per version: first that of the version which the spec requests, then
-	// the others, newest first.
+	// retry is the answer to the last request for another attempt, by the annotation
+	// upgrade.managed.openshift.io/retry.
+	//
+	// +optional
+	Retry *StartStatus `json:"retry,omitempty"`
+
+	// runNow is the answer to the last request to start the upgrade at once, by the annotation
+	// upgrade.managed.openshift.io/run-now.
+	//
+	// +optional
+	RunNow *StartStatus `json:"runNow,omitempty"`
+
+	// history has one element per version: the version that the spec requests comes first, then the others, newest
+	// first.
 	//
 	// +optional
 	// +listType=map
@@ -187,6 +222,50 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
 	History []history.Record `json:"history,omitempty"`
+
+	// replacedAttempts are the records of failed attempts that a retry has replaced in history, newest first. A record
+	// stays here until the retry starts and the result of the failed attempt is delivered, which is tried for 24 hours.
+	// If the retry is taken back before it starts, the record returns to history.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=3
+	ReplacedAttempts []history.Record `json:"replacedAttempts,omitempty"`
+}
+
+// StartStatus is the answer to a request to start the upgrade.
+//
+// +kubebuilder:validation:MinProperties=0
+type StartStatus struct {
+	// token is the value of the annotation that was answered, or the SHA-256 hash of a value of more than 64
+	// bytes.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Token string `json:"token,omitempty"`
+
+	// startTime is the time from which the upgrade may commence because of the request, in place of
+	// spec.upgradeAt. It is absent if the request has no effect.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// upgradeAt is the value of spec.upgradeAt that startTime replaces. Once spec.upgradeAt has another one,
+	// that counts.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UpgradeAt string `json:"upgradeAt,omitempty"`
+
+	// message explains why the request has no effect.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
 
 // UpgradeConfigList is a list of UpgradeConfigs.

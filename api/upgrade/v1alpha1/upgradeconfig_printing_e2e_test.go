@@ -54,7 +54,7 @@ func TestExplain_describes_every_field(t *testing.T) {
 		"upgrade.status.history.phase":                    "Upgrading",
 		"upgrade.status.history.conditions":               "in the order of the runbook",
 		"upgrade.status.history.conditions.reason":        "CamelCase",
-		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Stalled",
+		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Slow, Ready, Reconciling, and Stalled",
 		"upgrade.status.nextTime":                         "next changes by itself",
 		"upgrade.status.observedGeneration":               "generation of the spec",
 		"upgrade.status.history.conditions.lastProbeTime": "at least every five minutes",

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 // Messages of the rules of the CRD.
@@ -58,7 +58,7 @@ func (e edit) apply(t *testing.T, object map[string]any) {
 
 func upgradeConfig(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "UpgradeConfig",
+		"apiVersion": upgradev1alpha1.GroupVersion.String(), "kind": "UpgradeConfig",
 		"metadata": map[string]any{"namespace": namespace, "name": name},
 		"spec": map[string]any{
 			"type": "OSD", "upgradeAt": "2020-06-20T12:00:00Z", "PDBForceDrainTimeout": int64(120),
@@ -376,7 +376,7 @@ func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 		"an upgrade may be paused":                    {edits: []edit{{"spec.paused", true}}},
 		"the time to drain may change":                {edits: []edit{{"spec.PDBForceDrainTimeout", int64(0)}}},
 		"both may change at once":                     {edits: []edit{{"spec.paused", false}, {"spec.PDBForceDrainTimeout", int64(5)}}},
-		"the metadata may change":                     {edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}, {"metadata.annotations", map[string]any{"c": "d"}}, {"metadata.finalizers", []any{v1alpha1.Finalizer}}}},
+		"the metadata may change":                     {edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}, {"metadata.annotations", map[string]any{"c": "d"}}, {"metadata.finalizers", []any{upgradev1alpha1.Finalizer}}}},
 		"the risks may stand in another order":        {edits: []edit{{"spec.desired.acceptedRisks", []any{"Two", "One"}}}},
 		"the type may not change":                     {edits: []edit{{"spec.type", "ARO"}}, want: rejected},
 		"the time may not change":                     {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:01Z"}}, want: rejected},

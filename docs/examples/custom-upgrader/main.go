@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The custom upgrader upgrades UpgradeConfigs of type SHOP like OSD, but never in a change freeze.
+// The custom upgrader upgrades UpgradeConfigs of type SHOP like OSD, but never in a change freeze. NIGHTLY is in nightly.go.
 package main
 
 import (
@@ -14,35 +14,33 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // A change of the ConfigMap wakes upgrades that wait. role.yaml grants the permissions.
 var watch = manager.Kind{Object: &corev1.ConfigMap{}, Namespaces: []string{"shop"}, Name: "change-freeze"}
 
 func main() { // SIGTERM ends the context: reconciles are completed, and the Lease is released
-	cobra.CheckErr(operator.Command(manager.Version(), upgraders, watch).ExecuteContext(ctrl.SetupSignalHandler()))
+	cobra.CheckErr(operator.Command(manager.Version(), register, watch).ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
 type shop struct {
-	runbooks.OSD `json:"-"`
-	Quiet        metav1.Duration `json:"quiet"` // custom.quiet: no upgrade so soon after a freeze
+	upgraders.OSD `json:"-"`
+	Quiet         metav1.Duration `json:"quiet"` // custom.quiet: no upgrade so soon after a freeze
 }
 
-func upgraders(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
-	s := shop{OSD: runbooks.OSD{Deps: deps}}
+func register(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+	s := shop{OSD: upgraders.OSD{Deps: deps}}
 	err := deps.Config.Custom.Decode(&s)
-	return map[string]upgradeconfig.ClusterUpgrader{"OSD": s.OSD, "SHOP": s}, err
+	return map[string]upgraders.ClusterUpgrader{"OSD": s.OSD, "SHOP": s, "NIGHTLY": nightly{deps}}, err
 }
 
-func (s shop) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
+func (s shop) Runbook(attempt upgraders.Attempt) engine.Runbook {
 	step := engine.Step{Name: "NoChangeFreeze", Doc: "Waits until no change freeze is declared.", Do: s.thawed(s.Client), PreCheck: s.thawed(s.Client)}
-	return s.OSD.Runbook(upgrade).InsertAfter("PreHealthCheck", step).WithCommitGates(engine.Gate{Name: "ChangeFreeze", Check: s.thawed(s.Live)})
+	return s.OSD.Runbook(attempt).InsertAfter("PreHealthCheck", step).WithCommitGates(engine.Gate{Name: "ChangeFreeze", Check: s.thawed(s.Live)})
 }
 
 func (s shop) thawed(reader client.Reader) engine.UpgradeStep {

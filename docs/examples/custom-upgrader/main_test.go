@@ -14,19 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 func TestRunbook(t *testing.T) {
 	t.Parallel()
-	byType, err := upgraders(runbooks.Deps{})
+	byType, err := register(upgraders.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	book := byType["SHOP"].Runbook(&v1alpha1.UpgradeConfig{})
+	book := byType["SHOP"].Runbook(upgraders.Attempt{})
 	if err := book.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestRunbook(t *testing.T) {
 	if at := index("NoChangeFreeze"); at < 0 || at != index("PreHealthCheck")+1 {
 		t.Errorf("NoChangeFreeze is step %d, want the one after PreHealthCheck", at)
 	}
-	commit := slices.IndexFunc(book.Steps, func(step engine.Step) bool { return step.Commits })
+	commit := slices.IndexFunc(book.Steps, func(step engine.Step) bool { return step.Commit != nil })
 	isFreeze := func(gate engine.Gate) bool { return gate.Name == "ChangeFreeze" }
 	if !slices.ContainsFunc(book.Steps[commit].Gates, isFreeze) {
 		t.Errorf("the committing step %s has no gate ChangeFreeze", book.Steps[commit].Name)
@@ -68,7 +67,7 @@ func TestThawed(t *testing.T) {
 					Data:       map[string]string{"until": tc.until},
 				})
 			}
-			byType, err := upgraders(runbooks.Deps{Config: config.Config{Custom: config.Custom(tc.custom)}})
+			byType, err := register(upgraders.Deps{Config: config.Config{Custom: config.Custom(tc.custom)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +81,7 @@ func TestThawed(t *testing.T) {
 
 func TestUpgraders_reject_unknown_settings(t *testing.T) {
 	t.Parallel()
-	if _, err := upgraders(runbooks.Deps{Config: config.Config{Custom: config.Custom(`{"quite": "1h"}`)}}); err == nil {
+	if _, err := register(upgraders.Deps{Config: config.Config{Custom: config.Custom(`{"quite": "1h"}`)}}); err == nil {
 		t.Error("a misspelled setting was accepted")
 	}
 }

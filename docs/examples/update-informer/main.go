@@ -19,8 +19,8 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 )
 
@@ -57,22 +57,22 @@ type notes struct{ configMaps corev1.ConfigMapInterface }
 
 // find returns an insight for each note. Its uid is the key, which stays the same while the text is
 // edited.
-func (n notes) find(ctx context.Context, _ v1alpha.RequestSpec) ([]v1alpha.Insight, error) {
+func (n notes) find(ctx context.Context, _ hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 	configMap, err := n.configMaps.Get(ctx, "update-notes", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // no notes; any other error is a Failure, which resolves nothing
 	} else if err != nil {
 		return nil, err
 	}
-	var insights []v1alpha.Insight
+	var insights []hooksv1alpha.Insight
 	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
-		insights = append(insights, v1alpha.Insight{
+		insights = append(insights, hooksv1alpha.Insight{
 			UID: "note/" + key,
-			Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane, Resources: []v1beta1.ResourceReference{
+			Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane, Resources: []updatev1beta1.ResourceReference{
 				{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "update-notes"},
 			}},
-			Impact: v1beta1.InsightImpact{
-				Level: v1beta1.LevelWarning, Reason: "Note", Summary: "Note of the team: " + key, Description: configMap.Data[key],
+			Impact: updatev1beta1.InsightImpact{
+				Level: updatev1beta1.LevelWarning, Reason: "Note", Summary: "Note of the team: " + key, Description: configMap.Data[key],
 			},
 		})
 	}

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // uids finds the notes of a cluster, and returns their uids.
 func uids(t *testing.T, cluster *fake.Clientset) ([]string, error) {
 	t.Helper()
-	insights, err := notes{cluster.CoreV1().ConfigMaps(namespace)}.find(t.Context(), v1alpha.RequestSpec{})
+	insights, err := notes{cluster.CoreV1().ConfigMaps(namespace)}.find(t.Context(), hooksv1alpha.RequestSpec{})
 	var found []string
 	for _, in := range insights {
 		found = append(found, in.UID)

@@ -14,8 +14,9 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/report"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -23,7 +24,7 @@ import (
 // maxGroups is how many sizes of groups a plan lists.
 const maxGroups = 6
 
-// Forecast is what would happen if an upgrade ran now.
+// Forecast says what would happen if an upgrade ran now.
 type Forecast struct {
 	// Canaries is the number of canaries, and Groups are the sizes of the groups in their order.
 	Canaries int
@@ -37,7 +38,7 @@ type Forecast struct {
 	Slots int
 	// Stop is why no cluster would begin; its zero value means that one would.
 	Stop rollout.Stop
-	// Unchecked is what the hub has not checked; empty means that it has checked each cluster.
+	// Unchecked says what the hub has not checked; empty means that it has checked each cluster.
 	Unchecked string
 	obstacles []row
 }
@@ -74,7 +75,7 @@ func (s *Snapshot) Forecast() Forecast {
 
 // classify counts a cluster as ready, done, or blocked. Local collects the obstacles by their reasons.
 func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row) {
-	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name])
+	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name], m.IsCanary() || m.Run != nil)
 	block := func(reason, message string) {
 		f.Blocked++
 		r := local[reason]
@@ -99,7 +100,7 @@ func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row
 	case m.State == rollout.NotStarted && outcome != nil:
 		block(outcome.Reason, outcome.Reason)
 	case m.State == rollout.NotStarted && m.Hold != "":
-		block(fleetv1beta1.ReasonHeld, m.Hold)
+		block(cmp.Or(m.HoldReason, fleetv1beta1.ReasonHeld), m.Hold)
 	default:
 		f.Ready++
 	}
@@ -246,29 +247,48 @@ func (p *Printer) Plan(s *Snapshot) string {
 func Clusters(s *Snapshot, states []string) (header []string, rows [][]string) {
 	header = []string{"CLUSTER", "STATE", "GROUP", "STEP", "REASON", "MESSAGE"}
 	for _, m := range s.counted() {
-		if len(states) > 0 && !slices.Contains(states, string(m.State)) {
-			continue
+		if len(states) == 0 || slices.Contains(states, string(m.State)) {
+			c := clusterOf(m)
+			rows = append(rows, []string{c.Name, c.State, c.Group, c.Step, c.Reason, c.Message})
 		}
-		group := strconv.Itoa(m.Group + 1)
-		switch {
-		case m.Hub:
-			group = "hub"
-		case m.IsCanary():
-			group = "canary"
-		}
-		step, reason, message := "", "", m.Hold
-		if m.Hold != "" && m.State == rollout.NotStarted {
-			reason = fleetv1beta1.ReasonHeld
-		}
-		if run := m.Run; run != nil && m.State != rollout.NotStarted {
-			step, reason, message = stepOf(run), run.Status.Reason, run.Status.Message
-			if run.Spec.Outcome != nil {
-				reason, message = run.Spec.Outcome.Reason, run.Spec.Outcome.Message
-			}
-		}
-		rows = append(rows, []string{m.Name, string(m.State), group, step, reason, message})
 	}
 	return header, rows
+}
+
+// clusterOf returns the row of a cluster.
+func clusterOf(m *status.Member) report.Cluster {
+	c := report.Cluster{Name: m.Name, State: string(m.State), Group: strconv.Itoa(m.Group + 1), Message: m.Hold, HasRun: m.Run != nil}
+	switch {
+	case m.Hub:
+		c.Group = "hub"
+	case m.IsCanary():
+		c.Group = "canary"
+	}
+	if m.Hold != "" && m.State == rollout.NotStarted {
+		c.Reason = fleetv1beta1.ReasonHeld
+	}
+	if run := m.Run; run != nil && m.State != rollout.NotStarted {
+		c.Step, c.Reason, c.Message = stepOf(run), run.Status.Reason, run.Status.Message
+		if run.Spec.Outcome != nil {
+			c.Reason, c.Message = run.Spec.Outcome.Reason, run.Spec.Outcome.Message
+		}
+	}
+	c.Tone = toneOfCluster(m)
+	return c
+}
+
+func toneOfCluster(m *status.Member) report.Tone {
+	switch {
+	case m.State == rollout.Failed:
+		return report.ToneFailed
+	case m.Stalled() != nil:
+		return report.ToneWarning
+	case m.State == rollout.Complete:
+		return report.ToneDone
+	case m.InFlight():
+		return report.ToneRunning
+	}
+	return report.ToneNone
 }
 
 // Runs returns the runs of the clusters in one of the states, in the order of their admission. No state

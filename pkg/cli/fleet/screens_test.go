@@ -28,7 +28,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 )
 
 // stores is a fleet of three canaries and groups of clusters, as objects of the API.
@@ -72,6 +72,8 @@ func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores 
 		for range size {
 			number++
 			cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("store-%04d", number), Labels: map[string]string{}}}
+			cluster.Spec.HubAcceptsClient = true
+			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}}
 			if number <= canaries {
 				cluster.Labels["canary"] = "yes"
 			}
@@ -91,7 +93,7 @@ func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores 
 func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers ...int) {
 	for _, n := range numbers {
 		name := fmt.Sprintf("store-%04d", n)
-		run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "stores", Labels: map[string]string{fleetv1beta1.UpgradeLabel: "u1"}}}
+		run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: admission.RunName(f.upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: "u1"}}}
 		run.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "stores", UID: "u1"}
 		run.Spec.Attempt, run.Status.Attempt = 1, 1
 		run.Spec.AdmissionTime = metav1.NewTime(f.now.Add(-10 * time.Hour))
@@ -113,7 +115,7 @@ func (f *stores) stall(step, message string, numbers ...int) {
 			Type: step, Status: metav1.ConditionFalse, Reason: "Upgrading", Message: message,
 		}}}}
 		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{
-			Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: step,
+			Type: fleetv1alpha1.ConditionSlow, Status: metav1.ConditionTrue, Reason: step,
 			LastTransitionTime: metav1.NewTime(f.now.Add(-2 * time.Minute)),
 			Message:            fmt.Sprintf("%s started at 2026-11-23T13:%02d:00Z and is slow: %s", step, n%60, message),
 		})
@@ -155,7 +157,7 @@ func (f *stores) read() *Snapshot {
 	return s
 }
 
-// publish publishes the status as the hub does. Obstacles are those of a dry run, by cluster.
+// publish publishes the status as the hub does. Obstacles come from a dry run, by cluster.
 func (f *stores) publish(obstacles map[string]admissionStop) {
 	f.t.Helper()
 	s := f.read()
@@ -239,6 +241,25 @@ func TestStatus_stopped(t *testing.T) {
 	}
 }
 
+func TestStatus_names_failures_of_clusters_that_are_gone_or_forgotten(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 3, 120)
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1, 3)
+	f.publish(nil)
+	f.upgrade.Status.Departed = []fleetv1beta1.DepartedClusters{{Index: 1, Failed: 2, Canaries: 1}, {Index: 2, Failed: 1}}
+	f.upgrade.Status.ForgottenFailures = []fleetv1beta1.ForgottenFailure{{Cluster: "store-0007", Reason: "its disk is broken"}}
+	screen := printer().Status(f.read())
+	for _, want := range []string{
+		"  GONE    3  left the hub before the end (canaries: 1)\n",
+		"  IGNORED 1  its failure does not count: its disk is broken",
+		"store-0007\n",
+	} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("the screen lacks %q:\n%s", want, screen)
+		}
+	}
+}
+
 func TestPlan_of_a_dry_run(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "09:12", 3, 120, 400, 800)
@@ -264,7 +285,7 @@ func TestPlan_of_a_dry_run(t *testing.T) {
 	}
 }
 
-// The hub publishes holds and clusters with newer releases, too: each cluster counts once.
+// The hub also publishes holds and clusters with newer releases: each cluster counts once.
 func TestPlan_counts_each_cluster_once(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "09:12", 0, 9)

@@ -17,8 +17,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -30,7 +30,7 @@ type Snapshot struct {
 	Members []status.Member
 	// Clusters are the ManagedClusters, by name.
 	Clusters map[string]*clusterv1.ManagedCluster
-	// Plan is the plan of the spec, and Decision is what rollout.Decide decides by it.
+	// Plan is the plan of the spec, and Decision the decision of rollout.Decide by it.
 	Plan     rollout.Plan
 	Decision rollout.Decision
 	// Unreadable is why the user cannot read the selected clusters; nil means that they were read. The
@@ -50,7 +50,10 @@ func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now t
 	if err != nil {
 		return nil, err
 	}
-	fleet := &admission.Fleet{Upgrade: s.Upgrade, Runs: make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list)), Now: now, RecordsLost: s.recordsLost()}
+	fleet := &admission.Fleet{
+		Upgrade: s.Upgrade, Runs: make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list)), Now: now,
+		RecordsLost: s.recordsLost(), Departed: admission.Departed(s.Upgrade),
+	}
 	for i := range list {
 		fleet.Runs[list[i].Namespace] = &list[i]
 	}
@@ -62,7 +65,7 @@ func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now t
 	case err != nil:
 		return nil, err
 	}
-	fleet.Deselected = deselected(fleet)
+	fleet.Records = deselected(fleet)
 	s.Clusters, s.Members = fleet.Clusters, fleet.Members()
 	s.Plan = fleet.Plan(&admission.Windows{})
 	s.Decision = admission.Decide(s.Plan, s.Members, now)
@@ -79,13 +82,16 @@ func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fle
 	if fleet.Selection, err = selection.Select(ctx, reader, s.Upgrade, fleet.Clusters, options); err != nil {
 		return fmt.Errorf("selecting the clusters: %w", err)
 	}
+	if fleet.Locked, err = admission.Locked(ctx, reader, s.Upgrade); err != nil {
+		return err
+	}
 	fleet.Dependencies, err = admission.ReadDependencies(ctx, reader, s.Upgrade)
 	return err
 }
 
 // deselected returns the clusters with a run that are not selected. They are treated as if they were
 // deselected for long enough, because a single read cannot confirm it.
-func deselected(fleet *admission.Fleet) map[string]time.Time {
+func deselected(fleet *admission.Fleet) map[string]admission.Record {
 	if !fleet.Selection.Stable() {
 		return nil
 	}
@@ -93,13 +99,13 @@ func deselected(fleet *admission.Fleet) map[string]time.Time {
 	for _, m := range fleet.Selection.Members {
 		selected[m.Name] = true
 	}
-	since := map[string]time.Time{}
+	records := map[string]admission.Record{}
 	for name := range fleet.Runs {
 		if !selected[name] {
-			since[name] = fleet.Now.Add(-rollout.RemovalDelay)
+			records[name] = admission.Record{DeselectedSince: fleet.Now.Add(-rollout.RemovalDelay)}
 		}
 	}
-	return since
+	return records
 }
 
 // condition returns a published condition; without it, an empty one.

@@ -11,7 +11,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -28,7 +28,7 @@ func (p *Printer) Status(s *Snapshot) string {
 	if !v.Stopped {
 		p.slots(l, s)
 	}
-	if rows := causeRows(s); len(rows) > 0 {
+	if rows := append(causeRows(s), goneRows(s)...); len(rows) > 0 {
 		width := stoppedText
 		if !v.Stopped {
 			l.addf("")
@@ -95,7 +95,7 @@ func parts(s *Snapshot, v *Verdict) []part {
 				parts[i].text = "waits for " + waitsFor
 			}
 		}
-		finished := c.Complete+c.Failed == c.Total
+		finished := c.Ended() || c.Total == 0
 		if waitsFor == "" && !finished && (perGroup || parts[i].label == "canaries") {
 			waitsFor = strings.Replace(parts[i].label, "canaries", "the canaries", 1)
 		}
@@ -109,7 +109,7 @@ func describe(c *fleetv1beta1.ClustersSummary) string {
 	for _, state := range []struct {
 		count int32
 		name  string
-	}{{c.Initialized + c.PartialUpgrade, "in flight"}, {c.Failed, "failed"}, {c.Pending, "pending"}} {
+	}{{c.InFlight(), "in flight"}, {c.Finishing, "finishing"}, {c.Failed, "failed"}, {c.Pending, "pending"}} {
 		if state.count > 0 {
 			words = append(words, grouped(int(state.count))+" "+state.name)
 		}
@@ -123,27 +123,36 @@ func (p *Printer) slots(l *lines, s *Snapshot) {
 		l.addf("  slots and time left are unknown: %s", text.Excerpt(s.Unreadable.Error()))
 		return
 	}
-	d := &s.Decision
-	used := fmt.Sprintf("slots %s in use", grouped(d.InUse))
-	if d.Slots != rollout.Unlimited {
-		used = fmt.Sprintf("slots %s/%s", grouped(d.InUse), grouped(d.Slots))
+	slots, failures := s.usage()
+	left := s.left()
+	if left != "" {
+		left = "   left " + left
 	}
-	failures := "failures " + grouped(d.Failures)
+	l.addf("  slots %s   failures %s%s", slots, failures, left)
+}
+
+// usage returns the slots in use and the failures, with their limits.
+func (s *Snapshot) usage() (slots, failures string) {
+	d := &s.Decision
+	slots, failures = grouped(d.InUse)+" in use", grouped(d.Failures)
+	if d.Slots != rollout.Unlimited {
+		slots = grouped(d.InUse) + "/" + grouped(d.Slots)
+	}
 	if d.Tolerated != rollout.Unlimited {
 		failures += " of " + grouped(d.Tolerated)
 	}
-	l.addf("  %s   %s%s", used, failures, s.left())
+	return slots, failures
 }
 
-// left returns the time that is left, with its basis.
+// left returns the time that is left, with its basis; empty once no cluster is left.
 func (s *Snapshot) left() string {
 	c := s.Upgrade.Status.ClustersSummery
-	if c == nil || c.Complete+c.Failed == c.Total {
+	if c == nil || c.Ended() {
 		return ""
 	}
 	e, known := s.estimate()
 	if !known {
-		return fmt.Sprintf("   left unknown (%s done)", grouped(e.Done))
+		return fmt.Sprintf("unknown (%s done)", grouped(e.Done))
 	}
 	low, high := roughly(e.Low, false), roughly(e.High, true)
 	span := low + " to " + high
@@ -153,7 +162,7 @@ func (s *Snapshot) left() string {
 	if s.Plan.Window != nil {
 		span += " of open windows"
 	}
-	return fmt.Sprintf("   left %s (%s done, median %s)", span, grouped(e.Done), roughly(e.Median, false))
+	return fmt.Sprintf("%s (%s done, median %s)", span, grouped(e.Done), roughly(e.Median, false))
 }
 
 // causeRows returns the causes: failures first, then clusters that make no progress, then those that
@@ -176,6 +185,29 @@ func causeRows(s *Snapshot) []row {
 			r.text = s.slow(c)
 		}
 		rows = append(rows, r)
+	}
+	return rows
+}
+
+// goneRows returns the failures of clusters that have left the hub, and those that a person has forgotten, with the reason.
+func goneRows(s *Snapshot) []row {
+	published := &s.Upgrade.Status
+	var rows []row
+	var failed, canaries int
+	for i := range published.Departed {
+		failed += int(published.Departed[i].Failed)
+		canaries += int(published.Departed[i].Canaries)
+	}
+	if failed > 0 {
+		what := "left the hub before the end"
+		if canaries > 0 {
+			what = fmt.Sprintf("%s (canaries: %d)", what, canaries)
+		}
+		rows = append(rows, row{label: "GONE", count: failed, text: what})
+	}
+	for i := range published.ForgottenFailures {
+		forgotten := &published.ForgottenFailures[i]
+		rows = append(rows, row{label: "IGNORED", count: 1, text: "its failure does not count: " + forgotten.Reason, names: []string{forgotten.Cluster}})
 	}
 	return rows
 }

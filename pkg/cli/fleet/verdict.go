@@ -8,11 +8,11 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// State is what an upgrade of a fleet needs.
+// State says what an upgrade of a fleet needs.
 type State int
 
 const (
@@ -58,7 +58,7 @@ func (s *Snapshot) Verdict() Verdict {
 	if published := s.Upgrade.Status.ClustersSummery; published != nil {
 		counters = published
 	}
-	inFlight := counters.Initialized + counters.PartialUpgrade
+	inFlight := counters.InFlight() + counters.Finishing
 	if v, found := stopVerdicts()[admitting.Reason]; found {
 		if v.Detail == "" && !v.Stopped {
 			v.Detail = admitting.Message
@@ -112,11 +112,12 @@ func (s *Snapshot) isEachFailureExempt() bool {
 	return !slices.ContainsFunc(s.counted(), func(m *status.Member) bool { return m.State == rollout.Failed && !m.Exempt })
 }
 
-// stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons are those of a
-// rollout in progress.
+// stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons belong to a rollout in
+// progress.
 func stopVerdicts() map[string]Verdict {
 	return map[string]Verdict{
 		fleetv1beta1.ReasonCanaryFailed:         {State: ActionRequired, Text: "STOPPED: a canary failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
+		fleetv1beta1.ReasonCanaryNotAvailable:   {State: ActionRequired, Text: "STOPPED: a canary cannot begin", Stopped: true, Verb: "retry", Advice: stopAdvice},
 		fleetv1beta1.ReasonMaxFailuresExceeded:  {State: ActionRequired, Text: "STOPPED: too many clusters failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
 		fleetv1beta1.ReasonRecordsLost:          {State: ActionRequired, Text: "STOPPED: records were lost", Stopped: true, Verb: "retry", Advice: "Check the clusters that had begun. Then: "},
 		fleetv1beta1.ReasonCancelled:            {State: Done, Text: "cancelled", Detail: "No further clusters will be started."},
@@ -125,6 +126,7 @@ func stopVerdicts() map[string]Verdict {
 		fleetv1beta1.ReasonInvalidStrategy:      {State: ActionRequired, Text: "the strategy is invalid"},
 		fleetv1beta1.ReasonNoClustersSelected:   {State: ActionRequired, Text: "no clusters are selected"},
 		fleetv1beta1.ReasonCanaryNotSelected:    {State: ActionRequired, Text: "no canary is selected"},
+		fleetv1beta1.ReasonNoCanary:             {State: ActionRequired, Text: "no canary is left"},
 		fleetv1beta1.ReasonNoOperatorImage:      {State: ActionRequired, Text: "the hub runs without --image"},
 		fleetv1beta1.ReasonDependencyMissing:    {State: ActionRequired, Text: "a dependency is missing"},
 		fleetv1beta1.ReasonDependencyIncomplete: {State: Waiting, Text: "waits for another upgrade"},

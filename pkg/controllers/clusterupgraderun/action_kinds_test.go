@@ -62,7 +62,7 @@ func TestRun_action_by_the_conditions_of_its_manifests(t *testing.T) {
 				t.Helper()
 				w := newWorld(t, migration, by)
 				w.admit()
-				w.runFor(10 * time.Minute)
+				w.RunFor(10 * time.Minute)
 				w.expectUntouched()
 				w.change(0, func() { w.spoke.Conditions = tc.then })
 				w.settle(2 * time.Hour)
@@ -96,14 +96,14 @@ func TestRun_action_with_a_deleteOption(t *testing.T) {
 				t.Helper()
 				w := newWorld(t, by, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 					u.Spec.PreUpgradeAction = action("backup")
-					u.Spec.PreUpgradeAction.ManifestWork.DeleteOption = tc.option
+					u.Spec.PreUpgradeAction.ManifestWork.DeleteOption = tc.option.DeepCopy()
 				})
 				w.jobs = map[string]string{"backup": "Complete"}
 				w.admit()
 				w.settle(5 * time.Hour)
 				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 				w.finishUpgrade()
-				w.runFor(time.Minute)
+				w.RunFor(time.Minute)
 				w.expectNoWorks()
 				if kept := w.spoke.Object("", "ConfigMap", "default", "backup") != nil; kept != tc.configMap {
 					t.Errorf("the ConfigMap is left: %t, want %t", kept, tc.configMap)
@@ -114,4 +114,33 @@ func TestRun_action_with_a_deleteOption(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Job that another upgrade has left on the cluster, or an earlier attempt, says nothing about this attempt. The
+// agent adopts an object that exists, and keeps it for as long as another work contains it.
+func TestRun_action_counts_only_its_own_Job(t *testing.T) {
+	t.Parallel()
+	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
+		t.Helper()
+		w := newWorld(t, by, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.PreUpgradeAction = action("backup") })
+		february := &workv1.ManifestWork{Spec: *w.upgrade().Spec.PreUpgradeAction.ManifestWork.DeepCopy()}
+		february.Name = "mcu-february-pre"
+		w.spoke.Apply(february, w.Now())
+		for _, job := range w.spoke.Objects("Job") {
+			w.spoke.SetCondition(job, "Complete", "True", "CompletionsReached", "", w.Now())
+		}
+		w.admit()
+		w.settle(2 * time.Hour)
+		w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
+		w.expectUntouched()
+		w.spoke.Delete(february)
+		w.takes = 0
+		w.jobs = map[string]string{"backup": "Complete"}
+		w.retry()
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateFailed, "ClusterUpgradeTimedOut")
+		w.retry()
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateFailed, "PreActionDegraded")
+	})
 }

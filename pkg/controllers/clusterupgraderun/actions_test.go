@@ -23,14 +23,9 @@ func (w *world) change(d time.Duration, do func()) {
 	w.After(d, func() { do(); w.wakeAgent(10 * time.Second) })
 }
 
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
-}
-
 // admit creates the run as the hub does.
 func (w *world) admit(edits ...func(*fleetv1alpha1.ClusterUpgradeRunSpec)) {
-	w.t.Helper()
+	w.TB.Helper()
 	upgrade := w.upgrade()
 	run := &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,43 +42,43 @@ func (w *world) admit(edits ...func(*fleetv1alpha1.ClusterUpgradeRunSpec)) {
 	if run.Spec.Outcome == nil {
 		run.Finalizers = []string{fleetv1alpha1.Finalizer, fleetv1alpha1.WorksFinalizer}
 	}
-	w.must(w.client.Create(w.t.Context(), run))
+	w.Must(w.User.Create(w.TB.Context(), run))
 }
 
 // retry raises the attempt as the hub does.
 func (w *world) retry() {
-	w.t.Helper()
+	w.TB.Helper()
 	run := w.run()
 	run.Spec.Attempt++
 	run.Spec.AdmissionTime = metav1.NewTime(w.Now().Truncate(time.Second))
-	w.must(w.client.Update(w.t.Context(), run))
+	w.Must(w.User.Update(w.TB.Context(), run))
 }
 
 func (w *world) editUpgrade(edit func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
-	w.t.Helper()
+	w.TB.Helper()
 	upgrade := w.upgrade()
 	edit(&upgrade.Spec)
-	w.must(w.client.Update(w.t.Context(), upgrade))
+	w.Must(w.User.Update(w.TB.Context(), upgrade))
 }
 
 func (w *world) claim(version string) { w.setClaim("version.openshift.io", version) }
 
 // setClaim sets the only claim of the cluster; an empty value removes it.
 func (w *world) setClaim(name, value string) {
-	w.t.Helper()
+	w.TB.Helper()
 	var managed clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: cluster}, &managed))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: cluster}, &managed))
 	managed.Status.ClusterClaims = nil
 	if value != "" {
 		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: name, Value: value}}
 	}
-	w.must(w.client.Status().Update(w.t.Context(), &managed))
+	w.Must(w.User.Status().Update(w.TB.Context(), &managed))
 }
 
 func (w *world) setAvailable(available bool) {
-	w.t.Helper()
+	w.TB.Helper()
 	var managed clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: cluster}, &managed))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: cluster}, &managed))
 	status := metav1.ConditionUnknown
 	if available {
 		status = metav1.ConditionTrue
@@ -91,12 +86,12 @@ func (w *world) setAvailable(available bool) {
 	apimeta.SetStatusCondition(&managed.Status.Conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.Now()),
 	})
-	w.must(w.client.Status().Update(w.t.Context(), &managed))
+	w.Must(w.User.Status().Update(w.TB.Context(), &managed))
 }
 
 // setOffline disconnects the cluster, or connects it again.
 func (w *world) setOffline(offline bool) {
-	w.t.Helper()
+	w.TB.Helper()
 	w.offline = offline
 	w.setAvailable(!offline)
 	if !offline {
@@ -106,36 +101,36 @@ func (w *world) setOffline(offline bool) {
 
 // runUntil lets time pass until the run has the state and the reason.
 func (w *world) runUntil(limit time.Duration, state fleetv1alpha1.State, reason string) {
-	w.t.Helper()
+	w.TB.Helper()
 	err := w.RunUntil(limit, func() bool {
 		run := w.run()
 		return run != nil && run.Status.State == state && (reason == "" || run.Status.Reason == reason)
 	})
 	if err != nil {
-		w.t.Fatalf("waiting for %s %s: %v; %s", state, reason, err, w.describe())
+		w.TB.Fatalf("waiting for %s %s: %v; %s", state, reason, err, w.describe())
 	}
 }
 
 // settle lets time pass until the attempt has ended.
 func (w *world) settle(limit time.Duration) {
-	w.t.Helper()
+	w.TB.Helper()
 	err := w.RunUntil(limit, func() bool {
 		run := w.run()
 		return run == nil || !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) && isTerminal(run)
 	})
 	if err != nil {
-		w.t.Fatalf("the run has not ended: %v; %s", err, w.describe())
+		w.TB.Fatalf("the run has not ended: %v; %s", err, w.describe())
 	}
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 }
 
 // finishUpgrade publishes that all clusters of the upgrade are finished, as its controller does.
 func (w *world) finishUpgrade() {
-	w.t.Helper()
+	w.TB.Helper()
 	upgrade := w.upgrade()
 	upgrade.Status.ObservedGeneration = upgrade.Generation
 	upgrade.Status.ClustersSummery = &fleetv1beta1.ClustersSummary{Total: 1, Complete: 1}
-	w.must(w.client.Status().Update(w.t.Context(), upgrade))
+	w.Must(w.User.Status().Update(w.TB.Context(), upgrade))
 }
 
 func raw(manifest string) workv1.Manifest {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 )
 
 // wakeAgent lets the agent act later.
@@ -30,20 +30,20 @@ func (w *world) sync() {
 	}
 	agent := w.Client("agent")
 	var works workv1.ManifestWorkList
-	w.must(agent.List(w.t.Context(), &works, client.InNamespace(cluster)))
+	w.Must(agent.List(w.TB.Context(), &works, client.InNamespace(cluster)))
 	for i := range works.Items {
 		work := &works.Items[i]
 		if !work.DeletionTimestamp.IsZero() {
 			w.spoke.Delete(work)
 			controllerutil.RemoveFinalizer(work, spoke.Finalizer)
-			w.must(agent.Update(w.t.Context(), work))
+			w.Must(agent.Update(w.TB.Context(), work))
 			continue
 		}
 		if work.Name == w.held {
 			continue
 		}
 		if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-			w.must(agent.Update(w.t.Context(), work))
+			w.Must(agent.Update(w.TB.Context(), work))
 		}
 		desired := w.spoke.Desired()
 		status := w.spoke.Apply(work, w.Now())
@@ -53,7 +53,7 @@ func (w *world) sync() {
 		w.runJobs()
 		if !w.mute {
 			work.Status = status
-			w.must(agent.Status().Update(w.t.Context(), work))
+			w.Must(agent.Status().Update(w.TB.Context(), work))
 		}
 	}
 }
@@ -64,10 +64,12 @@ func (w *world) runJobs() {
 		name, _, _ := strings.Cut(job.GetName(), "-")
 		if !slices.Contains(w.begun, name) {
 			w.begun = append(w.begun, name)
+			w.spoke.BeginJob(job)
+			w.wakeAgent(0)
 		}
 		if end := w.jobs[name]; end != "" {
 			delete(w.jobs, name)
-			w.change(time.Minute, func() { w.spoke.SetCondition(job, end, "True", end, "the Job is "+end, w.Now()) })
+			w.change(time.Minute, func() { w.spoke.EndJob(job, end, w.Now()) })
 		}
 	}
 }

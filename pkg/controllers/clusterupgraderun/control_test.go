@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -18,8 +19,10 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // moments are the parts of a run in which something happens to it.
@@ -55,9 +58,9 @@ func TestRun_cancelled(t *testing.T) {
 					moment.prepare(w)
 				}
 				w.admit()
-				w.runFor(moment.after)
+				w.RunFor(moment.after)
 				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
-				w.runFor(time.Minute)
+				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
 					w.refuses = false
@@ -93,15 +96,15 @@ func TestRun_deleted(t *testing.T) {
 					moment.prepare(w)
 				}
 				w.admit()
-				w.runFor(moment.after)
-				w.must(w.client.Delete(t.Context(), w.run()))
-				w.runFor(time.Minute)
+				w.RunFor(moment.after)
+				w.Must(w.User.Delete(t.Context(), w.run()))
+				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
 					w.refuses = false
 					w.install(target)
 				}
-				w.runFor(5 * time.Hour)
+				w.RunFor(5 * time.Hour)
 				if w.run() != nil {
 					t.Errorf("the run is left: %s", w.describe())
 				}
@@ -125,14 +128,14 @@ func TestRun_deleted_while_the_cluster_is_unreachable(t *testing.T) {
 	w := newWorld(t)
 	w.setOffline(true)
 	w.admit()
-	w.runFor(5 * time.Minute)
-	w.must(w.client.Delete(t.Context(), w.run()))
-	w.runFor(30 * time.Second)
+	w.RunFor(5 * time.Minute)
+	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.RunFor(30 * time.Second)
 	if w.run() != nil {
 		t.Errorf("the run is left: %s", w.describe())
 	}
 	w.setOffline(false)
-	w.runFor(5 * time.Hour)
+	w.RunFor(5 * time.Hour)
 	w.expectNoWorks()
 	w.expectUntouched()
 }
@@ -144,8 +147,8 @@ func TestRun_deleted_after_it_has_ended(t *testing.T) {
 	w.takes = 0
 	w.admit()
 	w.settle(5 * time.Hour)
-	w.must(w.client.Delete(t.Context(), w.run()))
-	w.runFor(time.Minute)
+	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.RunFor(time.Minute)
 	w.expectNoWorks()
 	if w.spoke.Desired() != target {
 		t.Error("the ClusterVersion has changed")
@@ -164,9 +167,9 @@ func TestRun_paused(t *testing.T) {
 					moment.prepare(w)
 				}
 				w.admit()
-				w.runFor(moment.after)
+				w.RunFor(moment.after)
 				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = true })
-				w.runFor(time.Minute)
+				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
 					w.refuses = false
@@ -174,17 +177,17 @@ func TestRun_paused(t *testing.T) {
 				}
 				w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 				w.wakeAgent(0)
-				w.runFor(2 * time.Hour)
+				w.RunFor(2 * time.Hour)
 				if moment.delivered {
 					w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 					return
 				}
 				w.expect(fleetv1alpha1.StateInitialized, "Paused")
 				w.expectUntouched()
-				w.requests = nil
-				w.runFor(10 * time.Hour)
+				w.Requests = nil
+				w.RunFor(10 * time.Hour)
 				if w.count("patch ManifestWork")+w.count("create ManifestWork") > 0 {
-					t.Errorf("works are written while paused: %v", w.requests)
+					t.Errorf("works are written while paused: %v", w.Requests)
 				}
 				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
 				w.settle(5 * time.Hour)
@@ -205,11 +208,11 @@ func TestRun_held(t *testing.T) {
 				w.holdAgent(upgradeWork)
 			}
 			w.admit()
-			w.runFor(20 * time.Minute)
+			w.RunFor(20 * time.Minute)
 			w.hold("migration")
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.releaseAgent()
-			w.runFor(2 * time.Hour)
+			w.RunFor(2 * time.Hour)
 			if delivered {
 				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 				return
@@ -228,14 +231,14 @@ func TestRun_held(t *testing.T) {
 
 // hold annotates the cluster with a reason to hold it; an empty one releases it.
 func (w *world) hold(reason string) {
-	w.t.Helper()
+	w.TB.Helper()
 	var managed clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
-	managed.Annotations = map[string]string{v1alpha1.HoldAnnotation: reason}
+	w.Must(w.User.Get(w.TB.Context(), clusterKey, &managed))
+	managed.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: reason}
 	if reason == "" {
 		managed.Annotations = nil
 	}
-	w.must(w.client.Update(w.t.Context(), &managed))
+	w.Must(w.User.Update(w.TB.Context(), &managed))
 }
 
 func TestRun_retried(t *testing.T) {
@@ -300,11 +303,11 @@ func TestRun_lost_record(t *testing.T) {
 					moment.prepare(w)
 				}
 				w.admit()
-				w.runFor(moment.after)
+				w.RunFor(moment.after)
 				run := w.run()
 				run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
-				w.must(w.client.Status().Update(t.Context(), run))
-				w.runFor(time.Minute)
+				w.Must(w.User.Status().Update(t.Context(), run))
+				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
 					w.refuses = false
@@ -325,12 +328,12 @@ func TestRun_lost_record_before_the_agent_only_observes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.admit(soaks)
-	w.must(w.RunUntil(2*time.Hour, func() bool { return w.form() == "1/ReadOnly" }))
+	w.Must(w.RunUntil(2*time.Hour, func() bool { return w.form() == "1/ReadOnly" }))
 	w.holdAgent(upgradeWork)
 	run := w.run()
 	run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
-	w.must(w.client.Status().Update(t.Context(), run))
-	w.runFor(time.Minute)
+	w.Must(w.User.Status().Update(t.Context(), run))
+	w.RunFor(time.Minute)
 	w.releaseAgent()
 	w.settle(5 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
@@ -343,13 +346,13 @@ func TestRun_detached(t *testing.T) {
 		t.Helper()
 		for name, detach := range map[string]func(*world){
 			"deleted": func(w *world) {
-				w.must(w.client.Delete(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+				w.Must(w.User.Delete(w.TB.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 			},
 			"not accepted any more": func(w *world) {
 				var managed clusterv1.ManagedCluster
-				w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
+				w.Must(w.User.Get(w.TB.Context(), clusterKey, &managed))
 				managed.Spec.HubAcceptsClient = false
-				w.must(w.client.Update(w.t.Context(), &managed))
+				w.Must(w.User.Update(w.TB.Context(), &managed))
 			},
 		} {
 			for when, moment := range moments {
@@ -360,7 +363,7 @@ func TestRun_detached(t *testing.T) {
 						moment.prepare(w)
 					}
 					w.admit()
-					w.runFor(moment.after)
+					w.RunFor(moment.after)
 					w.offline = true
 					w.setAvailable(false)
 					detach(w)
@@ -375,12 +378,12 @@ func TestRun_detached(t *testing.T) {
 
 // admitOther creates a run of another upgrade for the same cluster.
 func (w *world) admitOther(version string) {
-	w.t.Helper()
+	w.TB.Helper()
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "others"}}
 	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
 	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: version}
-	w.must(w.client.Create(w.t.Context(), upgrade))
-	w.must(w.client.Create(w.t.Context(), &fleetv1alpha1.ClusterUpgradeRun{
+	w.Must(w.User.Create(w.TB.Context(), upgrade))
+	w.Must(w.User.Create(w.TB.Context(), &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "others", Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(upgrade.UID)}},
 		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
 			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "others", UID: string(upgrade.UID)},
@@ -406,11 +409,11 @@ func TestRun_waits_for_the_lock(t *testing.T) {
 				w.takes = 0
 			}
 			w.admitOther("4.20.55-ec.1")
-			w.runFor(5 * time.Minute)
+			w.RunFor(5 * time.Minute)
 			script(w)
 			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.ClusterVersion.Version = "4.20.56" })
 			w.admit()
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(fleetv1alpha1.StateInitialized, fleetv1alpha1.ReasonLockedBy)
 			if message := w.run().Status.Message; !strings.Contains(message, cluster+"/others") {
 				t.Errorf("message %q does not name the holder", message)
@@ -435,14 +438,14 @@ func TestRun_leaves_foreign_works_alone(t *testing.T) {
 			w := newWorld(t)
 			foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: upgradeWork, Labels: labels}}
 			foreign.Spec.Workload.Manifests = []workv1.Manifest{raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`)}
-			w.must(w.client.Create(t.Context(), foreign))
+			w.Must(w.User.Create(t.Context(), foreign))
 			w.admit()
-			w.runFor(10 * time.Minute)
+			w.RunFor(10 * time.Minute)
 			w.expect(fleetv1alpha1.StateInitialized, "ForeignWork")
 			if work := w.work(upgradeWork); len(work.Spec.Workload.Manifests) != 1 || len(work.OwnerReferences) > 0 {
 				t.Errorf("the work was changed: %+v", work)
 			}
-			w.must(w.client.Delete(t.Context(), w.work(upgradeWork)))
+			w.Must(w.User.Delete(t.Context(), w.work(upgradeWork)))
 			w.settle(2 * time.Hour)
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 		})
@@ -473,22 +476,22 @@ func TestRun_keeps_the_cluster_version(t *testing.T) {
 			if tc.failed {
 				w.settle(5 * time.Hour)
 			} else {
-				w.runFor(20 * time.Minute)
+				w.RunFor(20 * time.Minute)
 			}
 			w.dropDeleteOption(upgradeWork)
 			if tc.down {
-				w.process.Kill()
+				w.Process.Kill()
 			}
-			w.runFor(tc.after)
+			w.RunFor(tc.after)
 			if work := w.work(upgradeWork); tc.after > 0 && !tc.down && !delivery.KeepsClusterVersion(work) {
 				t.Errorf("deleteOption %+v", work.Spec.DeleteOption)
 			}
-			w.must(w.client.Delete(t.Context(), w.run()))
+			w.Must(w.User.Delete(t.Context(), w.run()))
 			if tc.down {
-				w.runFor(time.Minute)
-				w.start()
+				w.RunFor(time.Minute)
+				w.Begin()
 			}
-			w.runFor(time.Hour)
+			w.RunFor(time.Hour)
 			if w.spoke.Version() == nil {
 				t.Fatal("the ClusterVersion is deleted")
 			}
@@ -519,8 +522,8 @@ func TestRun_keeps_the_cluster_version_of_an_action(t *testing.T) {
 		t.Errorf("the garbage collector would delete it: %v", owners)
 	}
 	w.dropDeleteOption(action)
-	w.must(w.client.Delete(t.Context(), w.run()))
-	w.runFor(time.Hour)
+	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.RunFor(time.Hour)
 	if w.spoke.Version() == nil {
 		t.Fatal("the ClusterVersion is deleted")
 	}
@@ -529,10 +532,10 @@ func TestRun_keeps_the_cluster_version_of_an_action(t *testing.T) {
 
 // dropDeleteOption has a user remove the deletion option of a work.
 func (w *world) dropDeleteOption(name string) {
-	w.t.Helper()
+	w.TB.Helper()
 	work := w.work(name)
 	work.Spec.DeleteOption = nil
-	w.must(w.client.Update(w.t.Context(), work))
+	w.Must(w.User.Update(w.TB.Context(), work))
 }
 
 // TestRun_restores_its_work delivers again what a user has deleted, and only observes what was accepted.
@@ -546,9 +549,9 @@ func TestRun_restores_its_work(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.admit()
-			w.runFor(tc.after)
-			w.must(w.client.Delete(t.Context(), w.work(upgradeWork)))
-			w.runFor(time.Minute)
+			w.RunFor(tc.after)
+			w.Must(w.User.Delete(t.Context(), w.work(upgradeWork)))
+			w.RunFor(time.Minute)
 			if form := w.form(); form != tc.form {
 				t.Errorf("work %q, want %q", form, tc.form)
 			}
@@ -558,14 +561,14 @@ func TestRun_restores_its_work(t *testing.T) {
 	}
 }
 
-// TestRun_lock is that of the cluster.
+// TestRun_lock tests the lock of the cluster.
 func TestRun_lock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.admit()
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	var lease coordinationv1.Lease
-	w.must(w.client.Get(t.Context(), leaseKey, &lease))
+	w.Must(w.User.Get(t.Context(), leaseKey, &lease))
 	if lease.Spec.HolderIdentity == nil || !strings.Contains(*lease.Spec.HolderIdentity, w.run().Name) {
 		t.Errorf("lease %+v", lease.Spec)
 	}
@@ -594,7 +597,7 @@ func TestRun_writes_little(t *testing.T) {
 			w.admit(func(s *fleetv1alpha1.ClusterUpgradeRunSpec) { s.Timeouts.Soak = tc.soak })
 			w.settle(4 * time.Hour)
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-			writes := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return strings.HasPrefix(r, "get ") || strings.HasPrefix(r, "list ") })
+			writes := slices.DeleteFunc(slices.Clone(w.Requests), func(r string) bool { return strings.HasPrefix(r, "get ") || strings.HasPrefix(r, "list ") })
 			if len(writes) > tc.limit {
 				t.Errorf("%d writes, the limit is %d:\n%s", len(writes), tc.limit, strings.Join(writes, "\n"))
 			}
@@ -602,18 +605,18 @@ func TestRun_writes_little(t *testing.T) {
 	}
 }
 
-// The annotation by which the administrators of a cluster hold its upgrades also holds those of the fleet,
-// for as long as it exists.
+// The annotation by which the administrators of a cluster hold its upgrades also holds the upgrades of the fleet, for
+// as long as it exists.
 func TestRun_held_by_its_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"the store is being moved", ""} {
 		w := newWorld(t)
-		w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: reason})
+		w.spoke.Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: reason})
 		w.admit()
-		w.runFor(3 * time.Hour)
+		w.RunFor(3 * time.Hour)
 		w.expect(fleetv1alpha1.StateInitialized, "Paused")
 		w.expectUntouched()
-		if message := w.run().Status.Message; !strings.Contains(message, v1alpha1.HoldAnnotation) || !strings.Contains(message, reason) {
+		if message := w.run().Status.Message; !strings.Contains(message, upgradev1alpha1.HoldAnnotation) || !strings.Contains(message, reason) {
 			t.Errorf("message %q", message)
 		}
 		w.change(0, func() { w.spoke.Version().SetAnnotations(nil) })
@@ -626,16 +629,16 @@ func TestRun_held_by_its_ClusterVersion(t *testing.T) {
 func TestRun_held_whose_preflight_is_of_an_earlier_hub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+	w.spoke.Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
 	w.admit()
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	var work workv1.ManifestWork
-	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.run().Namespace, Name: delivery.PreflightName(w.run().Namespace)}, &work))
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: w.run().Namespace, Name: delivery.PreflightName(w.run().Namespace)}, &work))
 	work.Annotations[delivery.Annotation] = "1/ReadOnly"
 	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
 	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
-	w.must(w.client.Update(t.Context(), &work))
-	w.runFor(time.Hour)
+	w.Must(w.User.Update(t.Context(), &work))
+	w.RunFor(time.Hour)
 	w.expect(fleetv1alpha1.StateInitialized, "Paused")
 	w.expectUntouched()
 }
@@ -662,11 +665,75 @@ func TestRun_held_whose_history_decides(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.claim("")
-			w.spoke.Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+			w.spoke.Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
 			tc.script(w)
 			w.admit()
 			w.settle(4 * time.Hour)
 			w.expect(tc.state, tc.reason)
+		})
+	}
+}
+
+// TestRun_fences_a_request_whose_answer_was_lost holds a run right after its request, which has not arrived. It conflicts
+// once it does.
+func TestRun_fences_a_request_whose_answer_was_lost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	requested := false
+	w.Writes = func(r simulation.Request) simulation.Fault {
+		if requested || r.Verb != "create" || r.Kind != "ManifestWork" || r.Key.Name != upgradeWork {
+			return simulation.Fault{}
+		}
+		requested = true
+		w.After(0, func() { w.hold("migration") })
+		return simulation.Fault{Outcome: simulation.Refuse}
+	}
+	w.admit()
+	w.RunFor(10 * time.Minute)
+	if !requested {
+		t.Fatal("nothing was requested")
+	}
+	late, err := delivery.UpgradeWork(w.run(), w.upgrade(), delivery.FormApply, w.Now(), clusterstate.Release{})
+	w.Must(err)
+	if err := w.User.Create(t.Context(), late); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the late request: %v", err)
+	}
+	w.RunFor(time.Minute)
+	w.expectUntouched()
+	w.hold("")
+	w.settle(5 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+}
+
+// TestRun_removes_works_of_another_hub has another hub write the request again after the run has ended.
+func TestRun_removes_works_of_another_hub(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"complete": false, "failed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if fails {
+				w.holdAgent(upgradeWork)
+			}
+			w.admit()
+			w.Must(w.RunUntil(time.Hour, func() bool { return w.work(upgradeWork) != nil }))
+			var late workv1.ManifestWork
+			w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: upgradeWork}, &late))
+			w.RunFor(40 * time.Minute)
+			w.releaseAgent()
+			w.settle(5 * time.Hour)
+			if w.work(upgradeWork) != nil {
+				t.Fatalf("the work is left after the end")
+			}
+			late = workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: late.Namespace, Name: late.Name, Labels: late.Labels, Annotations: late.Annotations}, Spec: late.Spec}
+			w.Must(w.User.Create(t.Context(), &late))
+			w.settle(5 * time.Hour)
+			if w.work(upgradeWork) != nil {
+				t.Error("the work of the other hub is left")
+			}
+			if desired := w.spoke.Desired(); fails && desired == target {
+				t.Errorf("%s is requested", desired)
+			}
 		})
 	}
 }

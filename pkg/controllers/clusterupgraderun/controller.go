@@ -4,13 +4,18 @@
 package clusterupgraderun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -19,32 +24,36 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
 // Reconciler runs ClusterUpgradeRuns.
 type Reconciler struct {
 	// Clock provides the time.
 	Clock clock.PassiveClock
+	// Namespace is the namespace of the hub, in which the locks of the clusters are.
+	Namespace string
 	// Image is the image of the Job that approves operators.
 	Image string
-	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets of Open Cluster Management, not by
-	// works of the runs.
+	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets of Open Cluster Management, not by works of the runs.
 	ReplicaSets bool
-	// Notifier publishes what happens to runs. Without Events, those of the hub are used.
+	// Notifier publishes what happens to runs. Without Events, the hub's Events are used.
 	Notifier notify.MultiPublisher
 	// Metrics counts what happens to runs; nil means that it is not exported.
 	Metrics *metrics.Upgrades
@@ -55,10 +64,11 @@ type Reconciler struct {
 
 	lifecycle *lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]
 	client    client.Client
-	cache     cache
-	creations *fleet.Creations
+	live      client.Reader
+	views     sync.Map // of runs, by their names; a loss costs a pass, and delays the report that a cluster is slow
+	creations *fleetrun.Creations
 
-	// changeTable makes the table of another release; nil, as outside of tests, means that of this one.
+	// changeTable makes the table of another release; nil, as outside of tests, means the table of this one.
 	changeTable func(engine.Runbook) engine.Runbook
 }
 
@@ -69,8 +79,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
 // workers is how many runs are reconciled at a time. Most of the time of a pass is the wait for the answers
@@ -82,7 +92,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]{Kind: kind{r}}
 	facts := []manager.Kind{
 		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Transform: delivery.TrimWork, Requests: r.workChanged, IsUrgent: reportsFailure},
-		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
+		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged, Predicates: []predicate.Predicate{concernsRuns()}},
 		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
 		{Object: &ocmv1beta1.Placement{}},
 		{Object: &ocmv1beta1.PlacementDecision{}},
@@ -96,6 +106,7 @@ func (r *Reconciler) Controller() manager.Controller {
 			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install, workv1alpha1.Install,
 		},
 		Objects: manager.Kind{Object: &fleetv1alpha1.ClusterUpgradeRun{}}, ActsOnStatus: true,
+		LockNamespaces: []string{r.Namespace}, LockLabel: lockLabel,
 		Facts: facts,
 	})
 	bind := c.Bind
@@ -110,7 +121,7 @@ func (r *Reconciler) Controller() manager.Controller {
 }
 
 func (r *Reconciler) bind(clients manager.Clients) error {
-	r.client, r.creations = clients.Client, &fleet.Creations{Clock: r.Clock}
+	r.client, r.live, r.creations = clients.Client, clients.Live, &fleetrun.Creations{Clock: r.Clock}
 	if r.Metrics == nil {
 		unexported, err := metrics.NewUpgrades(prometheus.NewRegistry())
 		if err != nil {
@@ -122,23 +133,23 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 		r.OnEventFailure = r.Metrics.IncEventFailures
 	}
 	if r.Notifier.Events == nil {
-		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, Omit: isOmitted, OnFailure: r.OnEventFailure}
+		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, Omit: IsOmitted, OnFailure: r.OnEventFailure}
 	}
 	l := r.lifecycle
 	l.Clock, l.Notifier, l.Metrics, l.Holders = r.Clock, r.Notifier, r.Metrics, r.Holders
 	return nil
 }
 
-// isOmitted reports which steps have no Event. The status of the run shows what it waits for; thousands of
-// Events would only hide the others.
-func isOmitted(n notify.StepNotification) bool {
+// IsOmitted reports which steps are not published. The status of the run shows what it waits for; thousands of
+// notifications would only hide the others.
+func IsOmitted(n notify.StepNotification) bool {
 	switch n.Class {
 	case engine.ClassWaiting:
 		return true
 	case engine.ClassDone:
 		return n.Step == fleetv1alpha1.StepUpgradeDelivered || n.Step == fleetv1alpha1.StepWorksRemoved
 	case engine.ClassSkipped:
-		return slices.Contains([]string{fleet.ReasonNoAction, fleet.ReasonNoClusterVersion, fleet.ReasonNoOperators}, n.Reason)
+		return slices.Contains([]string{fleetrun.ReasonNoAction, fleetrun.ReasonNoClusterVersion, fleetrun.ReasonNoOperators}, n.Reason)
 	case engine.ClassUnknown, engine.ClassFailed:
 	}
 	return false
@@ -147,11 +158,7 @@ func isOmitted(n notify.StepNotification) bool {
 // reportsFailure reports whether the agent reports in a ManifestWork what may fail a run.
 func reportsFailure(obj client.Object) bool {
 	work, is := obj.(*workv1.ManifestWork)
-	if !is {
-		return false
-	}
-	f := feedback.Read(work)
-	return f.ReportsFailure()
+	return is && feedback.Read(work).ReportsFailure()
 }
 
 // workChanged requests a pass over the runs that a ManifestWork may concern.
@@ -159,19 +166,24 @@ func (r *Reconciler) workChanged(ctx context.Context, work client.Object) []reco
 	return r.requests(ctx, client.InNamespace(work.GetNamespace()))
 }
 
-// clusterChanged requests a pass over the runs of a cluster.
 func (r *Reconciler) clusterChanged(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requests(ctx, client.InNamespace(cluster.GetName()))
 }
 
-// upgradeChanged requests a pass over the runs of a ManagedClustersUpgrade if a change of it concerns
-// them: of its spec, or that all its clusters are finished. Its status changes with each of its runs.
-func (r *Reconciler) upgradeChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	upgrade, ok := obj.(*fleetv1beta1.ManagedClustersUpgrade)
-	if !ok || !r.cache.upgradeChanged(upgrade) {
-		return nil
-	}
-	return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.UID)})
+// upgradeChanged requests a pass over the runs of a ManagedClustersUpgrade.
+func (r *Reconciler) upgradeChanged(ctx context.Context, upgrade client.Object) []reconcile.Request {
+	return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.GetUID())})
+}
+
+// concernsRuns passes changes of a ManagedClustersUpgrade that concern its runs: of its spec, or that all its clusters are
+// finished. Its status changes with each of its runs.
+func concernsRuns() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOld := e.ObjectOld.(*fleetv1beta1.ManagedClustersUpgrade)
+		after, isNew := e.ObjectNew.(*fleetv1beta1.ManagedClustersUpgrade)
+		return !isOld || !isNew || !after.DeletionTimestamp.IsZero() || before.UID != after.UID ||
+			before.Generation != after.Generation || isFinished(before) != isFinished(after)
+	}}
 }
 
 func (r *Reconciler) requests(ctx context.Context, selected client.ListOption) []reconcile.Request {
@@ -192,21 +204,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var run fleetv1alpha1.ClusterUpgradeRun
 	switch err := r.client.Get(ctx, req.NamespacedName, &run); {
 	case apierrors.IsNotFound(err):
-		r.cache.delete(req.NamespacedName)
+		r.views.Delete(req.NamespacedName)
 		return r.lifecycle.Reconcile(ctx, req)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("getting ClusterUpgradeRun %s: %w", req.NamespacedName, err)
+	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.client, r.Clock.Now(), &run); refused || err != nil {
+		return reconcile.Result{}, err
 	}
 	v, err := r.observe(ctx, &run)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.cache.setView(req.NamespacedName, v)
+	r.views.Store(req.NamespacedName, v)
 	if changed, err := r.protect(ctx, &run); changed || err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the change causes another pass
 	}
 	if !run.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&run, fleetv1alpha1.Finalizer) {
 		return reconcile.Result{}, nil // the lifecycle has released it
+	}
+	if run.Spec.AdmissionTime.IsZero() && !hasRecord(&run) {
+		return reconcile.Result{}, r.publishPending(ctx, &run)
 	}
 	if run.Spec.Outcome != nil && !hasRecord(&run) {
 		return reconcile.Result{}, r.publishOutcome(ctx, &run)
@@ -220,3 +238,148 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	return result, r.tidy(ctx, &run, v)
 }
+
+const (
+	maxHistory    = 5                   // the number of attempts in the history
+	runbookType   = "ClusterUpgradeRun" // names the only runbook
+	cancelTimeout = 10 * time.Minute    // how long a deletion waits until a request is withdrawn
+	// never is how often the record of a step is written that waits, and whose reason stays the same: there
+	// are thousands of runs.
+	never = -1
+	// withdrawn explains why a cluster is pending again.
+	withdrawn = "it was held, locked, or out of reach for stallTimeout before its upgrade was requested; it begins once that ends"
+	noVersion = "none" // the version in the record of a run that upgrades no platform
+)
+
+// kind describes ClusterUpgradeRuns to the lifecycle.
+type kind struct{ *Reconciler }
+
+func (kind) GroupVersionKind() schema.GroupVersionKind {
+	return fleetv1alpha1.GroupVersion.WithKind("ClusterUpgradeRun")
+}
+
+func (kind) Finalizer() string { return fleetv1alpha1.Finalizer }
+
+func (kind) New() *fleetv1alpha1.ClusterUpgradeRun { return &fleetv1alpha1.ClusterUpgradeRun{} }
+
+func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
+
+func (kind) MaxHistory() int { return maxHistory }
+
+const lockLabel = "upgrade.managed.openshift.io/cluster-upgrade" // marks the locks of clusters
+
+// LockKey names the lock of the cluster. It is where the agent of the cluster may not write.
+func (k kind) LockKey(run *fleetv1alpha1.ClusterUpgradeRun) client.ObjectKey {
+	return client.ObjectKey{Namespace: k.Namespace, Name: lock.Name + "-" + run.Namespace}
+}
+
+func (kind) LockLabels() map[string]string { return map[string]string{lockLabel: ""} }
+
+func (kind) FormerLockNamespace(run *fleetv1alpha1.ClusterUpgradeRun) string { return run.Namespace }
+
+func (kind) List(ctx context.Context, r client.Reader) ([]*fleetv1alpha1.ClusterUpgradeRun, error) {
+	return list(ctx, r)
+}
+
+// ListOfLock returns the runs of the cluster of a lock.
+func (k kind) ListOfLock(ctx context.Context, r client.Reader, key client.ObjectKey) ([]*fleetv1alpha1.ClusterUpgradeRun, error) {
+	cluster, found := strings.CutPrefix(key.Name, lock.Name+"-")
+	if !found || key.Namespace != k.Namespace {
+		return nil, nil
+	}
+	return list(ctx, r, client.InNamespace(cluster))
+}
+
+func list(ctx context.Context, r client.Reader, options ...client.ListOption) ([]*fleetv1alpha1.ClusterUpgradeRun, error) {
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
+	}
+	all := make([]*fleetv1alpha1.ClusterUpgradeRun, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+func (kind) Status(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Status {
+	return lifecycle.Status{
+		Conditions: &run.Status.Conditions, ObservedGeneration: &run.Status.ObservedGeneration,
+		NextTime: &run.Status.NextTime, History: &run.Status.History,
+	}
+}
+
+// Request returns the attempt of the spec.
+func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
+	request := lifecycle.Request{
+		Version: version(run), At: run.Spec.AdmissionTime.Time, Due: true, RunbookType: runbookType, Number: run.Spec.Attempt,
+	}
+	v := k.view(run)
+	upgrade := v.upgrade
+	ref := &run.Spec.ManagedClustersUpgrade
+	switch {
+	case upgrade == nil:
+		request.Paused = fmt.Sprintf("ManagedClustersUpgrade %s/%s does not exist", ref.Namespace, ref.Name)
+	case upgrade.Spec.Cancelled:
+		request.Cancelled = "spec.cancelled of the ManagedClustersUpgrade is true"
+	case upgrade.Spec.Paused:
+		request.Paused = "spec.paused of the ManagedClustersUpgrade is true"
+	case v.held != "":
+		request.Paused = v.held
+	}
+	if run.Spec.AdmissionTime.IsZero() {
+		request.Withdrawn = withdrawn
+	}
+	return request
+}
+
+func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
+	if run.Spec.ClusterVersion == nil {
+		return noVersion
+	}
+	return cmp.Or(run.Spec.ClusterVersion.Version, run.Spec.ClusterVersion.Image)
+}
+
+// Plan returns how the attempt is carried out.
+func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
+	v := k.view(run)
+	cluster := fleetrun.Cluster{Client: k.client, Run: run, Record: record, Image: k.Image, ReplicaSets: k.ReplicaSets, Creations: k.creations}
+	table := cluster.Runbook(v.upgrade, v.progress.at)
+	if k.changeTable != nil {
+		table = k.changeTable(table)
+	}
+	return lifecycle.Plan{
+		Known: true, Type: runbookType,
+		Book:   table,
+		Window: -1, CancelTimeout: cancelTimeout,
+		Heartbeat: never, MessageInterval: never,
+		Retry: "raise spec.attempt of the ManagedClustersUpgrade",
+	}
+}
+
+// Release also removes the finalizer about works of the ClusterVersion, unless one is left. The garbage collector
+// deletes the other works of a run that is deleted, except works of sets.
+func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	cluster := fleetrun.Cluster{Client: k.client, Run: run}
+	if !run.DeletionTimestamp.IsZero() {
+		if err := cluster.UnlistActions(ctx); err != nil {
+			return err
+		}
+	}
+	if left, err := cluster.ProtectClusterVersion(ctx); err != nil || left {
+		return err
+	}
+	controllerutil.RemoveFinalizer(run, fleetv1alpha1.WorksFinalizer)
+	return nil
+}
+
+// Hold returns no reason: a cluster that is held is paused, by Request.
+func (kind) Hold(context.Context) (string, error) { return "", nil }
+
+// Observe returns nothing: the steps decide.
+func (kind) Observe(context.Context, *fleetv1alpha1.ClusterUpgradeRun, history.Record) (lifecycle.Observation, error) {
+	return lifecycle.Observation{}, nil
+}
+
+// CacheIsCurrent returns true: nothing is decided by Observe.
+func (kind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }

@@ -15,7 +15,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
@@ -74,17 +74,17 @@ func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 }
 
 func (w *world) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
-	w.t.Helper()
+	w.TB.Helper()
 	var upgrade fleetv1beta1.ManagedClustersUpgrade
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &upgrade))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &upgrade))
 	return &upgrade
 }
 
 // run returns the run; nil means that there is none.
 func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
-	w.t.Helper()
+	w.TB.Helper()
 	var list fleetv1alpha1.ClusterUpgradeRunList
-	w.must(w.client.List(w.t.Context(), &list, client.InNamespace(cluster)))
+	w.Must(w.User.List(w.TB.Context(), &list, client.InNamespace(cluster)))
 	for i := range list.Items {
 		if list.Items[i].Name == "stores-1a2b3c4d" {
 			return &list.Items[i]
@@ -95,19 +95,19 @@ func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
 
 // work returns a work; nil means that there is none.
 func (w *world) work(name string) *workv1.ManifestWork {
-	w.t.Helper()
+	w.TB.Helper()
 	var work workv1.ManifestWork
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &work)
+	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &work)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	w.must(err)
+	w.Must(err)
 	return &work
 }
 
 // form returns the attempt and the form of the work of the platform; empty means none.
 func (w *world) form() string {
-	w.t.Helper()
+	w.TB.Helper()
 	if work := w.work(upgradeWork); work != nil {
 		return work.Annotations[delivery.Annotation]
 	}
@@ -135,34 +135,34 @@ func (w *world) describe() string {
 
 // expect compares the state and its reason.
 func (w *world) expect(state fleetv1alpha1.State, reason string) {
-	w.t.Helper()
+	w.TB.Helper()
 	if run := w.run(); run == nil || run.Status.State != state || run.Status.Reason != reason {
-		w.t.Errorf("want %s %s, got %s", state, reason, w.describe())
+		w.TB.Errorf("want %s %s, got %s", state, reason, w.describe())
 	}
 }
 
 // expectReleased checks that nothing holds the cluster.
 func (w *world) expectReleased() {
-	w.t.Helper()
+	w.TB.Helper()
 	var lease coordinationv1.Lease
-	if err := w.client.Get(w.t.Context(), leaseKey, &lease); !apierrors.IsNotFound(err) {
-		w.t.Errorf("the Lease exists: %v, %v", lease.Spec.HolderIdentity, err)
+	if err := w.User.Get(w.TB.Context(), leaseKey, &lease); !apierrors.IsNotFound(err) {
+		w.TB.Errorf("the Lease exists: %v, %v", lease.Spec.HolderIdentity, err)
 	}
 }
 
 // expectQuiet checks that an ended run makes no request, that nothing is locked, and that each work was
 // written once in each form.
 func (w *world) expectQuiet() {
-	w.t.Helper()
+	w.TB.Helper()
 	w.expectReleased()
-	w.requests = nil
-	w.runFor(24 * time.Hour)
-	if len(w.requests) > 0 {
-		w.t.Errorf("requests of a run that has ended: %v", w.requests)
+	w.Requests = nil
+	w.RunFor(24 * time.Hour)
+	if len(w.Requests) > 0 {
+		w.TB.Errorf("requests of a run that has ended: %v", w.Requests)
 	}
 	for name, times := range w.seen {
 		if times > 1 {
-			w.t.Errorf("work %s was written %d times", name, times)
+			w.TB.Errorf("work %s was written %d times", name, times)
 		}
 	}
 }
@@ -170,26 +170,26 @@ func (w *world) expectQuiet() {
 // expectUntouched checks that the platform of the cluster is not upgraded, and that no upgrade is
 // requested.
 func (w *world) expectUntouched() {
-	w.t.Helper()
+	w.TB.Helper()
 	if desired, history := w.spoke.Desired(), w.spoke.History(); desired != "" || len(history) != 1 {
-		w.t.Errorf("%q is requested, history %v", desired, history)
+		w.TB.Errorf("%q is requested, history %v", desired, history)
 	}
 }
 
 // expectNoWorks checks that no work is left.
 func (w *world) expectNoWorks() {
-	w.t.Helper()
+	w.TB.Helper()
 	var works workv1.ManifestWorkList
-	w.must(w.client.List(w.t.Context(), &works))
+	w.Must(w.User.List(w.TB.Context(), &works))
 	for i := range works.Items {
-		w.t.Errorf("work %s is left", works.Items[i].Name)
+		w.TB.Errorf("work %s is left", works.Items[i].Name)
 	}
 }
 
 // count returns the number of requests of a kind.
 func (w *world) count(request string) int {
 	n := 0
-	for _, r := range w.requests {
+	for _, r := range w.Requests {
 		if r == request {
 			n++
 		}

@@ -22,7 +22,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -127,7 +127,7 @@ func (f *fleet) expectDeleted() {
 	}
 }
 
-// times are those of a rollout: before it, actions of the canary, its upgrade, its soak, c2 until it times out,
+// times are the moments of a rollout: before it, actions of the canary, its upgrade, its soak, c2 until it times out,
 // c3, and the end.
 var times = []time.Duration{
 	0, 4 * time.Minute, 20 * time.Minute, 47 * time.Minute, 65 * time.Minute, 88 * time.Minute, 2 * time.Hour,

@@ -7,53 +7,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
+	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 // observe reads what a pass over a run depends on, from the cache.
 func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (view, error) {
 	var v view
 	var err error
-	if v.upgrade, err = fleet.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleet.ErrNoUpgrade) {
+	if v.upgrade, err = fleetrun.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleetrun.ErrNoUpgrade) {
 		return v, err
 	}
 	if v.held, err = r.held(ctx, run.Namespace); err != nil {
 		return v, err
 	}
-	cluster, uid := fleet.Cluster{Client: r.client, Run: run}, run.Spec.ManagedClustersUpgrade.UID
-	var found [3]*workv1.ManifestWork
-	var forms [3]delivery.Form
-	for i, name := range []string{
-		delivery.UpgradeName(run.Namespace), delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade),
-	} {
-		if found[i], forms[i], err = cluster.Delivered(ctx, name); err != nil {
+	cluster, uid := fleetrun.Cluster{Client: r.client, Run: run}, run.Spec.ManagedClustersUpgrade.UID
+	isApplied := func(work *workv1.ManifestWork) bool {
+		return work != nil && feedback.Read(work).Applied == metav1.ConditionTrue
+	}
+	platform, form, err := cluster.Delivered(ctx, delivery.UpgradeName(run.Namespace))
+	pre, _, err2 := cluster.Delivered(ctx, delivery.ActionName(uid, delivery.PreUpgrade))
+	post, _, err3 := cluster.Delivered(ctx, delivery.ActionName(uid, delivery.PostUpgrade))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return v, err
+	}
+	v.failing = slices.ContainsFunc([]*workv1.ManifestWork{platform, pre, post}, func(work *workv1.ManifestWork) bool { return work != nil && reportsFailure(work) })
+	if platform != nil && form != delivery.FormFence {
+		v.delivers, v.platform = true, fleetrun.ReadPlatform(run, platform)
+		v.applied = form != delivery.FormWithdraw && isApplied(platform)
+	}
+	v.pre, v.post = readAction(pre), readAction(post)
+	v.applied = v.applied || v.pre != nil && v.pre.Applied
+	if run.Spec.ClusterVersion == nil && !v.applied { // the operators are all that is upgraded
+		operators, _, err := cluster.Delivered(ctx, delivery.OperatorsName(run.Namespace))
+		if err != nil {
 			return v, err
 		}
-		v.failing = v.failing || found[i] != nil && reportsFailure(found[i])
+		v.applied = isApplied(operators)
 	}
-	var appliedPlatform, appliedPre bool
-	if found[0] != nil {
-		v.delivers = true
-		v.platform = fleet.ReadPlatform(run, found[0])
-		f := feedback.Read(found[0])
-		appliedPlatform = f.Applied == metav1.ConditionTrue && forms[0] != delivery.FormWithdraw
-	}
-	v.pre, v.post = readAction(found[1]), readAction(found[2])
-	appliedPre = v.pre != nil && v.pre.Applied
-	v.applied = appliedPlatform || appliedPre
 	v.progress = r.observeProgress(run, &v)
 	return v, nil
 }
@@ -67,7 +74,6 @@ func (r *Reconciler) held(ctx context.Context, name string) (string, error) {
 	return admission.Held(&cluster), nil
 }
 
-// readAction returns the state of an action; nil means that it is not delivered.
 func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
 	if work == nil {
 		return nil
@@ -89,30 +95,34 @@ func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *vi
 			now.step = c.Type
 		}
 	}
-	last := r.cache.view(client.ObjectKeyFromObject(run)).progress
+	last := r.view(run).progress
 	at := last.at
+	if v.platform.Slow && last.uid == now.uid && last.attempt == now.attempt && last.step == now.step {
+		now.text = last.text // what it says about being slow is no progress
+	}
 	if last.at = now.at; last == now {
 		now.at = at
 		return now
 	}
-	stalled := apimeta.FindStatusCondition(run.Status.Conditions, fleetv1alpha1.ConditionStalled)
+	stalled := apimeta.FindStatusCondition(run.Status.Conditions, fleetv1alpha1.ConditionSlow)
 	if at.IsZero() && stalled != nil && stalled.Status == metav1.ConditionTrue {
 		now.at = time.Time{}.Add(time.Second) // the step stalls since it started
 	}
 	return now
 }
 
-// tidy removes what has no use any more once the run has ended: the work of a platform that was upgraded
-// late, and the actions once all clusters of the upgrade are finished.
+// tidy removes what has no use once the run has ended: the work of a platform that was upgraded late, works that another
+// hub has written since, and the actions once all clusters of the upgrade are finished.
 func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, v view) error {
-	ended := run.Status.Attempt == run.Spec.Attempt && !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) &&
-		(run.Status.State == fleetv1alpha1.StateComplete || run.Status.State == fleetv1alpha1.StateFailed)
-	if !ended {
+	if run.Status.Attempt != run.Spec.Attempt || controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) || !isEnd(run.Status.State) {
 		return nil
 	}
-	cluster := fleet.Cluster{Client: r.client, Run: run}
-	if run.Status.Reason == fleetv1alpha1.ReasonLateSuccess && v.delivers {
-		if err := cluster.RemoveUpgrade(ctx); err != nil {
+	cluster := fleetrun.Cluster{Client: r.client, Run: run, Creations: r.creations}
+	if len(run.Status.History) > 0 {
+		cluster.Record = run.Status.History[0]
+	}
+	if v.upgrade != nil { // without it, the run is deleted as well
+		if err := cluster.Tidy(ctx, engine.Run{Now: r.Clock.Now()}, run.Status.State == fleetv1alpha1.StateFailed); err != nil {
 			return err
 		}
 	}
@@ -122,11 +132,12 @@ func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgrade
 	return nil
 }
 
-// protect repairs the works of a run by whose deletion the ClusterVersion would be deleted, and sets the
-// finalizer of the run while a work contains the ClusterVersion. It reports whether it has changed the
-// run. Before a run that is being deleted loses this finalizer, its works are removed.
+// protect makes sure that deleting the works of a run cannot delete the ClusterVersion, and sets the finalizer of the
+// run while a work contains the ClusterVersion. It reports whether it has changed the run. Before a run that is being
+// deleted loses this finalizer, its works are removed. The API server confirms each change: two hubs whose caches
+// differ would otherwise undo each other's changes without a pause.
 func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (bool, error) {
-	cluster := fleet.Cluster{Client: r.client, Run: run}
+	cluster := fleetrun.Cluster{Client: r.client, Run: run}
 	found, err := cluster.ProtectClusterVersion(ctx)
 	deleting := !run.DeletionTimestamp.IsZero()
 	ended := !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer)
@@ -143,8 +154,46 @@ func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	default:
 		return false, nil
 	}
+	if confirmed, err := cluster.DeliversClusterVersion(ctx, r.live); err != nil || confirmed != found {
+		return false, err
+	}
 	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("setting the finalizers of ClusterUpgradeRun %s/%s: %w", run.Namespace, run.Name, err)
 	}
 	return true, nil
+}
+
+// view holds what a pass over a run has read of others.
+type view struct {
+	upgrade  *fleetv1beta1.ManagedClustersUpgrade // nil means that it does not exist
+	held     string                               // why an annotation holds the cluster; empty means that none does
+	platform fleetrun.Platform
+	applied  bool // an action or the upgrade is applied
+	delivers bool // the work of the platform is one of this attempt
+	failing  bool // the agent reports what may fail the run
+	pre      *fleetv1alpha1.ActionStatus
+	post     *fleetv1alpha1.ActionStatus
+	progress progress
+}
+
+func (r *Reconciler) view(run *fleetv1alpha1.ClusterUpgradeRun) view {
+	known, _ := r.views.Load(client.ObjectKeyFromObject(run))
+	v, _ := known.(view)
+	return v
+}
+
+// progress holds what a cluster last reported, and since when.
+type progress struct {
+	uid     types.UID
+	attempt int32
+	step    string
+	text    string
+	at      time.Time
+}
+
+// isFinished reports whether all clusters of an upgrade are terminal, or, after a cancellation, none is in flight.
+func isFinished(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	counters := upgrade.Status.ClustersSummery
+	return counters != nil && upgrade.Status.ObservedGeneration == upgrade.Generation &&
+		(counters.Ended() || upgrade.Spec.Cancelled && counters.Total > 0 && counters.InFlight()+counters.Finishing == 0)
 }

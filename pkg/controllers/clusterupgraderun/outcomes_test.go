@@ -5,7 +5,9 @@ package clusterupgraderun_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +19,10 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 func TestRun_upgrades_a_cluster(t *testing.T) {
@@ -82,7 +84,7 @@ func TestRun_of_a_cluster_that_is_failing_is_urgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var last reconcile.Result
-	w.program.Controllers = func(env simulation.Env) ([]manager.Controller, error) {
+	w.Program.Controllers = func(env simulation.Env) ([]manager.Controller, error) {
 		controllers, err := w.controllers(env)
 		inner := controllers[0].Reconciler
 		controllers[0].Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -92,7 +94,7 @@ func TestRun_of_a_cluster_that_is_failing_is_urgent(t *testing.T) {
 		})
 		return controllers, err
 	}
-	w.restart()
+	w.Restart()
 	w.admit()
 	w.takes = 0
 	failing(20*time.Minute, 9*time.Minute)(w)
@@ -100,7 +102,7 @@ func TestRun_of_a_cluster_that_is_failing_is_urgent(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{{15 * time.Minute, false}, {10 * time.Minute, true}, {10 * time.Minute, false}} {
-		w.runFor(at.after)
+		w.RunFor(at.after)
 		if urgent := last.Priority != nil && *last.Priority > 0; urgent != at.want {
 			t.Errorf("%s: %s, urgent is %t", w.Now().Format(time.TimeOnly), w.describe(), urgent)
 		}
@@ -198,7 +200,7 @@ func TestRun_outcomes(t *testing.T) {
 			script: func(w *world) {
 				w.change(20*time.Minute, func() {
 					newer := []any{map[string]any{"version": "4.20.7", "state": "Partial", "verified": true, "image": spoke.Image("4.20.7")}}
-					w.must(unstructured.SetNestedSlice(w.spoke.Version().Object, newer, "status", "history"))
+					w.Must(unstructured.SetNestedSlice(w.spoke.Version().Object, newer, "status", "history"))
 				})
 			},
 			state: "Failed", reason: "Superseded", desired: target, form: "1/ReadOnly",
@@ -224,7 +226,7 @@ func TestRun_outcomes(t *testing.T) {
 			script: func(w *world) { w.claim(""); w.spoke.Accept("4.20.7", w.Now()); w.spoke.Complete(w.Now()) },
 			state:  "Failed", reason: "NewerVersionInstalled",
 		},
-		"newer release is being installed": { // the claim is still that of the complete release
+		"newer release is being installed": { // the claim still names the complete release
 			script: func(w *world) { w.spoke.Accept("4.21.0", w.Now()) }, state: "Failed", reason: "NewerVersionInstalled",
 		},
 		"older release is being installed": {
@@ -350,14 +352,14 @@ func TestRun_late_success(t *testing.T) {
 			w.admit()
 			tc.script(w)
 			w.settle(5 * time.Hour)
-			w.runFor(5 * time.Hour)
+			w.RunFor(5 * time.Hour)
 			w.expect(tc.state, tc.reason)
 			if form := w.form(); form != tc.form {
 				t.Errorf("work %q is left, want %q", form, tc.form)
 			}
 			ended := w.run().Status
-			w.restart()
-			w.runFor(time.Hour)
+			w.Restart()
+			w.RunFor(time.Hour)
 			w.expect(tc.state, tc.reason)
 			if diff := cmp.Diff(ended, w.run().Status); diff != "" {
 				t.Errorf("the status of a run that has ended changes (-before +after):\n%s", diff)
@@ -394,13 +396,13 @@ func TestRun_stalls(t *testing.T) {
 	if since := w.Now().Sub(w.run().Spec.AdmissionTime.Time); since < 45*time.Minute || since > 50*time.Minute {
 		t.Errorf("stalled after %s", since)
 	}
-	w.restart()
-	w.runFor(5 * time.Minute)
+	w.Restart()
+	w.RunFor(5 * time.Minute)
 	w.expect(fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.ReasonStalled)
 	w.change(0, func() {
 		w.spoke.SetCondition(w.spoke.Version(), "Progressing", "True", "Upgrading", "Working towards it: 50%", w.Now())
 	})
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	w.expect(fleetv1alpha1.StatePartialUpgrade, "Upgrading")
 	w.settle(2 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
@@ -449,7 +451,7 @@ func TestRun_actions_and_operators(t *testing.T) {
 					t.Error("the pre-action is removed before all clusters are finished")
 				}
 				w.finishUpgrade()
-				w.runFor(time.Minute)
+				w.RunFor(time.Minute)
 				if w.work(pre) != nil {
 					t.Error("the pre-action is left although all clusters are finished")
 				}
@@ -465,7 +467,7 @@ func TestRun_shows_the_actions(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, actions, by)
 		w.admit()
-		w.runFor(5 * time.Minute)
+		w.RunFor(5 * time.Minute)
 		want := &fleetv1alpha1.ActionStatus{Applied: true, State: fleetv1alpha1.ActionProgressing}
 		if diff := cmp.Diff(want, w.run().Status.PreUpgradeAction); diff != "" {
 			t.Errorf("pre-action (-want +got):\n%s", diff)
@@ -494,6 +496,9 @@ func TestRun_operators_only(t *testing.T) {
 	if w.spoke.Desired() != "" || w.seen[upgradeWork+" 1/Apply"] > 0 {
 		t.Errorf("a release was requested: %v", w.seen)
 	}
+	if !w.run().Status.Applied {
+		t.Error("the run shows that nothing was applied")
+	}
 	w.expectQuiet()
 }
 
@@ -502,17 +507,58 @@ func TestRun_lost_feedback_holds_the_soak_open(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.admit(soaks)
-	w.runFor(30 * time.Minute)
+	w.RunFor(30 * time.Minute)
 	if err := w.RunUntil(time.Hour, func() bool { return w.form() == "1/ReadOnly" }); err != nil {
 		t.Fatal(err)
 	}
 	w.mute = true // the agent does not report the read-only work
-	w.runFor(3 * time.Hour)
-	w.expect(fleetv1alpha1.StatePartialUpgrade, "NoFeedback")
+	w.RunFor(40 * time.Minute)
+	w.expect(fleetv1alpha1.StatePartialUpgrade, "Delivered")
+	w.RunFor(time.Hour)
+	w.expect(fleetv1alpha1.StatePartialUpgrade, "Stalled")
 	w.mute = false
 	w.wakeAgent(0)
 	w.settle(time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+}
+
+// A failed read of the hub says nothing about the cluster: the soak goes on.
+func TestRun_soaks_through_failed_reads(t *testing.T) {
+	t.Parallel()
+	soaking := func(t *testing.T) *world {
+		t.Helper()
+		w := newWorld(t)
+		w.admit(soaks)
+		w.RunFor(time.Hour) // upgraded after 42 minutes
+		return w
+	}
+	w := soaking(t)
+	first := w.reads
+	w.setClaim("visited", "1")
+	w.RunFor(10 * time.Second)
+	var unknown atomic.Int32
+	t.Cleanup(func() {
+		if unknown.Load() < 3 {
+			t.Errorf("after %d of the reads, the step could not be determined", unknown.Load())
+		}
+	})
+	for read := 1; read <= w.reads-first; read++ {
+		t.Run(strconv.Itoa(read), func(t *testing.T) {
+			t.Parallel()
+			w := soaking(t)
+			before := w.run().Status.SoakedUntil
+			w.failing = w.reads + read
+			w.setClaim("visited", "1")
+			if err := w.RunUntil(time.Minute, func() bool { return w.reads >= w.failing && w.run().Status.SoakedUntil == nil }); err == nil {
+				unknown.Add(1)
+			}
+			w.RunFor(3 * time.Minute)
+			if after := w.run().Status.SoakedUntil; before == nil || !before.Equal(after) {
+				t.Errorf("the soak ends at %v, without the failed read at %v", after, before)
+			}
+			w.runUntil(12*time.Minute, fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
 }
 
 // TestRun_clock_of_the_cluster is wrong by an hour: a short failure ends no run, and a long one ends it in
@@ -538,16 +584,16 @@ func TestRun_clock_of_the_cluster(t *testing.T) {
 			w.takes = 0
 			w.admit()
 			set(15*time.Minute, "True")
-			w.runFor(24 * time.Minute)
+			w.RunFor(24 * time.Minute)
 			w.expect(fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.ReasonClusterVersionFailing)
-			w.runFor(4 * time.Minute)
+			w.RunFor(4 * time.Minute)
 			w.expect(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing)
 		})
 	}
 }
 
-// TestRun_is_admitted_by_a_clock_that_is_ahead by a day: it starts at once by the clock of the hub that runs
-// it. It has a slot of its upgrade, which no other cluster can use meanwhile.
+// TestRun_is_admitted_by_a_clock_that_is_ahead by a day: it starts at once by the clock of the hub that runs it. It has
+// a slot of its upgrade, which no other cluster can use in that time.
 func TestRun_is_admitted_by_a_clock_that_is_ahead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

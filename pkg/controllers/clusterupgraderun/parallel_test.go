@@ -49,7 +49,7 @@ func TestRuns_are_reconciled_in_parallel(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithScheme(simulation.NewScheme()).
 		WithStatusSubresource(&fleetv1alpha1.ClusterUpgradeRun{}).WithObjects(objects...).Build()
-	controller := (&clusterupgraderun.Reconciler{Clock: clocktesting.NewFakePassiveClock(now), Image: hubImage}).Controller()
+	controller := (&clusterupgraderun.Reconciler{Clock: clocktesting.NewFakePassiveClock(now), Namespace: hubNamespace, Image: hubImage}).Controller()
 	if controller.MaxConcurrentReconciles < 2 {
 		t.Errorf("%d runs are reconciled at a time", controller.MaxConcurrentReconciles)
 	}
@@ -78,7 +78,7 @@ func TestRuns_are_reconciled_in_parallel(t *testing.T) {
 func TestRun_creates_no_work_that_the_cache_lacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && r.Kind == "ManifestWork" {
 			return simulation.Fault{Lag: []string{"ManifestWork"}, LagFor: 3 * time.Second}
 		}
@@ -86,7 +86,7 @@ func TestRun_creates_no_work_that_the_cache_lacks(t *testing.T) {
 	}
 	w.admit()
 	for second := range 30 {
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 		w.editUpgrade(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) {
 			s.UpgradeStrategy.StallTimeout = fleetv1beta1.Duration(fmt.Sprintf("%dm", 45+second))
 		})

@@ -23,7 +23,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -208,7 +208,7 @@ func TestReplicaSet_retry_after_the_end(t *testing.T) {
 	w.admit()
 	w.settle(time.Hour)
 	w.finishUpgrade()
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 	w.retry()
 	w.settle(5 * time.Hour)
@@ -224,38 +224,38 @@ func TestReplicaSet_flag_changes(t *testing.T) {
 		w.jobs = map[string]string{"backup": "Failed"}
 		w.admit()
 		w.settle(time.Hour)
-		w.process.Kill()
+		w.Process.Kill()
 		w.bySets = !w.bySets
-		w.start()
+		w.Begin()
 		w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 		w.retry()
 		w.settle(5 * time.Hour)
 		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 		w.finishUpgrade()
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		w.expectNoWorks()
 	})
 }
 
-// A set that belongs to an earlier Placement, and is to be collected, delivers nothing for this one.
+// A set that belongs to an earlier Placement, and will be collected, delivers nothing for this one.
 func TestReplicaSet_of_an_earlier_Placement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, actions, byReplicaSets)
 	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 	earlier := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "earlier"}}
-	w.must(w.client.Create(t.Context(), earlier))
+	w.Must(w.User.Create(t.Context(), earlier))
 	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(w.upgrade().UID)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(earlier, schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})},
 	}}
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: set.Name}}
-	w.must(w.client.Create(t.Context(), set))
+	w.Must(w.User.Create(t.Context(), set))
 
 	w.admit()
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	w.expect(fleetv1alpha1.StateInitialized, "Conflict")
 	w.expectNoWorks()
-	w.must(w.client.Delete(t.Context(), earlier)) // with what it owns
+	w.Must(w.User.Delete(t.Context(), earlier)) // with what it owns
 	w.settle(5 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 }
@@ -268,12 +268,12 @@ func TestReplicaSet_that_is_ignored(t *testing.T) {
 		w := newWorld(t, actions, byReplicaSets)
 		w.manager.off = true
 		w.admit()
-		w.runFor(30 * time.Second)
-		if c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionStalled); c == nil || c.Status != metav1.ConditionFalse {
+		w.RunFor(30 * time.Second)
+		if c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionSlow); c == nil || c.Status != metav1.ConditionFalse {
 			t.Errorf("at first: %+v", c)
 		}
-		w.runFor(90 * time.Second)
-		c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionStalled)
+		w.RunFor(90 * time.Second)
+		c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionSlow)
 		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "feature gate ManifestWorkReplicaSet") {
 			t.Errorf("after two minutes: %+v", c)
 		}
@@ -286,8 +286,8 @@ func TestReplicaSet_that_is_ignored(t *testing.T) {
 		w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 		w.manager.off = false
 		w.manager.sync()
-		w.runFor(time.Minute)
-		if c := w.run().Status.Conditions; !apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionStalled) {
+		w.RunFor(time.Minute)
+		if c := w.run().Status.Conditions; !apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionSlow) {
 			t.Errorf("after the work was created: %+v", c)
 		}
 		w.settle(5 * time.Hour)

@@ -29,11 +29,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterupgraderun"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/managedclustersupgrade"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 // fleet is a hub with all its controllers, and clusters whose agents answer works after ten seconds. A
@@ -46,10 +46,10 @@ type fleet struct {
 
 	jobs     map[string]string // by cluster and the beginning of the name of a Job, how it ends; Complete by default
 	stuck    map[string]bool   // clusters that never complete a release
+	silent   map[string]bool   // clusters whose agent answers nothing
 	pending  map[string]bool   // clusters whose agent is about to act
 	history  []string          // what began on the clusters, as "cluster what"
 	admitted []string          // clusters in the order of their admission
-	stopped  bool              // the status has shown that the rollout has stopped
 	manager  *workManagers
 	offline  bool // the agents answer nothing
 	bySets   bool // the hub delivers actions by ManifestWorkReplicaSets
@@ -61,13 +61,9 @@ type fleet struct {
 
 func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
 	tb.Helper()
-	hub, err := definitions()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	f := &fleet{
-		World: simulation.New(simulation.Options{Definitions: hub}), t: tb, spokes: map[string]*spoke.Cluster{},
-		jobs: map[string]string{}, stuck: map[string]bool{}, pending: map[string]bool{},
+		World: simulation.New(simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}), t: tb, spokes: map[string]*spoke.Cluster{},
+		jobs: map[string]string{}, stuck: map[string]bool{}, silent: map[string]bool{}, pending: map[string]bool{},
 	}
 	f.client = f.Client("test")
 	f.EnableGarbageCollection()
@@ -101,14 +97,14 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 // release is a release of the hub.
 type release struct {
 	image string                              // of the Job that approves operators
-	table func(engine.Runbook) engine.Runbook // nil means that of the code
+	table func(engine.Runbook) engine.Runbook // nil means the table of the code
 }
 
 // start starts a hub; the one before has ended.
 func (f *fleet) start(r release) {
 	f.t.Helper()
 	process, err := f.Start(&simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
-		runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Image: r.image, ReplicaSets: f.bySets}
+		runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Namespace: hubNamespace, Image: r.image, ReplicaSets: f.bySets}
 		runs.ChangeTable(r.table)
 		upgrades := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: r.image}
 		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
@@ -186,8 +182,7 @@ func (f *fleet) selectBy(by string, names ...string) {
 	f.must(f.client.Status().Update(f.t.Context(), &placement))
 }
 
-// observe checks the invariants of what is stored, and lets the agents answer works. Nothing begins once the
-// status has shown that the rollout has stopped.
+// observe checks the invariants of what is stored, and lets the agents answer works.
 func (f *fleet) observe(change simulation.Change) {
 	observeInvariants(f.World, &f.invariants, change)
 	switch object := change.New.(type) {
@@ -200,15 +195,12 @@ func (f *fleet) observe(change simulation.Change) {
 			f.wake(object.Namespace)
 		}
 	case *fleetv1alpha1.ClusterUpgradeRun:
-		if change.Old == nil {
+		before, _ := change.Old.(*fleetv1alpha1.ClusterUpgradeRun)
+		if invariants.Begins(before, object) && !slices.Contains(f.admitted, object.Namespace) {
 			f.admitted = append(f.admitted, object.Namespace)
-			if f.stopped {
-				f.Fail(fmt.Errorf("%s was admitted after the rollout had stopped", object.Namespace))
-			}
 		}
-	case *fleetv1beta1.ManagedClustersUpgrade:
-		if admitting := apimeta.FindStatusCondition(object.Status.Conditions, fleetv1beta1.ConditionAdmitting); admitting != nil {
-			f.stopped = admitting.Reason == fleetv1beta1.ReasonCanaryFailed || admitting.Reason == fleetv1beta1.ReasonMaxFailuresExceeded
+		if err := f.invariants.AfterStop(f.upgrade(), before, object); err != nil && change.Actor == "hub" {
+			f.Fail(err)
 		}
 	}
 }
@@ -243,7 +235,7 @@ func (f *fleet) note(name, what string) {
 
 // sync lets the agent of a cluster answer each work.
 func (f *fleet) sync(name string) {
-	if f.offline {
+	if f.offline || f.silent[name] {
 		return
 	}
 	agent, cluster := f.Client("agent"), f.spokes[name]
@@ -293,7 +285,7 @@ func (f *fleet) runJobs(name string) {
 			end = "Complete"
 		}
 		f.change(5*time.Minute, name, func() {
-			f.spokes[name].SetCondition(job, end, "True", end, "the Job is "+end, f.Now())
+			f.spokes[name].EndJob(job, end, f.Now())
 			if end == "Complete" {
 				f.note(name, what+" done")
 			}

@@ -18,24 +18,64 @@ import (
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// hasRecord reports whether an attempt of a run is in progress or ended, so that the lifecycle manages
-// the run.
+// hasRecord reports whether an attempt of a run is in progress or ended, so that the lifecycle manages the run.
 func hasRecord(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) ||
 		slices.ContainsFunc(run.Status.History, history.Record.InProgress)
 }
 
-// publishOutcome publishes the end of an attempt that was decided at admission.
-func (r *Reconciler) publishOutcome(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
-	if !run.DeletionTimestamp.IsZero() {
+// publishPending publishes that a cluster waits for its admission. The record of an admission that was withdrawn goes: the
+// attempt has not begun.
+func (r *Reconciler) publishPending(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	after := run.DeepCopy()
+	after.Status = fleetv1alpha1.ClusterUpgradeRunStatus{
+		State: fleetv1alpha1.StateNotStarted, Attempt: run.Spec.Attempt, ObservedGeneration: run.Generation, Applied: run.Status.Applied,
+		Reason: run.Status.Reason, Message: run.Status.Message, Conditions: run.Status.Conditions,
+		History: slices.DeleteFunc(after.Status.History, func(r history.Record) bool { return r.Attempt == run.Spec.Attempt }),
+	}
+	if len(after.Status.History) < len(run.Status.History) {
+		showWithdrawn(&after.Status)
+		after.Status.Conditions = nil
+	}
+	if after.Status.Reason == fleetv1alpha1.ReasonAgentSilent {
+		cluster := fleetrun.Cluster{Client: r.client, Run: run}
+		switch silent, err := cluster.IsAgentSilent(ctx); {
+		case err != nil:
+			return err
+		case !silent:
+			if err := cluster.RemovePreflight(ctx); err != nil {
+				return err
+			}
+			after.Status.Reason, after.Status.Message = "", ""
+			showWithdrawn(&after.Status)
+		}
+	}
+	after.Status.Conditions = slices.Clone(after.Status.Conditions)
+	readiness.Verdict{}.Set(&after.Status.Conditions, run.Generation, r.Clock.Now())
+	return r.publish(ctx, run, after)
+}
+
+// publish writes the status of a run, unless nothing has changed, or the run is being deleted.
+func (r *Reconciler) publish(ctx context.Context, run, after *fleetv1alpha1.ClusterUpgradeRun) error {
+	if !run.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(run.Status, after.Status) {
 		return nil
 	}
+	if err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("publishing the state of ClusterUpgradeRun %s/%s: %w", run.Namespace, run.Name, err)
+	}
+	return nil
+}
+
+// publishOutcome publishes the end of an attempt that was decided at admission.
+func (r *Reconciler) publishOutcome(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	outcome := run.Spec.Outcome
 	after := run.DeepCopy()
 	s := &after.Status
@@ -43,34 +83,28 @@ func (r *Reconciler) publishOutcome(ctx context.Context, run *fleetv1alpha1.Clus
 	s.State, s.Reason, s.Message = outcome.State, outcome.Reason, outcome.Message
 	at := run.Spec.AdmissionTime
 	s.CompletionTime = &at
-	succeeded := metav1.ConditionFalse
+	succeeded, level := metav1.ConditionFalse, readiness.Stalled
 	if outcome.State == fleetv1alpha1.StateComplete {
-		succeeded = metav1.ConditionTrue
+		succeeded, level = metav1.ConditionTrue, readiness.Ready
 	}
+	readiness.Verdict{Level: level, Reason: outcome.Reason, Message: outcome.Message}.Set(&s.Conditions, run.Generation, at.Time)
 	for _, c := range []metav1.Condition{
 		{Type: fleetv1alpha1.ConditionProgressing, Status: metav1.ConditionFalse},
 		{Type: fleetv1alpha1.ConditionSucceeded, Status: succeeded},
 	} {
-		c.Reason, c.Message, c.ObservedGeneration, c.LastTransitionTime = outcome.Reason, outcome.Message, run.Generation, at
-		apimeta.SetStatusCondition(&s.Conditions, c)
+		c.Reason, c.Message = outcome.Reason, outcome.Message
+		readiness.SetCondition(&s.Conditions, c, run.Generation, at.Time)
 	}
-	if equality.Semantic.DeepEqual(run.Status, after.Status) {
-		return nil
-	}
-	if err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("publishing the outcome of ClusterUpgradeRun %s/%s: %w", run.Namespace, run.Name, err)
-	}
-	return nil
+	return r.publish(ctx, run, after)
 }
 
-// CompleteStatus shows how far the cluster is, by the record that is about to be written and by what the
-// pass has read.
+// CompleteStatus shows how far the cluster is, by the record that is about to be written and by what the pass has read.
 func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	s := &run.Status
 	if len(s.History) == 0 {
 		return
 	}
-	record, v := &s.History[0], k.cache.view(client.ObjectKeyFromObject(run))
+	record, v := &s.History[0], k.view(run)
 	if s.Attempt != record.Attempt {
 		*s = fleetv1alpha1.ClusterUpgradeRunStatus{
 			Conditions: s.Conditions, ObservedGeneration: s.ObservedGeneration, NextTime: s.NextTime, History: s.History,
@@ -83,18 +117,21 @@ func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	s.PreUpgradeAction = actionStatus(record, fleetv1alpha1.StepPreUpgradeActionAvailable, s.PreUpgradeAction, v.pre)
 	s.PostUpgradeAction = actionStatus(record, fleetv1alpha1.StepPostUpgradeActionAvailable, s.PostUpgradeAction, v.post)
 	s.SoakedUntil = soakedUntil(run, record)
-	showState(s, record)
+	showState(s, record, run.Spec.AdmissionTime)
 	if s.State == fleetv1alpha1.StateFailed && v.platform.Stage == feedback.StageCompleted && onlyPlatformLeft(&v, record) {
 		showLateSuccess(s)
 	}
 }
 
 // showState sets the state, its reason, and its message.
-func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record) {
+func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record, admitted metav1.Time) {
 	late := s.State == fleetv1alpha1.StateComplete && s.Reason == fleetv1alpha1.ReasonLateSuccess
 	switch {
 	case late:
 		showLateSuccess(s)
+		return
+	case admitted.IsZero():
+		showWithdrawn(s)
 		return
 	case record.Phase == history.PhaseUpgraded:
 		s.State = fleetv1alpha1.StateComplete
@@ -107,19 +144,38 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record)
 	}
 	s.Reason, s.Message = "", ""
 	switch running := current(record); {
-	case s.State == fleetv1alpha1.StateComplete || s.State == fleetv1alpha1.StateFailed:
+	case isEnd(s.State):
 		s.Reason, s.Message = record.Reason, messageOf(record)
 	case running != nil:
 		s.Reason, s.Message = running.Reason, running.Message
+	case record.Phase == history.PhasePending:
+		s.Reason, s.Message = record.Reason, record.Message
 	}
 	accepted := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionAccepted)
-	stalled := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionStalled)
+	stalled := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionSlow)
 	switch {
-	case s.State == fleetv1alpha1.StateComplete || s.State == fleetv1alpha1.StateFailed:
+	case isEnd(s.State):
 	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason == lifecycle.ReasonClusterLocked:
 		s.Reason, s.Message = fleetv1alpha1.ReasonLockedBy, accepted.Message
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		s.Reason, s.Message = fleetv1alpha1.ReasonStalled, stalled.Message
+	}
+}
+
+func isEnd(state fleetv1alpha1.State) bool {
+	return state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed
+}
+
+// showWithdrawn shows that the admission of a cluster was withdrawn. One whose agent is silent is not admitted again before
+// the agent has applied a work.
+func showWithdrawn(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
+	s.State = fleetv1alpha1.StateNotStarted
+	switch s.Reason {
+	case fleetv1alpha1.ReasonAgentSilent:
+	case fleetv1alpha1.ReasonDelivered:
+		s.Reason, s.Message = fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent has applied nothing: "+s.Message
+	default:
+		s.Reason, s.Message = fleetv1alpha1.ReasonAdmissionWithdrawn, withdrawn
 	}
 }
 
@@ -154,9 +210,13 @@ func showLateSuccess(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 			}
 		}
 	}
+	at := text.TimeOf(s.CompletionTime)
+	if ready := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionReady); ready != nil {
+		at = ready.LastTransitionTime.Time
+	}
+	readiness.Verdict{Level: readiness.Ready, Reason: s.Reason, Message: s.Message}.Set(&s.Conditions, s.ObservedGeneration, at)
 }
 
-// current returns the step that runs; nil means none.
 func current(record *history.Record) *history.StepCondition {
 	for i := range record.Conditions {
 		if c := &record.Conditions[i]; c.CompleteTime == nil && c.StartTime != nil {
@@ -180,19 +240,22 @@ func actionStatus(record *history.Record, name string, before, seen *fleetv1alph
 		return seen
 	case c.Status == metav1.ConditionFalse:
 		return &fleetv1alpha1.ActionStatus{Applied: seen != nil && seen.Applied || before != nil && before.Applied, State: fleetv1alpha1.ActionDegraded}
-	case c.Reason == fleet.ReasonNoAction:
+	case c.Reason == fleetrun.ReasonNoAction:
 		return nil
 	}
 	return &fleetv1alpha1.ActionStatus{Applied: true, State: fleetv1alpha1.ActionAvailable}
 }
 
-// soakedUntil returns when the soak ends; nil means that it has not begun.
+// soakedUntil returns when the soak ends, or has ended; nil means that it does not count now.
 func soakedUntil(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) *metav1.Time {
-	c := record.Step(fleetv1alpha1.StepSoaked)
-	soak := delivery.Timeout(run.Spec.Timeouts.Soak, "")
-	if c.StartTime == nil || soak == 0 {
+	soak, ended := delivery.Timeout(run.Spec.Timeouts.Soak, ""), record.Step(fleetv1alpha1.StepSoaked).CompleteTime
+	since := fleetrun.SoakStart(record)
+	switch {
+	case soak == 0 || since.IsZero() && ended == nil:
 		return nil
+	case ended != nil:
+		return ended
 	}
-	until := metav1.NewTime(c.StartTime.Add(soak).Truncate(time.Second))
+	until := metav1.NewTime(since.Add(soak).Truncate(time.Second))
 	return &until
 }

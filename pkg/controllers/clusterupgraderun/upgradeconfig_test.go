@@ -150,11 +150,11 @@ func TestRun_withdraws_an_UpgradeConfig(t *testing.T) {
 	w := newWorld(t, withUpgradeConfig)
 	w.holdAgent(upgradeWork)
 	w.admit()
-	w.runFor(5 * time.Minute)
-	w.must(w.client.Delete(t.Context(), w.run()))
-	w.runFor(time.Minute)
+	w.RunFor(5 * time.Minute)
+	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.RunFor(time.Minute)
 	w.releaseAgent()
-	w.runFor(time.Hour)
+	w.RunFor(time.Hour)
 	if w.run() != nil || w.upgradeConfig() != nil {
 		t.Errorf("UpgradeConfig %v; %s", w.upgradeConfig(), w.describe())
 	}
@@ -173,12 +173,12 @@ func TestRun_cancelled_with_an_UpgradeConfig(t *testing.T) {
 				w.holdAgent(upgradeWork)
 			}
 			w.admit()
-			w.runFor(5 * time.Minute)
+			w.RunFor(5 * time.Minute)
 			if created := w.upgradeConfig() != nil; created != delivered {
 				t.Fatalf("the UpgradeConfig exists: %t", created)
 			}
 			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.releaseAgent()
 			w.report(0, "Pending")
 			w.report(10*time.Minute, "Upgrading")

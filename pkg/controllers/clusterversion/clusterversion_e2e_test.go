@@ -36,13 +36,14 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterversion"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
 func TestMain(m *testing.M) {
@@ -68,13 +69,13 @@ func start(t *testing.T) *testEnv {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: devcluster.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
 	must(t, err)
 	t.Cleanup(func() { must(t, cluster.Stop()) })
 	must(t, cluster.Deploy(ctx, "../../.."))
 	must(t, cluster.Apply(ctx, os.DirFS("../../../deploy/cluster-version-parameters"))) // a field of a later release needs it
 	scheme, err := devcluster.Scheme()
-	must(t, errors.Join(err, v1beta1.AddToScheme(scheme)))
+	must(t, errors.Join(err, maintenancev1beta1.AddToScheme(scheme)))
 	e := &testEnv{t: t, clock: &offsetClock{}}
 	e.user, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
 	must(t, err)
@@ -117,7 +118,7 @@ func (e *testEnv) set(template map[string]any) {
 	text, err := json.Marshal(template)
 	must(e.t, err)
 	must(e.t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		object := &v1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "version"}}
+		object := &maintenancev1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "version"}}
 		err := e.user.Get(e.t.Context(), client.ObjectKeyFromObject(object), object)
 		object.Spec.Template.Spec = runtime.RawExtension{Raw: text}
 		if apierrors.IsNotFound(err) {
@@ -163,7 +164,7 @@ func (e *testEnv) await(what, condition, want, field string, value any) string {
 	var got, message string
 	var all []metav1.Condition
 	err := wait.PollUntilContextTimeout(e.t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		var object v1beta1.ClusterVersion
+		var object maintenancev1beta1.ClusterVersion
 		if err := e.user.Get(ctx, client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: "version"}, &object); err != nil {
 			return false, err
 		}

@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 // fieldOwner is the field manager of the parameters.
@@ -38,14 +38,6 @@ const fieldOwner = client.FieldOwner("managed-upgrade-operator-clusterversion")
 // maxRequeue is the longest time between two passes, so that a clock that was set back delays an
 // overlay by no more.
 const maxRequeue = time.Hour
-
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
-	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
-	Reset(uid string)
-}
 
 // Reconciler syncs the ClusterVersion of OpenShift.
 type Reconciler struct {
@@ -58,7 +50,7 @@ type Reconciler struct {
 	Namespace string
 	// WatchNamespaces lists the namespaces whose ClusterVersion is reconciled; empty means all.
 	WatchNamespaces []string
-	Events          EventPublisher
+	Events          notify.EventPublisher
 	Metrics         *metrics.ClusterVersions
 
 	mu     sync.Mutex
@@ -75,10 +67,10 @@ type Reconciler struct {
 func (r *Reconciler) Controller() manager.Controller {
 	return manager.Controller{
 		Name:        "clusterversion",
-		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, configv1.Install, coordinationv1.AddToScheme, corev1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{maintenancev1beta1.AddToScheme, configv1.Install, coordinationv1.AddToScheme, corev1.AddToScheme},
 		Reads: []manager.Kind{
 			{
-				Object: &v1beta1.ClusterVersion{}, Namespaces: r.WatchNamespaces, Name: v1beta1.ClusterVersionName,
+				Object: &maintenancev1beta1.ClusterVersion{}, Namespaces: r.WatchNamespaces, Name: maintenancev1beta1.ClusterVersionName,
 				Transform: facts.StripMaintenance, Requests: r.requestsAll,
 			},
 			{
@@ -102,7 +94,7 @@ func (r *Reconciler) Controller() manager.Controller {
 // been deleted, and for OpenShift's object.
 func (r *Reconciler) requestsAll(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: clusterstate.VersionKey}}
-	if _, is := changed.(*v1beta1.ClusterVersion); is {
+	if _, is := changed.(*maintenancev1beta1.ClusterVersion); is {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(changed)})
 	}
 	all, err := r.list(ctx)
@@ -120,12 +112,12 @@ func (r *Reconciler) requestsAll(ctx context.Context, changed client.Object) []r
 }
 
 // list returns the ClusterVersions, the oldest one first. That one is applied.
-func (r *Reconciler) list(ctx context.Context) ([]v1beta1.ClusterVersion, error) {
-	var list v1beta1.ClusterVersionList
+func (r *Reconciler) list(ctx context.Context) ([]maintenancev1beta1.ClusterVersion, error) {
+	var list maintenancev1beta1.ClusterVersionList
 	if err := r.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the ClusterVersions: %w", err)
 	}
-	slices.SortFunc(list.Items, func(a, b v1beta1.ClusterVersion) int {
+	slices.SortFunc(list.Items, func(a, b maintenancev1beta1.ClusterVersion) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return list.Items, nil
@@ -147,11 +139,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	r.forgetOthers(all)
-	i := slices.IndexFunc(all, func(v v1beta1.ClusterVersion) bool { return client.ObjectKeyFromObject(&v) == req.NamespacedName })
+	i := slices.IndexFunc(all, func(v maintenancev1beta1.ClusterVersion) bool {
+		return client.ObjectKeyFromObject(&v) == req.NamespacedName
+	})
 	if i < 0 || all[i].DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	now := r.Clock.Now()
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, now, &all[i]); refused || err != nil {
+		return reconcile.Result{}, err
+	}
 	s := &scope{Reconciler: r, object: &all[i], first: &all[0], current: current, now: now, state: r.stateOf(&all[i], now)}
 	next, err := s.reconcile(ctx)
 	switch {
@@ -188,7 +185,7 @@ func (r *Reconciler) observeUpgrading(current *configv1.ClusterVersion) {
 
 // stateOf returns the state of a ClusterVersion. A new process takes the pace of the corrections
 // from the status.
-func (r *Reconciler) stateOf(object *v1beta1.ClusterVersion, now time.Time) *state {
+func (r *Reconciler) stateOf(object *maintenancev1beta1.ClusterVersion, now time.Time) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
@@ -210,11 +207,11 @@ func (r *Reconciler) stateOf(object *v1beta1.ClusterVersion, now time.Time) *sta
 }
 
 // forgetOthers drops the state of ClusterVersions that do not exist.
-func (r *Reconciler) forgetOthers(all []v1beta1.ClusterVersion) {
+func (r *Reconciler) forgetOthers(all []maintenancev1beta1.ClusterVersion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid := range r.states {
-		if !slices.ContainsFunc(all, func(v v1beta1.ClusterVersion) bool { return v.UID == uid }) {
+		if !slices.ContainsFunc(all, func(v maintenancev1beta1.ClusterVersion) bool { return v.UID == uid }) {
 			delete(r.states, uid)
 			r.Events.Reset(string(uid))
 		}

@@ -12,21 +12,23 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // object returns the ClusterVersion.
-func (w *world) object() *v1beta1.ClusterVersion {
-	w.t.Helper()
-	var object v1beta1.ClusterVersion
-	w.must(w.user.Get(w.t.Context(), client.ObjectKey{Namespace: home, Name: "version"}, &object))
+func (w *world) object() *maintenancev1beta1.ClusterVersion {
+	w.TB.Helper()
+	var object maintenancev1beta1.ClusterVersion
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: home, Name: "version"}, &object))
 	return &object
 }
 
 // condition returns status and reason of a condition.
 func (w *world) condition(name string) string {
-	w.t.Helper()
+	w.TB.Helper()
 	c := apimeta.FindStatusCondition(w.object().Status.Conditions, name)
 	if c == nil {
 		return "none"
@@ -34,8 +36,16 @@ func (w *world) condition(name string) string {
 	return fmt.Sprintf("%s %s", c.Status, c.Reason)
 }
 
+// expectHealth compares what kstatus computes of the object.
+func (w *world) expectHealth(want string) {
+	w.TB.Helper()
+	if health, err := kstatus.Of(w.object()); err != nil || health.Status != want {
+		w.TB.Errorf("%+v, %v, want %s", health, err, want)
+	}
+}
+
 func (w *world) message(name string) string {
-	w.t.Helper()
+	w.TB.Helper()
 	if c := apimeta.FindStatusCondition(w.object().Status.Conditions, name); c != nil {
 		return c.Message
 	}
@@ -44,17 +54,17 @@ func (w *world) message(name string) string {
 
 // openShift returns OpenShift's object.
 func (w *world) openShift() *configv1.ClusterVersion {
-	w.t.Helper()
+	w.TB.Helper()
 	var version configv1.ClusterVersion
-	w.must(w.user.Get(w.t.Context(), clusterstate.VersionKey, &version))
+	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
 	return &version
 }
 
 // events returns the reasons and messages of the Events, sorted by time.
 func (w *world) events() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.EventList
-	w.must(w.user.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var texts []string
 	for i := range list.Items {
@@ -63,17 +73,23 @@ func (w *world) events() []string {
 	return texts
 }
 
+// expectEvents compares the reasons of the Events, and their texts with the golden file.
+func (w *world) expectEvents(want ...string) {
+	w.TB.Helper()
+	golden.Events(w.TB, "Events", want, w.events()...)
+}
+
 // drifts returns the value of the counter of corrections of all fields.
 func (w *world) drifts() int {
-	w.t.Helper()
+	w.TB.Helper()
 	return w.metric("managed_upgrade_clusterversion_drift_total")
 }
 
 // metric returns the sum of the series of a metric; -1 means that there are none.
 func (w *world) metric(name string) int {
-	w.t.Helper()
+	w.TB.Helper()
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	sum := -1.0
 	for _, family := range families {
 		if family.GetName() != name {

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The fields of the spec of OpenShift's ClusterVersion that are treated in a special way.
@@ -34,7 +35,7 @@ type overlay struct {
 	merged parameters // into the template
 }
 
-// plan is what a spec requests.
+// plan holds what a spec requests.
 type plan struct {
 	// current are the parameters that apply now.
 	current parameters
@@ -45,7 +46,7 @@ type plan struct {
 }
 
 // newPlan returns what a spec requests at a time. An error means that the spec is invalid.
-func newPlan(spec *v1beta1.ClusterVersionSpec, now time.Time) (plan, error) {
+func newPlan(spec *maintenancev1beta1.ClusterVersionSpec, now time.Time) (plan, error) {
 	template, err := decode(spec.Template.Spec)
 	if err != nil {
 		return plan{}, fmt.Errorf("spec.template.spec: %w", err)
@@ -90,7 +91,7 @@ func (p plan) otherClusterID(id string) (where, other string) {
 	}
 	for _, o := range p.upcoming {
 		if other := o.merged.otherClusterID(id); other != "" {
-			return "the overlay from " + o.from.UTC().Format(time.RFC3339), other
+			return "the overlay from " + text.FormatTime(o.from), other
 		}
 	}
 	return "", ""
@@ -140,12 +141,12 @@ func merge(into, changes map[string]any) parameters {
 }
 
 // encode returns the parameters as the status shows them.
-func (p parameters) encode() (v1beta1.ClusterVersionTemplate, error) {
+func (p parameters) encode() (maintenancev1beta1.ClusterVersionTemplate, error) {
 	raw, err := json.Marshal(map[string]any(p))
 	if err != nil {
-		return v1beta1.ClusterVersionTemplate{}, fmt.Errorf("encoding parameters: %w", err)
+		return maintenancev1beta1.ClusterVersionTemplate{}, fmt.Errorf("encoding parameters: %w", err)
 	}
-	return v1beta1.ClusterVersionTemplate{Spec: runtime.RawExtension{Raw: raw}}, nil
+	return maintenancev1beta1.ClusterVersionTemplate{Spec: runtime.RawExtension{Raw: raw}}, nil
 }
 
 // maxPreviews bounds the size of the previews in a status, in bytes.
@@ -153,8 +154,8 @@ const maxPreviews = 128 << 10
 
 // previews returns the upcoming overlays as the status shows them, the next one first, as many as
 // fit.
-func (p plan) previews() ([]v1beta1.ClusterVersionOverlayPreview, error) {
-	var all []v1beta1.ClusterVersionOverlayPreview
+func (p plan) previews() ([]maintenancev1beta1.ClusterVersionOverlayPreview, error) {
+	var all []maintenancev1beta1.ClusterVersionOverlayPreview
 	size := 0
 	for _, o := range p.upcoming {
 		preview, err := o.merged.encode()
@@ -164,7 +165,7 @@ func (p plan) previews() ([]v1beta1.ClusterVersionOverlayPreview, error) {
 		if size += len(preview.Spec.Raw); size > maxPreviews {
 			break
 		}
-		all = append(all, v1beta1.ClusterVersionOverlayPreview{From: metav1.NewTime(o.from), Preview: preview})
+		all = append(all, maintenancev1beta1.ClusterVersionOverlayPreview{From: metav1.NewTime(o.from), Preview: preview})
 	}
 	return all, nil
 }

@@ -9,19 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// state is what is known about one ClusterVersion. It is lost when the process ends.
+// state holds what is known about one ClusterVersion. It is lost when the process ends.
 type state struct {
-	// verified is what the last pass has compared or applied.
+	// verified is the result of the last pass that compared or applied.
 	verified verified
 	// applied are the parameters in effect, and overlay is the time of their overlay; nil means
 	// that the status names both.
 	applied parameters
 	overlay time.Time
+	// notRemoved are the fields that are no longer wanted and were still there in that pass; leftovers
+	// describes them with their managers.
+	notRemoved []string
+	leftovers  string
 	// holder is the upgrade that the channel was left to in that pass; empty means none.
 	holder      string
 	failures    failures
 	corrections corrections
-	// generation is that of the spec for which corrections and failures are counted.
+	// generation is the generation of the spec for which corrections and failures are counted.
 	generation int64
 }
 

@@ -5,26 +5,25 @@ package clusterversion
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons of the condition Accepted.
@@ -43,6 +42,7 @@ const (
 	reasonApplyFailed  = "ApplyFailed"
 	reasonContested    = "Contested"
 	reasonChannelInUse = "ChannelInUse"
+	reasonNotRemoved   = "NotRemoved"
 )
 
 // The reasons of the Events.
@@ -57,8 +57,8 @@ func (p parameters) equal(other parameters) bool {
 }
 
 // isContested reports whether the status shows that another client keeps changing the parameters.
-func isContested(object *v1beta1.ClusterVersion) bool {
-	synced := apimeta.FindStatusCondition(object.Status.Conditions, v1beta1.ConditionSynced)
+func isContested(object *maintenancev1beta1.ClusterVersion) bool {
+	synced := apimeta.FindStatusCondition(object.Status.Conditions, maintenancev1beta1.ConditionSynced)
 	return synced != nil && synced.Reason == reasonContested
 }
 
@@ -86,24 +86,30 @@ func (s *scope) publish(ctx context.Context, o outcome) error {
 
 // setStatus sets what the outcome changes. The conditions and the parameters in effect stay if the
 // outcome does not know them.
-func (s *scope) setStatus(status *v1beta1.ClusterVersionStatus, o outcome) error {
+func (s *scope) setStatus(status *maintenancev1beta1.ClusterVersionStatus, o outcome) error {
 	status.ObservedGeneration = s.object.Generation
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
-		return c.Type != v1beta1.ConditionAccepted && c.Type != v1beta1.ConditionSynced
+		return c.Type != maintenancev1beta1.ConditionAccepted && c.Type != maintenancev1beta1.ConditionSynced && !readiness.IsOwn(c.Type)
 	})
 	switch {
 	case o.rejected != "":
 		o.synced = reasonNotAccepted
-		s.setCondition(status, v1beta1.ConditionAccepted, false, o.rejected, o.message)
+		s.setCondition(status, maintenancev1beta1.ConditionAccepted, false, o.rejected, o.message)
 	case o.accepted:
-		s.setCondition(status, v1beta1.ConditionAccepted, true, reasonValid, "the parameters are valid")
+		s.setCondition(status, maintenancev1beta1.ConditionAccepted, true, reasonValid, "the parameters are valid")
 	}
 	switch o.synced {
 	case "":
 	case reasonSynced:
-		s.setCondition(status, v1beta1.ConditionSynced, true, reasonSynced, s.plan.describe())
+		s.setCondition(status, maintenancev1beta1.ConditionSynced, true, reasonSynced, s.plan.describe())
 	default:
-		s.setCondition(status, v1beta1.ConditionSynced, false, o.synced, o.message)
+		s.setCondition(status, maintenancev1beta1.ConditionSynced, false, o.synced, o.message)
+	}
+	if synced := apimeta.FindStatusCondition(status.Conditions, maintenancev1beta1.ConditionSynced); synced != nil {
+		readiness.Of(*synced, levelWhileNotSynced(synced.Reason)).Set(&status.Conditions, s.object.Generation, s.now)
+	}
+	if o.applied != nil {
+		status.NotRemoved = s.state.notRemoved
 	}
 	previews, err := s.plan.previews()
 	if err != nil {
@@ -127,7 +133,16 @@ func (s *scope) setStatus(status *v1beta1.ClusterVersionStatus, o outcome) error
 	return nil
 }
 
-func samePreview(a, b v1beta1.ClusterVersionOverlayPreview) bool {
+// levelWhileNotSynced returns how an object is whose parameters are not in effect: the operator goes on with
+// everything but a spec that is rejected and a contest with another client.
+func levelWhileNotSynced(reason string) readiness.Level {
+	if reason == reasonNotAccepted || reason == reasonContested {
+		return readiness.Stalled
+	}
+	return readiness.Reconciling
+}
+
+func samePreview(a, b maintenancev1beta1.ClusterVersionOverlayPreview) bool {
 	x, errX := decode(a.Preview.Spec)
 	y, errY := decode(b.Preview.Spec)
 	return a.From.Equal(&b.From) && errX == nil && errY == nil && x.equal(y)
@@ -137,23 +152,20 @@ func samePreview(a, b v1beta1.ClusterVersionOverlayPreview) bool {
 func (p plan) describe() string {
 	message := "the template is applied"
 	if !p.applied.IsZero() {
-		message += " with the overlay from " + p.applied.UTC().Format(time.RFC3339)
+		message += " with the overlay from " + text.FormatTime(p.applied)
 	}
 	if next := p.next(); !next.IsZero() {
-		message += "; the next overlay applies from " + next.UTC().Format(time.RFC3339)
+		message += "; the next overlay applies from " + text.FormatTime(next)
 	}
 	return message
 }
 
-func (s *scope) setCondition(status *v1beta1.ClusterVersionStatus, name string, is bool, reason, message string) {
-	condition := metav1.Condition{
-		Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message,
-		ObservedGeneration: s.object.Generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
-	}
+func (s *scope) setCondition(status *maintenancev1beta1.ClusterVersionStatus, name string, is bool, reason, message string) {
+	condition := metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if is {
 		condition.Status = metav1.ConditionTrue
 	}
-	apimeta.SetStatusCondition(&status.Conditions, condition)
+	readiness.SetCondition(&status.Conditions, condition, s.object.Generation, s.now)
 }
 
 // publishDrift publishes that another client has changed the parameters.
@@ -174,20 +186,11 @@ func (s *scope) publishRejection(ctx context.Context, o outcome) error {
 
 // publishEvent publishes an Event. One that the API server refuses is logged and delays nothing.
 func (s *scope) publishEvent(ctx context.Context, id, reason, message string) error {
-	ref := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVersion",
-		Namespace: s.object.Namespace, Name: s.object.Name, UID: s.object.UID, ResourceVersion: s.object.ResourceVersion,
-	}
-	err := s.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
-		return nil
-	}
-	return err
+	return notify.TryPublish(ctx, s.Events, objects.Reference(s.object, maintenancev1beta1.GroupVersion.WithKind("ClusterVersion")),
+		engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
 // notificationID returns an ID that is the same for the same parts.
 func notificationID(parts ...string) string {
-	hash := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	return hex.EncodeToString(hash[:8])
+	return text.Hash(strings.Join(parts, "\n"), 8)
 }

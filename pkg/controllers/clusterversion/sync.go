@@ -4,20 +4,24 @@
 package clusterversion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -31,9 +35,9 @@ const upgradeConfigKind = "UpgradeConfig"
 type scope struct {
 	*Reconciler
 
-	object  *v1beta1.ClusterVersion
-	first   *v1beta1.ClusterVersion  // the one that is applied
-	current *configv1.ClusterVersion // OpenShift's object in the cache; nil means none
+	object  *maintenancev1beta1.ClusterVersion
+	first   *maintenancev1beta1.ClusterVersion // the one that is applied
+	current *configv1.ClusterVersion           // OpenShift's object in the cache; nil means none
 	now     time.Time
 	state   *state
 	plan    plan
@@ -48,7 +52,7 @@ type outcome struct {
 	accepted bool
 	// synced is the reason of the condition Synced; empty means that the condition stays.
 	synced string
-	// message is that of the conditions that are not true.
+	// message is the message of the conditions that are not true.
 	message string
 	// applied are the parameters in effect; nil means that they stay as the status has them.
 	applied parameters
@@ -98,7 +102,7 @@ func (s *scope) checkClusterID(id string) outcome {
 	if where == "" {
 		return outcome{}
 	}
-	return outcome{rejected: reasonWrongClusterID, message: fmt.Sprintf("nothing is applied: %s name clusterID %s, and this cluster is %s", where, text.Excerpt(other), text.Excerpt(id))}
+	return outcome{rejected: reasonWrongClusterID, message: fmt.Sprintf("nothing is applied: clusterID %s in %s is not the ID of this cluster, %s", text.Excerpt(other), where, text.Excerpt(id))}
 }
 
 // holder returns the upgrade to which the channel belongs now; empty means none.
@@ -112,7 +116,7 @@ func (s *scope) holder(ctx context.Context, from client.Reader) (string, error) 
 		return "", fmt.Errorf("getting the upgrade lock: %w", err)
 	}
 	holder := lock.HolderOf(&lease)
-	if holder.Kind != upgradeConfigKind || holder.Group == v1beta1.GroupVersion.Group {
+	if holder.Kind != upgradeConfigKind || holder.Group == maintenancev1beta1.GroupVersion.Group {
 		return "", nil
 	}
 	return holder.String(), nil
@@ -147,6 +151,7 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 		}
 	}
 	seen.uid, seen.generation = live.GetUID(), live.GetGeneration()
+	managed := live.GetManagedFields()
 	if drifted || !wasApplied {
 		if live, err = s.apply(ctx, live, wanted); err != nil {
 			return s.applyFailed(ctx, seen, err)
@@ -157,14 +162,41 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 		s.Metrics.AddDrift(differing)
 	}
 	seen.generation = live.GetGeneration()
+	if err := s.observeLeftovers(live, managed, wanted); err != nil {
+		return outcome{}, err
+	}
 	s.state.verified, s.state.holder, s.state.failures = seen, holder, failures{}
 	s.state.applied, s.state.overlay = wanted, s.plan.applied
 	return s.verifiedOutcome(), nil
 }
 
-// withoutChannel returns the parameters that are to be applied. While an UpgradeConfig of the other
-// group holds the lock, the channel stays as it is. The lock is acquired before the channel is set,
-// so a channel that differs is not corrected before the holder was read from the API server.
+// maxLeftovers bounds the fields that are reported as not removed.
+const maxLeftovers = 32
+
+// observeLeftovers notes the fields that were applied before, are no longer wanted, and are there all the
+// same: server-side apply removes a field only if no other manager owns it.
+func (s *scope) observeLeftovers(live *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry, wanted parameters) error {
+	spec, _, err := unstructured.NestedMap(live.Object, "spec")
+	if err != nil {
+		return fmt.Errorf("reading the ClusterVersion of OpenShift: %w", err)
+	}
+	applied := slices.Sorted(maps.Keys(s.inEffect()))
+	var left, described []string
+	for _, field := range slices.Compact(slices.Sorted(slices.Values(append(applied, s.object.Status.NotRemoved...)))) {
+		_, isWanted := wanted[field]
+		if _, isSet := spec[field]; isWanted || !isSet || field == fieldDesiredUpdate || field == fieldClusterID || len(left) == maxLeftovers {
+			continue
+		}
+		left = append(left, field)
+		described = append(described, text.WithReason("spec."+field, "owned by "+cmp.Or(managerOf(managed, field), "an unknown client")))
+	}
+	s.state.notRemoved, s.state.leftovers = left, text.JoinNames(described)
+	return nil
+}
+
+// withoutChannel returns the parameters that should be applied. While an UpgradeConfig of the other group holds the
+// lock, the channel stays as it is. The lock is acquired before the channel is set, so a channel that differs is not
+// corrected before the holder was read from the API server.
 func (s *scope) withoutChannel(ctx context.Context, spec map[string]any, holder string) (parameters, string, error) {
 	wanted := merge(nil, s.plan.current)
 	channel, set := spec[fieldChannel]
@@ -246,6 +278,9 @@ func (s *scope) verifiedOutcome() outcome {
 		o.synced = ""
 	case c.contested():
 		o.synced, o.message = reasonContested, c.message()
+	case len(s.state.notRemoved) > 0:
+		o.synced = reasonNotRemoved
+		o.message = "removed from the parameters, and still set: " + s.state.leftovers + "; remove these fields with the client that owns them"
 	case s.state.holder != "":
 		o.synced = reasonChannelInUse
 		o.message = "spec.channel is left alone until the upgrade of " + s.state.holder + " has ended"

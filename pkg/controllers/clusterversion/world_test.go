@@ -10,7 +10,6 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -25,61 +24,31 @@ const (
 
 // world is a simulated API server with a ClusterVersion of OpenShift and the controller.
 type world struct {
-	*simulation.World
-
-	t        *testing.T
-	user     client.Client
-	program  *simulation.Program
-	plan     simulation.Plan
+	*simulation.Harness
 	registry *prometheus.Registry
-	requests []string
 }
 
 // newWorld returns a world in which the controller has started.
 func newWorld(t *testing.T, namespaces ...string) *world {
 	t.Helper()
-	w := &world{World: simulation.New(simulation.Options{}), t: t, registry: prometheus.NewPedanticRegistry()}
-	w.user = w.Client("user")
+	w := &world{Harness: simulation.NewHarness(t, simulation.Options{}), registry: prometheus.NewPedanticRegistry()}
 	counted, err := metrics.NewClusterVersions(w.registry)
-	w.must(err)
+	w.Must(err)
 	if len(namespaces) == 0 {
 		namespaces = []string{home}
 	}
-	w.program = &simulation.Program{Name: "operator", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+	w.Program.OnCrash = func() { w.After(time.Minute, w.Begin) }
+	w.Must(w.Add(&configv1.ClusterVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 1, UID: "openshift"},
+		Spec:       configv1.ClusterVersionSpec{ClusterID: clusterID, Channel: "stable-4.10", DesiredUpdate: &configv1.Update{Version: "4.10.3"}},
+		Status:     configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.10.3", State: configv1.CompletedUpdate}}},
+	}))
+	w.Run(func(env simulation.Env) ([]manager.Controller, error) {
 		r := &Reconciler{
 			Clock: env.Clock, Namespace: home, WatchNamespaces: namespaces,
 			Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: counted,
 		}
 		return []manager.Controller{r.Controller()}, nil
-	}}
-	w.program.Plan = func(request simulation.Request) simulation.Fault {
-		if !request.Cached {
-			w.requests = append(w.requests, request.String())
-		}
-		if w.plan != nil {
-			return w.plan(request)
-		}
-		return simulation.Fault{}
-	}
-	w.program.OnCrash = func() { w.After(time.Minute, w.start) }
-	w.must(w.Add(&configv1.ClusterVersion{
-		ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 1, UID: "openshift"},
-		Spec:       configv1.ClusterVersionSpec{ClusterID: clusterID, Channel: "stable-4.10", DesiredUpdate: &configv1.Update{Version: "4.10.3"}},
-		Status:     configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.10.3", State: configv1.CompletedUpdate}}},
-	}))
-	w.start()
+	})
 	return w
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) start() {
-	w.t.Helper()
-	_, err := w.Start(w.program)
-	w.must(err)
 }

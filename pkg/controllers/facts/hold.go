@@ -10,7 +10,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -21,11 +21,11 @@ func Hold(ctx context.Context, cache client.Reader) (string, error) {
 	if err := cache.Get(ctx, clusterstate.VersionKey, &version); err != nil {
 		return "", fmt.Errorf("getting the ClusterVersion: %w", err)
 	}
-	reason, held := version.Annotations[v1alpha1.HoldAnnotation]
+	reason, held := version.Annotations[upgradev1alpha1.HoldAnnotation]
 	if !held {
 		return "", nil
 	}
-	return "held by annotation " + v1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
+	return "held by annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
 }
 
 // IsCurrent reports whether the cache holds the newest ClusterVersion. It queries the API server.

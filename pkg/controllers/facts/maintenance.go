@@ -9,25 +9,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // UpgradeJobs declares the UpgradeJobs of these namespaces, as every controller caches them.
 func UpgradeJobs(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
+	return manager.Kind{Object: &maintenancev1beta1.UpgradeJob{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // UpgradeConfigs declares the UpgradeConfigs of these namespaces, as every controller caches them.
 func UpgradeConfigs(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
+	return manager.Kind{Object: &maintenancev1beta1.UpgradeConfig{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // UpgradeSuspensionWindows declares the UpgradeSuspensionWindows of these namespaces, as every
 // controller caches them.
 func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeSuspensionWindow{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
+	return manager.Kind{Object: &maintenancev1beta1.UpgradeSuspensionWindow{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // What is cached of the metadata of an object, in bytes and items.
@@ -45,7 +45,7 @@ func StripMaintenance(obj any) (any, error) {
 		return obj, nil
 	}
 	var requests map[string]string
-	for _, key := range []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation} {
+	for _, key := range []string{maintenancev1beta1.RunNowAnnotation, maintenancev1beta1.RetryAnnotation, maintenancev1beta1.AcknowledgedAnnotation} {
 		if token := maintenance.RequestToken(object, key); token != "" {
 			if requests == nil {
 				requests = map[string]string{}
@@ -60,8 +60,8 @@ func StripMaintenance(obj any) (any, error) {
 	object.SetLabels(cachedLabels(object.GetLabels()))
 	object.SetOwnerReferences(cachedOwners(object.GetOwnerReferences()))
 	var finalizers []string
-	if slices.Contains(object.GetFinalizers(), v1beta1.Finalizer) {
-		finalizers = []string{v1beta1.Finalizer}
+	if slices.Contains(object.GetFinalizers(), maintenancev1beta1.Finalizer) {
+		finalizers = []string{maintenancev1beta1.Finalizer}
 	}
 	object.SetFinalizers(finalizers)
 	return obj, nil
@@ -79,7 +79,7 @@ func cachedLabels(all map[string]string) map[string]string {
 		return all
 	}
 	own := map[string]string{maintenance.LabelsTooLong: ""}
-	for _, key := range []string{v1beta1.ConfigLabel, v1beta1.SlotLabel} {
+	for _, key := range []string{maintenancev1beta1.ConfigLabel, maintenancev1beta1.SlotLabel} {
 		if value, ok := all[key]; ok {
 			own[key] = value
 		}

@@ -11,40 +11,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 func TestStripMaintenance(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100<<10)
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
+	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "upgrades", Name: "job", UID: "uid", ResourceVersion: "7", Generation: 2,
-		Labels:      map[string]string{"app": "upgrade", v1beta1.ConfigLabel: "uid", v1beta1.SlotLabel: "slot", "a": long},
-		Annotations: map[string]string{"other": long, v1beta1.RetryAnnotation: long, v1beta1.AcknowledgedAnnotation: "monday"},
-		Finalizers:  []string{"example.com/other", v1beta1.Finalizer},
+		Labels:      map[string]string{"app": "upgrade", maintenancev1beta1.ConfigLabel: "uid", maintenancev1beta1.SlotLabel: "slot", "a": long},
+		Annotations: map[string]string{"other": long, maintenancev1beta1.RetryAnnotation: long, maintenancev1beta1.AcknowledgedAnnotation: "monday"},
+		Finalizers:  []string{"example.com/other", maintenancev1beta1.Finalizer},
 		OwnerReferences: []metav1.OwnerReference{
 			{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "controller", Controller: new(true)},
 		},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
-	token := maintenance.RequestToken(job, v1beta1.RetryAnnotation)
+	token := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation)
 	for _, pass := range []string{"first", "second"} { // a transform may be applied again
 		if _, err := StripMaintenance(job); err != nil {
 			t.Fatal(err)
 		}
 		want := metav1.ObjectMeta{
 			Namespace: "upgrades", Name: "job", UID: "uid", ResourceVersion: "7", Generation: 2,
-			Labels:          map[string]string{v1beta1.ConfigLabel: "uid", v1beta1.SlotLabel: "slot", maintenance.LabelsTooLong: ""},
-			Annotations:     map[string]string{v1beta1.RetryAnnotation: token, v1beta1.AcknowledgedAnnotation: "monday"},
-			Finalizers:      []string{v1beta1.Finalizer},
+			Labels:          map[string]string{maintenancev1beta1.ConfigLabel: "uid", maintenancev1beta1.SlotLabel: "slot", maintenance.LabelsTooLong: ""},
+			Annotations:     map[string]string{maintenancev1beta1.RetryAnnotation: token, maintenancev1beta1.AcknowledgedAnnotation: "monday"},
+			Finalizers:      []string{maintenancev1beta1.Finalizer},
 			OwnerReferences: []metav1.OwnerReference{{Name: "controller", Controller: new(true)}, {Name: "a"}, {Name: "b"}, {Name: "c"}},
 		}
 		if diff := cmp.Diff(want, job.ObjectMeta); diff != "" {
 			t.Errorf("metadata after the %s pass (-want +got):\n%s", pass, diff)
 		}
 	}
-	if got := maintenance.RequestToken(job, v1beta1.RetryAnnotation); got != token || len(token) != 64 {
+	if got := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation); got != token || len(token) != 64 {
 		t.Errorf("the token is %q after caching, want %q", got, token)
 	}
 }
@@ -53,28 +53,28 @@ func TestStripMaintenance(t *testing.T) {
 // that selects any does. Its UpgradeConfig still suspends it.
 func TestStripMaintenance_of_long_labels_fails_closed(t *testing.T) {
 	t.Parallel()
-	job := &v1beta1.UpgradeJob{
+	job := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "job", Labels: map[string]string{"a": strings.Repeat("x", 100<<10), "production": "", v1beta1.SlotLabel: "slot"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
+			Name: "job", Labels: map[string]string{"a": strings.Repeat("x", 100<<10), "production": "", maintenancev1beta1.SlotLabel: "slot"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
 		},
-		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z"},
+		Spec: maintenancev1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z"},
 	}
 	if _, err := StripMaintenance(job); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Date(2027, 3, 2, 21, 0, 0, 0, time.UTC)
-	window := v1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Name: "holidays"}, Spec: v1beta1.UpgradeSuspensionWindowSpec{
-		Start: "2027-03-01T00:00:00Z", End: "2027-03-05T00:00:00Z", JobSelector: &v1beta1.LabelSelector{MatchLabels: map[string]string{"production": ""}},
+	window := maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Name: "holidays"}, Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+		Start: "2027-03-01T00:00:00Z", End: "2027-03-05T00:00:00Z", JobSelector: &maintenancev1beta1.LabelSelector{MatchLabels: map[string]string{"production": ""}},
 	}}
-	owner := &v1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Name: "weekly", UID: "config"}, Spec: v1beta1.UpgradeConfigSpec{
-		Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 21 * * 2", Location: "UTC", Suspend: new(true)},
+	owner := &maintenancev1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Name: "weekly", UID: "config"}, Spec: maintenancev1beta1.UpgradeConfigSpec{
+		Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 21 * * 2", Location: "UTC", Suspend: new(true)},
 	}}
-	_, byWindow := maintenance.SuspendedJob(job, owner, []v1beta1.UpgradeSuspensionWindow{window}, start)
+	_, byWindow := maintenance.SuspendedJob(job, owner, []maintenancev1beta1.UpgradeSuspensionWindow{window}, start)
 	window.Spec.JobSelector = nil
-	_, byConfig := maintenance.SuspendedJob(job, owner, []v1beta1.UpgradeSuspensionWindow{window}, start)
+	_, byConfig := maintenance.SuspendedJob(job, owner, []maintenancev1beta1.UpgradeSuspensionWindow{window}, start)
 	want := []string{
-		"suspended by UpgradeSuspensionWindow holidays until 2027-03-05T00:00:00Z, by which an object is suspended whose labels are too long to decide whether it is selected: remove some",
+		"suspended by UpgradeSuspensionWindow holidays until 2027-03-05T00:00:00Z: the labels of the object are too long to match the selector, so it is treated as suspended; remove some labels",
 		"suspended by schedule.suspend of UpgradeConfig weekly",
 	}
 	if diff := cmp.Diff(want, []string{byWindow, byConfig}); diff != "" {

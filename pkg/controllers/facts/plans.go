@@ -5,7 +5,7 @@ package facts
 
 import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -25,7 +25,7 @@ func RequiredPlans() manager.Kind {
 func stripPlan(obj any) (any, error) {
 	if plan, ok := obj.(*updatev1beta1.UpdatePlan); ok {
 		plan.ObjectMeta = stripMeta(plan.ObjectMeta, updatev1beta1.RefreshAnnotation, 1<<10)
-		updateplan.Compact(plan, informers.NameReadiness)
+		updateplan.Compact(plan, checks.InformerReadiness)
 	}
 	return obj, nil
 }

@@ -15,10 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Updates declares the kinds from which package informers gathers the facts about updates, as every
@@ -34,6 +36,7 @@ func Updates() []manager.Kind {
 		},
 		{Object: &mcfgv1.MachineConfigPool{}, AddToScheme: mcfgv1.Install, ClusterScoped: true, Optional: true, Transform: clusterstate.StripPoolForStatus},
 		{Object: metadata(clusterstate.MachineConfigKind), ClusterScoped: true, Optional: true, Transform: stripMachineConfig},
+		{Object: &mcfgv1.MachineOSBuild{}, AddToScheme: mcfgv1.Install, ClusterScoped: true, Optional: true, Transform: clusterstate.StripImageBuild},
 		{
 			Object: &corev1.Node{}, AddToScheme: corev1.AddToScheme, ClusterScoped: true, Transform: clusterstate.StripNodeForStatus,
 			Predicates: []predicate.Predicate{nodeChangedPredicate{}},
@@ -42,9 +45,9 @@ func Updates() []manager.Kind {
 			Object: &policyv1.PodDisruptionBudget{}, AddToScheme: policyv1.AddToScheme, Transform: clusterstate.StripPDBForStatus,
 			Predicates: []predicate.Predicate{pdbChangedPredicate{}},
 		},
-		{Object: &v1alpha1.UpgradeConfig{}, AddToScheme: v1alpha1.AddToScheme, Optional: true, Transform: stripUpgrade},
-		{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
-		{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
+		{Object: &upgradev1alpha1.UpgradeConfig{}, AddToScheme: upgradev1alpha1.AddToScheme, Optional: true, Transform: stripUpgrade},
+		{Object: &maintenancev1beta1.UpgradeJob{}, AddToScheme: maintenancev1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
+		{Object: &maintenancev1beta1.UpgradeConfig{}, AddToScheme: maintenancev1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
 	}
 	for _, gvk := range []schema.GroupVersionKind{
 		{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"},
@@ -137,12 +140,44 @@ func stripMachineConfig(obj any) (any, error) {
 
 // stripUpgrade drops what is not read of the metadata of an UpgradeConfig.
 func stripUpgrade(obj any) (any, error) {
-	object, ok := obj.(*v1alpha1.UpgradeConfig)
+	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {
 		return obj, nil
 	}
+	requests := upgradeRequests(object)
 	object.ObjectMeta = stripMeta(object.ObjectMeta, "", 0)
+	object.Annotations = requests
 	return object, nil
+}
+
+// StripUpgradeConfig drops what no controller reads from the metadata of an UpgradeConfig, before it is cached. Of
+// the annotations it keeps the requests of users, see maintenance.RequestToken.
+func StripUpgradeConfig(obj any) (any, error) {
+	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
+	if !ok {
+		return obj, nil
+	}
+	requests, labels := upgradeRequests(object), cachedLabels(object.Labels)
+	stripped, err := clusterstate.StripMetadata(object)
+	object.Annotations, object.Labels = requests, labels // hooks select it
+	return stripped, err
+}
+
+// upgradeRequests returns the annotations of an UpgradeConfig by which users request something.
+func upgradeRequests(object *upgradev1alpha1.UpgradeConfig) map[string]string {
+	requests := map[string]string{}
+	for _, key := range []string{upgradev1alpha1.RetryAnnotation, upgradev1alpha1.RunNowAnnotation} {
+		if token := maintenance.RequestToken(object, key); token != "" {
+			requests[key] = token
+		}
+	}
+	if reason, paused := object.Annotations[upgradev1alpha1.PauseAnnotation]; paused {
+		requests[upgradev1alpha1.PauseAnnotation] = text.Reason(reason)
+	}
+	if len(requests) == 0 {
+		return nil
+	}
+	return requests
 }
 
 // machinePoolFields are the fields that are read of a MachineSet, a MachineDeployment, or a NodePool.

@@ -36,7 +36,7 @@ func Watches() []manager.Kind {
 	return []manager.Kind{
 		{
 			Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: clusterstate.VersionKey.Name,
-			Transform: clusterstate.StripClusterVersion,
+			Transform: clusterstate.StripClusterVersion, Predicates: []predicate.Predicate{versionChangedPredicate{}},
 		},
 		{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: clusterstate.StripClusterOperator},
 		{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: clusterstate.StripPool},
@@ -51,6 +51,23 @@ func Watches() []manager.Kind {
 	}
 }
 
+// versionChangedPredicate passes changes of the ClusterVersion that are read. A fence of an upgrade changes nothing
+// else; if it caused another pass, an upgrade that cannot save its record would write fences without a pause.
+type versionChangedPredicate struct{ predicate.Funcs }
+
+// Update compares two stripped ClusterVersions.
+func (versionChangedPredicate) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*configv1.ClusterVersion)
+	after, okAfter := e.ObjectNew.(*configv1.ClusterVersion)
+	if !ok || !okAfter {
+		return true
+	}
+	return before.UID != after.UID || before.Generation != after.Generation ||
+		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!equality.Semantic.DeepEqual(before.Status, after.Status)
+}
+
 // pdbChangedPredicate passes PodDisruptionBudgets that start or stop blocking drains. Their counts
 // change with every pod.
 type pdbChangedPredicate struct{ predicate.Funcs }
@@ -63,7 +80,7 @@ func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
 		return true
 	}
 	oldPDB, newPDB := clusterstate.PDBOf(before), clusterstate.PDBOf(after)
-	return oldPDB.BlocksEviction != newPDB.BlocksEviction || oldPDB.Observed != newPDB.Observed
+	return oldPDB.EvictionBlock() != newPDB.EvictionBlock()
 }
 
 // nodeChangedPredicate passes changes of a node other than heartbeats.

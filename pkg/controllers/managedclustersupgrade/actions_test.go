@@ -39,9 +39,14 @@ func canary(u *fleetv1beta1.ManagedClustersUpgrade) {
 }
 
 func (w *world) addCluster(name string) {
-	w.must(w.client.Create(w.t.Context(), &clusterv1.ManagedCluster{
+	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"selected": "yes"}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
-	}))
+	}
+	w.Must(w.User.Create(w.TB.Context(), cluster))
+	cluster.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(w.Now()),
+	}}
+	w.Must(w.User.Status().Update(w.TB.Context(), cluster))
 }
 
 // selectClusters selects the clusters with the label selected, in groups by the label group.
@@ -74,11 +79,11 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 // another attempt is left alone.
 func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv1alpha1.State, reason string) {
 	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(admitted), run)
+	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(admitted), run)
 	if apierrors.IsNotFound(err) || err == nil && (run.Spec.Attempt != admitted.Spec.Attempt || run.UID != admitted.UID) {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	run.Status.Attempt, run.Status.State, run.Status.Reason, run.Status.Applied = run.Spec.Attempt, state, reason, true
 	started, ended := metav1.NewTime(w.Now().Add(-time.Minute)), metav1.NewTime(w.Now())
 	record := history.Record{Attempt: run.Spec.Attempt}
@@ -88,7 +93,7 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 		})
 	}
 	run.Status.History = []history.Record{record}
-	w.must(w.client.Status().Update(w.t.Context(), run))
+	w.Must(w.User.Status().Update(w.TB.Context(), run))
 	if state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed {
 		w.release(run)
 	}
@@ -97,55 +102,50 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 // release removes the finalizers of a run, as its controller does once the run has ended.
 func (w *world) release(ended *fleetv1alpha1.ClusterUpgradeRun) {
 	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(ended), run)
+	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(ended), run)
 	if w.cleaning[ended.Namespace] || apierrors.IsNotFound(err) || err == nil && len(run.Finalizers) == 0 {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	run.Finalizers = nil
-	w.must(w.client.Update(w.t.Context(), run))
-}
-
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
+	w.Must(w.User.Update(w.TB.Context(), run))
 }
 
 // runUntil lets time pass until the condition Admitting has the reason.
 func (w *world) runUntil(limit time.Duration, reason string) {
-	w.t.Helper()
+	w.TB.Helper()
 	if err := w.RunUntil(limit, func() bool { return w.reason() == reason }); err != nil {
-		w.t.Fatalf("waiting for %s: %v; %s", reason, err, w.describe())
+		w.TB.Fatalf("waiting for %s: %v; %s", reason, err, w.describe())
 	}
 }
 
 // edit changes the upgrade as a user does.
 func (w *world) edit(do func(*fleetv1beta1.ManagedClustersUpgrade)) {
-	w.t.Helper()
+	w.TB.Helper()
 	u := w.get()
 	do(u)
-	w.must(w.client.Update(w.t.Context(), u))
+	w.Must(w.User.Update(w.TB.Context(), u))
 }
 
 // editCluster changes a ManagedCluster.
 func (w *world) editCluster(name string, do func(*clusterv1.ManagedCluster)) {
-	w.t.Helper()
+	w.TB.Helper()
 	var cluster clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
 	do(&cluster)
-	w.must(w.client.Update(w.t.Context(), &cluster))
+	w.Must(w.User.Update(w.TB.Context(), &cluster))
 }
 
 // claim sets the claims of a cluster.
 func (w *world) claim(name, claim, value string) {
-	w.t.Helper()
+	w.TB.Helper()
 	var cluster clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
 	cluster.Status.ClusterClaims = append(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: claim, Value: value})
-	w.must(w.client.Status().Update(w.t.Context(), &cluster))
+	w.Must(w.User.Status().Update(w.TB.Context(), &cluster))
 }
 
 func (w *world) makeCanary(name string) {
-	w.t.Helper()
+	w.TB.Helper()
 	w.editCluster(name, func(c *clusterv1.ManagedCluster) { c.Labels["canary"] = "yes" })
 }

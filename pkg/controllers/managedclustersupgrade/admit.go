@@ -6,11 +6,8 @@ package managedclustersupgrade
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,26 +17,13 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// refusedFor is how long a cluster whose run was rejected is held.
-const refusedFor = time.Minute
+const refusedFor = time.Minute // how long a cluster whose run was rejected is held
 
-// maxName bounds the part of a run's name that is the name of the upgrade.
-const maxName = 200
-
-// runName returns the name of the runs of an upgrade. It is the same in all clusters, so a run is
-// never created twice.
-func runName(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
-	hash := sha256.Sum256([]byte(upgrade.UID))
-	name := upgrade.Name[:min(len(upgrade.Name), maxName)]
-	return strings.TrimRight(name, ".-") + "-" + hex.EncodeToString(hash[:4])
-}
-
-// admit writes the runs of the clusters that begin. A cluster whose run is rejected is held, and
-// stops no other.
+// admit writes the runs of the clusters that begin. A cluster whose run is rejected is held, and stops no other.
 func (s *scope) admit(ctx context.Context) error {
 	var errs []error
 	admitted := s.decision.Admit
@@ -47,31 +31,64 @@ func (s *scope) admit(ctx context.Context) error {
 		admitted = admitted[:maxAdmissions]
 		s.wakeAt(s.now.Add(decisionInterval))
 	}
-	members := make(map[string]*status.Member, len(s.members))
-	for i := range s.members {
-		members[s.members[i].Name] = &s.members[i]
-	}
 	for _, name := range admitted {
-		run := s.newRun(members[name])
+		run := s.newRun(s.byName[name])
 		err := s.writeRun(ctx, s.runs[name], run)
 		switch {
 		case err == nil:
-			s.cache.written[name] = &written{run: run, at: s.now}
-			s.runs[name] = run
+			s.note(&written{run: run})
 		case apierrors.IsConflict(err):
 			return errors.Join(append(errs, err)...) // the cache is behind
 		case apierrors.IsAlreadyExists(err):
 			errs = append(errs, s.adopt(ctx, run))
 		case manager.IsRejected(err):
-			s.cache.refused[name] = refusal{reason: err.Error(), until: s.now.Add(refusedFor)}
-			s.wakeAt(s.now.Add(refusedFor))
+			s.refuse(name, err.Error())
 		default: // it may have been served
-			s.cache.written[name] = &written{run: run, at: s.now, unsure: true}
-			s.runs[name] = run
+			s.note(&written{run: run, unsure: true})
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// note notes a run that was written, which the cache may not hold yet.
+func (s *scope) note(w *written) {
+	w.at = s.now
+	s.cache.of(w.run.Namespace).written, s.runs[w.run.Namespace] = w, w.run
+}
+
+func (s *scope) refuse(cluster, reason string) {
+	r := s.cache.of(cluster)
+	r.Refused, r.refusedUntil = reason, s.now.Add(refusedFor)
+	s.wakeAt(r.refusedUntil)
+}
+
+// withdraw withdraws the admission of clusters that were held or locked for the stall timeout before their upgrade was
+// requested. They are pending again, and others get their slots. A pause of the whole upgrade withdraws none.
+func (s *scope) withdraw(ctx context.Context) error {
+	if s.plan.Paused || s.plan.Cancelled {
+		return nil
+	}
+	withdrawn := false
+	for i := range s.members {
+		m := &s.members[i]
+		since := s.cache.of(m.Name).waitingSince
+		if due := since.Add(s.plan.StallTimeout); since.IsZero() || s.now.Before(due) {
+			s.wakeAt(due)
+			continue
+		}
+		updated := m.Run.DeepCopy()
+		updated.Spec.AdmissionTime = metav1.Time{}
+		if err := s.client.Patch(ctx, updated, client.MergeFromWithOptions(m.Run, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("withdrawing the admission of cluster %s: %w", m.Name, err)
+		}
+		s.note(&written{run: updated})
+		withdrawn = true
+	}
+	if withdrawn {
+		s.listMembers()
+	}
+	return nil
 }
 
 // writeRun creates the run of a cluster, or raises the attempt of the one that exists.
@@ -82,8 +99,12 @@ func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.Cluster
 		}
 		return nil
 	}
+	run.Generation = before.Generation
 	updated := before.DeepCopy()
 	updated.Spec = run.Spec
+	if before.Spec.AdmissionTime.IsZero() {
+		updated.Finalizers = run.Finalizers
+	}
 	if err := s.client.Patch(ctx, updated, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("raising the attempt of the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
 	}
@@ -91,23 +112,17 @@ func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.Cluster
 	return nil
 }
 
-// adopt reads a run that exists although the cache does not hold it. One of another upgrade holds
-// the cluster.
+// adopt reads a run that exists although the cache does not hold it. One of another upgrade holds the cluster.
 func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	existing := &fleetv1alpha1.ClusterUpgradeRun{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err))
 	}
 	if !admission.Owns(s.upgrade, existing) {
-		s.cache.refused[run.Namespace] = refusal{
-			reason: fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name),
-			until:  s.now.Add(refusedFor),
-		}
-		s.wakeAt(s.now.Add(refusedFor))
+		s.refuse(run.Namespace, fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name))
 		return nil
 	}
-	s.cache.written[run.Namespace] = &written{run: existing, at: s.now}
-	s.runs[run.Namespace] = existing
+	s.note(&written{run: existing})
 	return nil
 }
 
@@ -121,44 +136,96 @@ func (s *scope) isWritten(ctx context.Context, w *written) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", w.run.Namespace, err)
 	}
-	if !admission.Owns(s.upgrade, existing) || existing.Spec.Attempt < w.run.Spec.Attempt {
+	if !admission.Owns(s.upgrade, existing) || isOlder(existing, w.run) {
 		return false, nil
 	}
 	w.run = existing
 	return true, nil
 }
 
-// newRun returns the run that begins the upgrade of a cluster, or that refuses it.
 func (s *scope) newRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	spec := &s.upgrade.Spec
 	strategy := &spec.UpgradeStrategy
-	run := &fleetv1alpha1.ClusterUpgradeRun{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Name, Name: runName(s.upgrade),
-			Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)},
-		},
-		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
-			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: s.upgrade.Namespace, Name: s.upgrade.Name, UID: string(s.upgrade.UID)},
-			Attempt:                s.attempt(),
-			AdmissionTime:          metav1.Time{Time: s.now.Truncate(time.Second)},
-			ClusterVersion:         spec.ClusterVersion.DeepCopy(),
-			Canary:                 m.IsCanary(), Group: int32(m.Group) + 1,
-			Timeouts: fleetv1alpha1.Timeouts{
-				ClusterUpgrade: strategy.ClusterUpgradeTimeout, OperatorsUpgrade: strategy.OperatorsUpgradeTimeout,
-				Apply: strategy.ApplyTimeout, Action: strategy.ActionTimeout, Failing: strategy.FailingTimeout, Stall: strategy.StallTimeout,
-				Soak: strategy.MinSuccessTime,
-			},
-			Outcome: admission.Outcome(spec, s.clusters[m.Name]),
-		},
+	mustObserve := m.IsCanary() || status.HasFailedBefore(m.Run) // others wait for it, or its health is in doubt
+	run := s.pendingRun(m)
+	run.Spec.AdmissionTime = metav1.Time{Time: s.now.Truncate(time.Second)}
+	run.Spec.Timeouts = fleetv1alpha1.Timeouts{
+		ClusterUpgrade: strategy.ClusterUpgradeTimeout, OperatorsUpgrade: strategy.OperatorsUpgradeTimeout,
+		Apply: strategy.ApplyTimeout, Action: strategy.ActionTimeout, Failing: strategy.FailingTimeout, Stall: strategy.StallTimeout,
+		Soak: strategy.MinSuccessTime,
 	}
+	run.Spec.Outcome = admission.Outcome(spec, s.clusters[m.Name], mustObserve)
 	if run.Spec.Outcome == nil { // the run starts at once, and would have to set them
 		run.Finalizers = []string{fleetv1alpha1.Finalizer}
 		if run.Spec.ClusterVersion != nil {
 			run.Finalizers = append(run.Finalizers, fleetv1alpha1.WorksFinalizer)
 		}
 	}
-	if m.IsCanary() {
+	if mustObserve {
 		run.Spec.Timeouts.Soak = cmp.Or(strategy.MinSuccessTime, fleetv1beta1.DefaultCanarySoak)
 	}
 	return run
+}
+
+func (s *scope) pendingRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
+	return &fleetv1alpha1.ClusterUpgradeRun{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Name, Name: admission.RunName(s.upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)},
+		},
+		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
+			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: s.upgrade.Namespace, Name: s.upgrade.Name, UID: string(s.upgrade.UID)},
+			Attempt:                s.attempt(), ClusterVersion: s.upgrade.Spec.ClusterVersion.DeepCopy(),
+			Canary: m.Canary && !m.Hub, Group: int32(m.Group) + 1,
+		},
+	}
+}
+
+// fixCanaries fixes the canaries before the first cluster begins: each gets a run that waits for its admission, and the
+// status identifies them. A cluster can change its own labels, which must not decide about others.
+func (s *scope) fixCanaries(ctx context.Context) error {
+	if s.upgrade.Spec.UpgradeStrategy.CanaryClusters == nil || admission.AreCanariesFixed(s.upgrade) {
+		return nil
+	}
+	for i := range s.members {
+		m := &s.members[i]
+		switch run := s.runs[m.Name]; {
+		case m.Canary && !m.Hub && run == nil:
+			if err := s.createPending(ctx, m); err != nil {
+				return err
+			}
+		case !m.Canary && run != nil:
+			if err := s.removePending(ctx, run); err != nil {
+				return err
+			}
+		}
+	}
+	fixed := s.upgrade.Status.DeepCopy()
+	fixed.Canaries = admission.Canaries(s.upgrade, s.members)
+	return s.writeStatus(ctx, fixed)
+}
+
+func (s *scope) createPending(ctx context.Context, m *status.Member) error {
+	run := s.pendingRun(m)
+	err := s.writeRun(ctx, nil, run)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return s.adopt(ctx, run)
+	case err == nil:
+		s.note(&written{run: run})
+	}
+	return err
+}
+
+// removePending deletes a run that waits for its admission. Any other run stays.
+func (s *scope) removePending(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	if !run.Spec.AdmissionTime.IsZero() || run.DeletionTimestamp != nil {
+		return nil
+	}
+	preconditions := client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}
+	if err := s.client.Delete(ctx, run.DeepCopy(), preconditions); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the ClusterUpgradeRun of cluster %s, which has not begun: %w", run.Namespace, err)
+	}
+	s.cache.of(run.Namespace).written = nil
+	delete(s.runs, run.Namespace)
+	return nil
 }

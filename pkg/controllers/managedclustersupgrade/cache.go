@@ -4,6 +4,9 @@
 package managedclustersupgrade
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,9 +16,12 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // cache has what is kept between the passes over an upgrade. A restart loses it, which
@@ -24,6 +30,7 @@ type cache struct {
 	uid        types.UID
 	generation int64     // of the last pass
 	started    time.Time // of the first pass
+	newest     time.Time // of the last pass, with or without an error
 	expected   int       // clusters that the status counted then
 	decided    time.Time // of the last pass
 	passed     time.Time // of the last pass without an error; zero means none
@@ -31,47 +38,198 @@ type cache struct {
 
 	replaced manager.Replaced // by the last write
 
-	selected   []selection.Member    // the last consistent selection
-	deselected map[string]time.Time  // since when consistent selections lack a member
-	written    map[string]*written   // runs that the cache may not hold yet, by cluster
-	refused    map[string]refusal    // clusters whose run could not be written
-	begun      map[string]bool       // clusters that the published status counts as begun
-	ignored    map[string]bool       // failed clusters that the published status does not count
-	detached   map[string]bool       // clusters whose run is gone with the cluster since the last status
-	ended      map[string]int32      // the attempt of each run that has ended; nil before the first pass
-	events     []engine.Notification // that could not be written
-	exported   metrics.Fleet         // what the metrics contain
-	windows    admission.Windows
-	preflight  *preflights // of a dry run; nil means none
-	swept      bool        // the works of an earlier process are known to be gone
+	selected []selection.Member    // the last consistent selection
+	clusters map[string]*record    // of clusters about which there is something to remember
+	events   []engine.Notification // that could not be written
+	exported metrics.Fleet         // what the metrics contain
+	windows  admission.Windows
+
+	preflight *preflights // of a dry run; nil means none
+	repeated  bool        // the milestones that the status shows were sent to the webhook again
+	swept     bool        // the works of an earlier process are known to be gone
+	observed  bool        // the runs that had ended before this process are known
 }
 
-// written is a run that was written.
+type record struct {
+	admission.Record
+	refusedUntil time.Time
+	waitingSince time.Time                      // since when its run waits before its request
+	written      *written                       // its run, which the cache may not hold yet; nil means that it does
+	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil means that the published status does not count it as begun
+	ignored      bool                           // the published status does not count its failure
+	detached     bool                           // its run is gone with the cluster since the last status
+	ended        int32                          // the attempt of its run that has ended; 0 means none
+}
+
 type written struct {
 	run    *fleetv1alpha1.ClusterUpgradeRun
 	at     time.Time
 	unsure bool // the answer was lost
 }
 
-// refusal is why a run could not be written, and when it is tried again.
-type refusal struct {
-	reason string
-	until  time.Time
+func (m *cache) of(cluster string) *record {
+	r := m.clusters[cluster]
+	if r == nil {
+		r = &record{}
+		m.clusters[cluster] = r
+	}
+	return r
 }
 
-// cacheOf returns what is known about the upgrade. Another object with the same name has its own.
+// names returns the clusters about whose records something is true, sorted.
+func (m *cache) names(is func(*record) bool) []string {
+	var names []string
+	for name, r := range m.clusters {
+		if is(r) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// detached returns the clusters whose run is gone with the cluster since the last status.
+func (m *cache) detached() []string { return m.names(func(r *record) bool { return r.detached }) }
+
+// cacheOf returns what is known about the upgrade. Another object with the same name has its own. Once the clock is set
+// back, what was noted before is in the future, and is lost as by a restart.
 func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *cache {
 	key := client.ObjectKeyFromObject(upgrade)
-	if m := r.caches[key]; m != nil && m.uid == upgrade.UID {
+	if m := r.caches[key]; m != nil && m.uid == upgrade.UID && !m.newest.After(now.Add(text.MaxClockSkew)) {
+		m.newest = now
 		return m
 	}
-	m := &cache{
-		uid: upgrade.UID, started: now, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
-		begun: map[string]bool{}, ignored: map[string]bool{}, detached: map[string]bool{},
-	}
+	m := &cache{uid: upgrade.UID, started: now, newest: now, clusters: map[string]*record{}}
 	if published := upgrade.Status.ClustersSummery; published != nil {
 		m.expected = int(published.Total)
 	}
 	r.caches[key] = m
 	return m
+}
+
+// observeDetached notes the clusters whose run has gone with the cluster while this process watched.
+// A cluster that is being deleted goes too.
+func (s *scope) observeDetached() {
+	for name, r := range s.cache.clusters {
+		cluster := s.clusters[name]
+		switch {
+		case s.runs[name] != nil:
+			r.detached = false
+		case r.begun != nil && (cluster == nil || cluster.DeletionTimestamp != nil):
+			r.detached = true
+		}
+	}
+}
+
+// haveDeparted reports whether all clusters whose run is missing have left the hub while no process watched, and counts
+// those that were not complete. The published status counts them.
+func (s *scope) haveDeparted() bool {
+	left := leftOf(&s.upgrade.Status)
+	present, others := s.cache.detached(), []string{}
+	for name, run := range s.runs {
+		if s.isCounted(run) {
+			present = append(present, name)
+			s.subtract(left, run)
+		}
+	}
+	for name, cluster := range s.clusters {
+		if run := s.runs[name]; (run == nil || !s.isCounted(run)) && !s.cache.of(name).detached && cluster.DeletionTimestamp == nil {
+			others = append(others, name)
+		}
+	}
+	gone, found := status.Departed(s.upgrade.Status.Begun, present, others)
+	if found {
+		s.unwatched = unwatched(left, int32(gone))
+	}
+	return found
+}
+
+func leftOf(published *fleetv1beta1.ManagedClustersUpgradeStatus) map[int32]*fleetv1beta1.ClustersSummary {
+	left := map[int32]*fleetv1beta1.ClustersSummary{0: {}}
+	if c := published.CanaryClustersSummery; c != nil {
+		*left[0] = *c
+	}
+	for i := range published.Groups {
+		left[published.Groups[i].Index] = &published.Groups[i].DeepCopy().ClustersSummary
+	}
+	return left
+}
+
+func (s *scope) subtract(left map[int32]*fleetv1beta1.ClustersSummary, run *fleetv1alpha1.ClusterUpgradeRun) {
+	group := min(run.Spec.Group, fleetv1beta1.MaxGroups) // the last one stands for all further groups
+	if run.Spec.Canary {
+		group = 0
+	}
+	c := left[group]
+	if c == nil {
+		return
+	}
+	c.Total--
+	if status.StateOf(run, s.attempt()) == rollout.Complete {
+		c.Complete--
+	}
+}
+
+// unwatched returns the clusters among the gone ones that were not complete, by what is left of the counters.
+func unwatched(left map[int32]*fleetv1beta1.ClustersSummary, gone int32) []fleetv1beta1.DepartedClusters {
+	var list []fleetv1beta1.DepartedClusters
+	for _, group := range slices.Sorted(maps.Keys(left)) {
+		c := left[group]
+		n := min(gone, max(0, c.Total-c.Pending-max(0, c.Complete-c.Finishing)))
+		if gone -= n; n == 0 {
+			continue
+		}
+		d := fleetv1beta1.DepartedClusters{Index: max(1, group), Failed: n}
+		if group == 0 {
+			d.Canaries = n
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// begunOf returns what counts if the cluster disappears.
+func begunOf(m *status.Member) *fleetv1beta1.DepartedClusters {
+	gone := &fleetv1beta1.DepartedClusters{Index: int32(m.Group) + 1}
+	failed := m.State != rollout.Complete && (m.State != rollout.Failed || !m.Exempt) || m.LateSuccess
+	if failed && !m.Forgotten {
+		if gone.Failed = 1; m.IsCanary() {
+			gone.Canaries = 1
+		}
+	}
+	return gone
+}
+
+// departed counts the clusters of this attempt that are gone and were not complete: those that the status counts,
+// and those that have gone since.
+func (s *scope) departed() []fleetv1beta1.DepartedClusters {
+	list := slices.Clone(admission.Departed(s.upgrade))
+	if s.upgrade.Status.Attempt != s.attempt() {
+		return list
+	}
+	gone := slices.Clone(s.unwatched)
+	for _, name := range s.cache.detached() {
+		if d := s.cache.of(name).begun; d.Failed > 0 {
+			gone = append(gone, *d)
+		}
+	}
+	for _, d := range gone {
+		at := slices.IndexFunc(list, func(known fleetv1beta1.DepartedClusters) bool { return known.Index == d.Index })
+		switch {
+		case at < 0 && len(list) == fleetv1beta1.MaxGroups:
+			at = len(list) - 1 // it stands for all further groups
+		case at < 0:
+			at, list = len(list), append(list, fleetv1beta1.DepartedClusters{Index: d.Index})
+		}
+		list[at].Failed += d.Failed
+		list[at].Canaries += d.Canaries
+	}
+	slices.SortFunc(list, func(a, b fleetv1beta1.DepartedClusters) int { return cmp.Compare(a.Index, b.Index) })
+	return list
+}
+
+// mayBeIgnored reports whether the failure of a deselected cluster does not count.
+func (s *scope) mayBeIgnored(name string) bool {
+	run := s.runs[name]
+	return run.Spec.Outcome != nil || admission.IsForgotten(s.upgrade, name)
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,15 +20,17 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -34,19 +38,13 @@ import (
 )
 
 const (
-	// decisionInterval is the shortest time between two passes over one object, unless its spec has
-	// changed.
+	// decisionInterval is the shortest time between two passes over one object, unless its spec has changed.
 	decisionInterval = 200 * time.Millisecond
-	// publishInterval is the shortest time between two writes of one status.
-	publishInterval = time.Second
-	// maxAdmissions bounds how many clusters one pass admits, so that a pause is observed soon.
-	maxAdmissions = 50
-	// maxRequeue bounds the time until the next pass: clocks are set, and machines are suspended.
-	maxRequeue = 10 * time.Minute
-	// retryDelay is the time until the next pass after the cache turned out to be behind.
-	retryDelay = time.Second
-	// cacheTimeout is how long the cache may be behind a write before the API server is read.
-	cacheTimeout = 10 * time.Second
+	publishInterval  = time.Second      // the shortest time between two writes of one status
+	maxAdmissions    = 50               // bounds how many clusters one pass admits, so that a pause is observed soon
+	maxRequeue       = 10 * time.Minute // bounds the time until the next pass: clocks are set, and machines are suspended
+	retryDelay       = time.Second      // the time until the next pass after the cache turned out to be behind
+	cacheTimeout     = 10 * time.Second // how long the cache may be behind a write before the API server is read
 )
 
 // selector selects the clusters of an upgrade by reading from the cache.
@@ -60,11 +58,12 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Selection configures which Placements are used.
 	Selection selection.Options
-	// Image is the image of the Jobs that approve operators; empty means that no cluster begins an upgrade
-	// of operators.
+	// Image is the image of the Jobs that approve operators; empty means that no cluster begins an upgrade of operators.
 	Image string
 	// Metrics are set after each pass; nil means that they are not exported.
 	Metrics *metrics.Fleets
+	// Webhook sends the Events elsewhere as well; nil means nowhere.
+	Webhook notify.AsyncPublisher
 
 	events        *notify.Events
 	selectMembers selector
@@ -122,17 +121,27 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // Reconcile makes one pass over one upgrade.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if req.Namespace == "" {
+		return r.removeOrphans(ctx, types.UID(req.Name))
+	}
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{}
 	err := r.client.Get(ctx, req.NamespacedName, upgrade)
 	if apierrors.IsNotFound(err) {
+		m := r.caches[req.NamespacedName]
 		delete(r.caches, req.NamespacedName)
 		r.Metrics.DeleteFleet(req.Namespace, req.Name)
+		if m != nil && r.Webhook != nil {
+			r.Webhook.Reset(string(m.uid))
+		}
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", req, err)
 	}
 	now := r.Clock.Now()
+	if refused, err := manager.RefuseUndecodable(ctx, r.client, now, upgrade); refused || err != nil {
+		return reconcile.Result{}, err
+	}
 	m := r.cacheOf(upgrade, now)
 	if m.replaced.IsBehind(upgrade, now) {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
@@ -141,6 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
 	s := &scope{Reconciler: r, cache: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
+	s.repeatMilestones(ctx)
 	if upgrade.DeletionTimestamp != nil {
 		err = s.delete(ctx)
 		s.observeDeletion()
@@ -167,30 +177,136 @@ func (s *scope) ensureFinalizer(ctx context.Context) error {
 	if controllerutil.ContainsFinalizer(s.upgrade, fleetv1beta1.Finalizer) {
 		return nil
 	}
-	return s.write(ctx, "adding the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	return s.write(ctx, "adding the finalizer of", false, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.AddFinalizer(u, fleetv1beta1.Finalizer)
 	})
 }
 
-// patch patches an object or its status.
-type patch func(ctx context.Context, updated client.Object, patch client.Patch) error
-
-func (s *scope) patchObject(ctx context.Context, updated client.Object, patch client.Patch) error {
-	return s.client.Patch(ctx, updated, patch)
-}
-
-func (s *scope) patchStatus(ctx context.Context, updated client.Object, patch client.Patch) error {
-	return s.client.Status().Patch(ctx, updated, patch)
-}
-
 // write changes the upgrade or its status, unless it was changed since it was read.
-func (s *scope) write(ctx context.Context, doing string, send patch, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
+func (s *scope) write(ctx context.Context, doing string, isStatus bool, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
 	updated := s.upgrade.DeepCopy()
 	change(updated)
-	if err := send(ctx, updated, client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})); err != nil {
+	patch := client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})
+	var err error
+	if isStatus {
+		err = s.client.Status().Patch(ctx, updated, patch)
+	} else {
+		err = s.client.Patch(ctx, updated, patch)
+	}
+	if err != nil {
 		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.upgrade), err)
 	}
 	s.cache.replaced.Note(s.upgrade, updated, s.now)
 	s.upgrade = updated
 	return nil
+}
+
+// runRequests requests a pass over the upgrade that a run belongs to, over the dry runs that check its cluster, and,
+// once the run has ended, over the upgrades that wait for it.
+func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	run, ok := object.(*fleetv1alpha1.ClusterUpgradeRun)
+	if !ok {
+		return nil
+	}
+	ref := &run.Spec.ManagedClustersUpgrade
+	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	locks := run.DeletionTimestamp == nil && admission.IsInFlight(run)
+	waits := func(u *fleetv1beta1.ManagedClustersUpgrade) bool {
+		return string(u.UID) != ref.UID && (u.Spec.DryRun || !locks && !isAtRest(u))
+	}
+	if len(r.requests(ctx, waits)) == 0 {
+		return requests
+	}
+	uses, err := r.selecting(ctx, run.Namespace)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", run.Namespace)
+		return requests
+	}
+	return append(requests, r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return waits(u) && uses(u) })...)
+}
+
+// upgradeRequests requests a pass over an upgrade and over those that depend on it.
+func (r *Reconciler) upgradeRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	return append(manager.Self(ctx, object), r.requests(ctx, func(other *fleetv1beta1.ManagedClustersUpgrade) bool {
+		return other.Namespace == object.GetNamespace() && other.Name != object.GetName() &&
+			slices.ContainsFunc(other.Spec.DependsOn, func(d fleetv1beta1.Dependency) bool { return d.Name == object.GetName() })
+	})...)
+}
+
+func (r *Reconciler) placementRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.requests(ctx, usesOneOf(map[types.NamespacedName]bool{client.ObjectKeyFromObject(object): true}))
+}
+
+func (r *Reconciler) decisionRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.requests(ctx, usesOneOf(map[types.NamespacedName]bool{placementOf(object): true}))
+}
+
+// clusterRequests requests a pass over the upgrades that select a cluster, or that have a run on it.
+func (r *Reconciler) clusterRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	var runs fleetv1alpha1.ClusterUpgradeRunList
+	uses, err := r.selecting(ctx, object.GetName())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", object.GetName())
+		return nil
+	}
+	if err := r.client.List(ctx, &runs, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the ClusterUpgradeRuns of a cluster", "cluster", object.GetName())
+		return nil
+	}
+	begun := map[types.UID]bool{}
+	for i := range runs.Items {
+		begun[types.UID(runs.Items[i].Spec.ManagedClustersUpgrade.UID)] = true
+	}
+	return r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return begun[u.UID] || uses(u) })
+}
+
+// selecting returns whether an upgrade selects a cluster by a Placement.
+func (r *Reconciler) selecting(ctx context.Context, cluster string) (func(*fleetv1beta1.ManagedClustersUpgrade) bool, error) {
+	var decisions ocmv1beta1.PlacementDecisionList
+	if err := r.client.List(ctx, &decisions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	placements := map[types.NamespacedName]bool{}
+	for i := range decisions.Items {
+		if slices.ContainsFunc(decisions.Items[i].Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool {
+			return d.ClusterName == cluster
+		}) {
+			placements[placementOf(&decisions.Items[i])] = true
+		}
+	}
+	return usesOneOf(placements), nil
+}
+
+func placementOf(decision client.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: decision.GetLabels()[ocmv1beta1.PlacementLabel]}
+}
+
+// usesOneOf returns whether an upgrade selects its clusters by one of the Placements.
+func usesOneOf(placements map[types.NamespacedName]bool) func(*fleetv1beta1.ManagedClustersUpgrade) bool {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) bool {
+		if u.Spec.ClusterSelector != nil && placements[types.NamespacedName{Namespace: u.Namespace, Name: selection.PlacementName(u)}] {
+			return true
+		}
+		return slices.ContainsFunc(selection.References(u), func(ref fleetv1beta1.PlacementReference) bool {
+			return placements[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
+		})
+	}
+}
+
+// requests returns a request for each upgrade that satisfies a condition; nil means each upgrade.
+func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.ManagedClustersUpgrade) bool) []reconcile.Request {
+	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
+}
+
+// clusterChanged passes changes of a ManagedCluster that decide about admission or about a dry run. Other
+// conditions, resources, and other claims decide about nothing.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOld := e.ObjectOld.(*clusterv1.ManagedCluster)
+		after, isNew := e.ObjectNew.(*clusterv1.ManagedCluster)
+		return !isOld || !isNew || before.UID != after.UID ||
+			admission.Detached(before) != admission.Detached(after) || (admission.Unreachable(before) == "") != (admission.Unreachable(after) == "") ||
+			!maps.Equal(before.Labels, after.Labels) || admission.Held(before) != admission.Held(after) ||
+			!maps.Equal(admission.Claims(before), admission.Claims(after))
+	}}
 }

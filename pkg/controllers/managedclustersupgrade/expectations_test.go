@@ -15,9 +15,9 @@ import (
 )
 
 func (w *world) get() *fleetv1beta1.ManagedClustersUpgrade {
-	w.t.Helper()
+	w.TB.Helper()
 	var u fleetv1beta1.ManagedClustersUpgrade
-	w.must(w.client.Get(w.t.Context(), stores, &u))
+	w.Must(w.User.Get(w.TB.Context(), stores, &u))
 	return &u
 }
 
@@ -46,15 +46,15 @@ func (w *world) describe() string {
 
 // expect compares the counters and the reason of Admitting.
 func (w *world) expect(counters, reason string) {
-	w.t.Helper()
+	w.TB.Helper()
 	if w.counters() != counters || w.reason() != reason {
-		w.t.Errorf("%s, want %s, %s", w.describe(), counters, reason)
+		w.TB.Errorf("%s, want %s, %s", w.describe(), counters, reason)
 	}
 }
 
 // run returns the run of a cluster; nil means none.
 func (w *world) run(cluster string) *fleetv1alpha1.ClusterUpgradeRun {
-	w.t.Helper()
+	w.TB.Helper()
 	for _, run := range w.runs() {
 		if run.Namespace == cluster {
 			return &run
@@ -64,14 +64,14 @@ func (w *world) run(cluster string) *fleetv1alpha1.ClusterUpgradeRun {
 }
 
 func (w *world) runs() []fleetv1alpha1.ClusterUpgradeRun {
-	w.t.Helper()
+	w.TB.Helper()
 	var list fleetv1alpha1.ClusterUpgradeRunList
-	w.must(w.client.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	return list.Items
 }
 
 func (w *world) count(request string) int {
-	return len(slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != request }))
+	return len(slices.DeleteFunc(slices.Clone(w.Requests), func(r string) bool { return r != request }))
 }
 
 // inFlight counts the runs that have neither completed nor failed.

@@ -12,10 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -27,7 +30,7 @@ func forbidden() error {
 func faultyRollout(t *testing.T, plan simulation.Plan) {
 	t.Helper()
 	w := newWorld(t, 5, concurrency(2))
-	w.plan = plan
+	w.Writes = plan
 	w.retryRollout(t)
 }
 
@@ -35,10 +38,10 @@ func faultyRollout(t *testing.T, plan simulation.Plan) {
 func (w *world) retryRollout(t *testing.T) {
 	t.Helper()
 	w.fails["c0001"] = 1
-	w.runFor(4 * time.Hour)
+	w.RunFor(4 * time.Hour)
 	w.expect("5/0/0/4/1/0", fleetv1beta1.ReasonFinished)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
-	w.runFor(4 * time.Hour)
+	w.RunFor(4 * time.Hour)
 	w.expect("5/0/0/5/0/0", fleetv1beta1.ReasonFinished)
 	if len(w.order) != 6 || w.maxFlight > 2 {
 		t.Errorf("%d admissions: %v, %d at a time", len(w.order), w.order, w.maxFlight)
@@ -65,8 +68,8 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 	}
 }
 
-// Each read of the hub fails for a while: those of its passes, and those that find out what an event
-// concerns. Clusters begin, end, and are retried in that time, or the upgrade is deleted.
+// Each read of the hub fails for a while: the reads of its passes, and the reads that find out what an event concerns.
+// Clusters begin, end, and are retried in that time, or the upgrade is deleted.
 func TestFleet_survives_failing_reads(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Duration{
@@ -78,9 +81,9 @@ func TestFleet_survives_failing_reads(t *testing.T) {
 			w := newWorld(t, 5, concurrency(2))
 			w.unread = w.Now().Add(at)
 			w.retryRollout(t)
-			w.must(w.client.Delete(t.Context(), w.get()))
-			w.runFor(time.Hour)
-			err := w.client.Get(t.Context(), stores, &fleetv1beta1.ManagedClustersUpgrade{})
+			w.Must(w.User.Delete(t.Context(), w.get()))
+			w.RunFor(time.Hour)
+			err := w.User.Get(t.Context(), stores, &fleetv1beta1.ManagedClustersUpgrade{})
 			if runs := w.runs(); !apierrors.IsNotFound(err) || len(runs) > 0 {
 				t.Errorf("after the deletion there are %d runs, and getting the upgrade: %v", len(runs), err)
 			}
@@ -100,7 +103,7 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 12, concurrency(3))
 			n := seed
-			w.plan = func(simulation.Request) simulation.Fault {
+			w.Writes = func(simulation.Request) simulation.Fault {
 				n++
 				switch n % 5 {
 				case 0:
@@ -117,7 +120,7 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 					w.Fail(fmt.Errorf("%d clusters in flight", flight))
 				}
 			})
-			w.runFor(hours)
+			w.RunFor(hours)
 			w.expect("12/0/0/12/0/0", fleetv1beta1.ReasonFinished)
 		})
 	}
@@ -127,22 +130,22 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(1))
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && r.Key.Namespace == "c0000" {
 			return simulation.Fault{Lag: []string{"ClusterUpgradeRun"}, LagFor: 5 * time.Minute}
 		}
 		return simulation.Fault{}
 	}
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.addCluster("a0000")
-	w.runFor(20 * time.Minute)
+	w.RunFor(20 * time.Minute)
 	if diff := cmp.Diff([]string{"c0000"}, w.order); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 	if n := w.count("list ClusterUpgradeRunList"); n > 0 {
 		t.Errorf("the API server was read %d times", n)
 	}
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
@@ -150,12 +153,12 @@ func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 func TestStatus_is_written_once_a_second(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 20, concurrency(20))
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.published = nil
 	for i, run := range w.runs() {
 		w.After(time.Duration(i)*150*time.Millisecond, func() { w.setState(&run, fleetv1alpha1.StatePartialUpgrade, "Upgrading") })
 	}
-	w.runFor(20 * time.Second)
+	w.RunFor(20 * time.Second)
 	w.expect("20/0/20/0/0/0", fleetv1beta1.ReasonFinished)
 	for i := range len(w.published) - 1 {
 		if gap := w.published[i+1].Sub(w.published[i]); gap < publishInterval {
@@ -169,14 +172,14 @@ func TestAdmission_whose_answer_is_lost_is_repeated_soon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	refused := false
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && !refused {
 			refused = true
 			return simulation.Fault{Outcome: simulation.Refuse}
 		}
 		return simulation.Fault{}
 	}
-	w.runFor(3 * time.Second)
+	w.RunFor(3 * time.Second)
 	if len(w.order) != 1 {
 		t.Errorf("admitted %v", w.order)
 	}
@@ -185,11 +188,11 @@ func TestAdmission_whose_answer_is_lost_is_repeated_soon(t *testing.T) {
 func TestQuiet_pass_makes_no_request(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	w.runFor(10 * time.Minute) // one cluster is being upgraded
-	w.requests, w.reconciles = nil, 0
-	w.runFor(25 * time.Minute)
-	if len(w.requests) > 0 || w.reconciles < 2 {
-		t.Errorf("requests %v in %d passes", w.requests, w.reconciles)
+	w.RunFor(10 * time.Minute) // one cluster is being upgraded
+	w.Requests, w.reconciles = nil, 0
+	w.RunFor(25 * time.Minute)
+	if len(w.Requests) > 0 || w.reconciles < 2 {
+		t.Errorf("requests %v in %d passes", w.Requests, w.reconciles)
 	}
 }
 
@@ -208,7 +211,7 @@ func fleetRollout(tb testing.TB, clusters, slots int) *world {
 		}
 	}
 	w.runUntil(hours, fleetv1beta1.ReasonFinished)
-	w.runFor(5 * time.Hour)
+	w.RunFor(5 * time.Hour)
 	w.expect(fmt.Sprintf("%d/0/0/%d/%d/0", clusters, clusters-failures, failures), fleetv1beta1.ReasonFinished)
 	if int(w.maxFlight) > slots || int(w.maxFlight) < slots-10 {
 		tb.Errorf("%d at a time", w.maxFlight)
@@ -241,5 +244,53 @@ func BenchmarkFleet(b *testing.B) {
 	}
 	b.ReportMetric(float64(w.reconciles), "passes")
 	b.ReportMetric(float64(len(w.published)), "statuses")
-	b.ReportMetric(float64(len(w.requests))/2000, "requests/cluster")
+	b.ReportMetric(float64(len(w.Requests))/2000, "requests/cluster")
+}
+
+// intervene has another process write a run right before the hub writes it, once.
+func (w *world) intervene() {
+	w.Requests = nil
+	done := false
+	w.Writes = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "patch" && r.Kind == "ClusterUpgradeRun" && !done {
+			done = true
+			run := w.run(r.Key.Namespace)
+			run.Annotations = map[string]string{"other": "process"}
+			w.Must(w.Client("other").Update(w.TB.Context(), run))
+		}
+		return simulation.Fault{}
+	}
+}
+
+// Two leaders may act for a while. The attempt of a run is raised only if the run is as the hub has read it.
+func TestAttempt_is_raised_of_the_run_that_was_read(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.fails["c0000"] = 1
+	w.RunFor(4 * time.Hour)
+	w.expect("1/0/0/0/1/0", fleetv1beta1.ReasonFinished)
+	w.intervene()
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.RunFor(4 * time.Hour)
+	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
+	if n := w.count("patch ClusterUpgradeRun"); n != 2 {
+		t.Errorf("%d requests to raise the attempt, want one that conflicts and one that is served", n)
+	}
+}
+
+// The same holds for an admission that is withdrawn: its upgrade may just have been requested.
+func TestAdmission_is_withdrawn_of_the_run_that_was_read(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.StallTimeout = "10m" })
+	w.RunFor(6 * time.Minute)
+	run, now := w.run("c0000"), metav1.NewTime(w.Now())
+	held := history.StepCondition{Type: fleetv1alpha1.StepPreUpgradeActionAvailable, Status: metav1.ConditionFalse, Reason: engine.ReasonPaused, StartTime: &now}
+	run.Status.State, run.Status.Reason = fleetv1alpha1.StateInitialized, engine.ReasonPaused
+	run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{held}}}
+	w.Must(w.User.Status().Update(t.Context(), run))
+	w.intervene()
+	w.RunFor(11 * time.Minute)
+	if n := w.count("patch ClusterUpgradeRun"); n != 2 || !w.run("c0000").Spec.AdmissionTime.IsZero() {
+		t.Errorf("%d requests to withdraw the admission, want one that conflicts and one that is served", n)
+	}
 }

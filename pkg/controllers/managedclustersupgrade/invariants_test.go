@@ -4,6 +4,7 @@
 package managedclustersupgrade
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // observe checks the invariants of each stored object, and has the agent answer each run.
@@ -20,7 +22,10 @@ func (w *world) observe(change simulation.Change) {
 	switch object := change.New.(type) {
 	case *fleetv1alpha1.ClusterUpgradeRun:
 		before, _ := change.Old.(*fleetv1alpha1.ClusterUpgradeRun)
-		if before == nil || before.Spec.Attempt != object.Spec.Attempt {
+		if change.Actor != "hub" {
+			return
+		}
+		if invariants.Begins(before, object) {
 			w.observeAdmission(object)
 		}
 		if !object.DeletionTimestamp.IsZero() {
@@ -70,7 +75,7 @@ func (w *world) observeStatus(change simulation.Change, u *fleetv1beta1.ManagedC
 	}
 	w.published = append(w.published, change.Time)
 	s := u.Status.ClustersSummery
-	w.maxFlight = max(w.maxFlight, s.Initialized+s.PartialUpgrade)
+	w.maxFlight = max(w.maxFlight, s.InFlight()+s.Finishing)
 	w.check(w.invariants.Upgrade(u))
 }
 
@@ -82,7 +87,8 @@ func (w *world) observeRun(change simulation.Change) {
 	case change.New == nil:
 		w.invariants.RunDeleted(run)
 	case change.Actor == "hub":
-		w.check(w.invariants.Run(run))
+		before, _ := change.Old.(*fleetv1alpha1.ClusterUpgradeRun)
+		w.check(errors.Join(w.invariants.Run(run), w.invariants.AfterStop(w.get(), before, run)))
 	default:
 		w.invariants.Note(run)
 	}

@@ -4,6 +4,7 @@
 package managedclustersupgrade
 
 import (
+	"cmp"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,10 @@ import (
 // observe exports the state of the fleet after a pass that ended without an error.
 func (s *scope) observe() {
 	s.cache.passed = s.now
+	if s.runs == nil { // it is at rest
+		s.exportAgain(fleetv1beta1.ReasonFinished, s.now)
+		return
+	}
 	s.observeSteps()
 	if s.upgrade.Status.ClustersSummery == nil {
 		return
@@ -31,27 +36,27 @@ func (s *scope) observe() {
 	s.export(&fleet, s.now)
 }
 
-// observeFailure exports the published state after a pass that ended with an error. The time of the last
-// pass without one remains; it is that of the first pass if there is none.
+// observeFailure exports the published state after a pass that ended with an error. The time of the last pass without
+// an error remains; the first pass sets it if there is none.
 func (s *scope) observeFailure() {
-	fleet := s.cache.exported
-	fleet.Blocked = ""
+	blocked := ""
 	if c := apimeta.FindStatusCondition(s.upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
-		fleet.Blocked = c.Reason
+		blocked = c.Reason
 	}
-	passed := s.cache.passed
-	if passed.IsZero() {
-		passed = s.cache.started
-	}
-	s.export(&fleet, passed)
+	s.exportAgain(blocked, cmp.Or(s.cache.passed, s.cache.started))
 }
 
 // observeDeletion exports the state before the deletion. A deletion takes minutes: it makes no progress if
 // it takes longer, whether its passes fail or wait.
 func (s *scope) observeDeletion() {
+	s.exportAgain(fleetv1beta1.ReasonDeleting, s.upgrade.DeletionTimestamp.Time)
+}
+
+// exportAgain exports what the metrics contain, with another reason for which no cluster begins.
+func (s *scope) exportAgain(blocked string, passed time.Time) {
 	fleet := s.cache.exported
-	fleet.Blocked = fleetv1beta1.ReasonDeleting
-	s.export(&fleet, s.upgrade.DeletionTimestamp.Time)
+	fleet.Blocked = blocked
+	s.export(&fleet, passed)
 }
 
 // export adds the published counts to the state of the fleet, and the time of the last pass unless the
@@ -75,7 +80,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 		}
 	}
 	fleet.LastPass = time.Time{}
-	if s.upgrade.DeletionTimestamp != nil || clusters.Total == 0 || clusters.Complete+clusters.Failed < clusters.Total {
+	if s.upgrade.DeletionTimestamp != nil || !clusters.Ended() {
 		fleet.LastPass = passed
 	}
 	s.cache.exported = *fleet
@@ -87,12 +92,8 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 func (s *scope) oldestInFlight() time.Time {
 	var oldest time.Time
 	for i := range s.members {
-		m := &s.members[i]
-		if m.Run == nil || !m.InFlight() {
-			continue
-		}
-		if at := m.Run.Spec.AdmissionTime.Time; oldest.IsZero() || at.Before(oldest) {
-			oldest = at
+		if m := &s.members[i]; m.Run != nil && m.InFlight() && (oldest.IsZero() || m.Run.Spec.AdmissionTime.Time.Before(oldest)) {
+			oldest = m.Run.Spec.AdmissionTime.Time
 		}
 	}
 	return oldest
@@ -101,20 +102,18 @@ func (s *scope) oldestInFlight() time.Time {
 // observeSteps observes the steps of the runs that have ended since the last pass, each run once an
 // attempt. Those that had ended before the first pass of this process are not observed.
 func (s *scope) observeSteps() {
-	first := s.cache.ended == nil
-	ended := make(map[string]int32, len(s.runs))
 	for name, run := range s.runs {
-		state := run.Status.State
-		if run.Status.Attempt != run.Spec.Attempt || state != fleetv1alpha1.StateComplete && state != fleetv1alpha1.StateFailed {
-			continue
+		r, state := s.cache.of(name), run.Status.State
+		before := r.ended
+		if r.ended = run.Status.Attempt; r.ended != run.Spec.Attempt || state != fleetv1alpha1.StateComplete && state != fleetv1alpha1.StateFailed {
+			r.ended = 0
 		}
-		ended[name] = run.Status.Attempt
-		if first || s.cache.ended[name] == run.Status.Attempt || len(run.Status.History) == 0 {
+		if r.ended == 0 || r.ended == before || !s.cache.observed || len(run.Status.History) == 0 {
 			continue
 		}
 		for _, step := range run.Status.History[0].Conditions {
 			s.Metrics.ObserveStep(step)
 		}
 	}
-	s.cache.ended = ended
+	s.cache.observed = true
 }

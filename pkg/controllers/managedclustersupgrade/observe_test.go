@@ -24,13 +24,13 @@ import (
 
 // events returns the Events about the upgrade as "Type Reason", sorted.
 func (w *world) events() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.EventList
-	w.must(w.client.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	var events []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind != "ManagedClustersUpgrade" || e.InvolvedObject.UID != w.get().UID || e.Source.Component != component {
-			w.t.Errorf("an Event about %+v of %s", e.InvolvedObject, e.Source.Component)
+			w.TB.Errorf("an Event about %+v of %s", e.InvolvedObject, e.Source.Component)
 		}
 		events = append(events, e.Type+" "+e.Reason)
 	}
@@ -44,14 +44,14 @@ func retriedRollout(t *testing.T, plan simulation.Plan) *world {
 	w := newWorld(t, 3, concurrency(3), canary)
 	w.makeCanary("c0002")
 	w.fails["c0002"] = 1
-	w.plan = plan
-	w.runFor(hours)
+	w.Writes = plan
+	w.RunFor(hours)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
-	w.runFor(hours)
+	w.RunFor(hours)
 	return w
 }
 
@@ -67,7 +67,7 @@ var retriedEvents = []string{
 func TestEvents_of_one_pass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if diff := cmp.Diff([]string{"Normal ManagedClustersSelected", "Normal Paused"}, w.written); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
@@ -78,9 +78,9 @@ func TestEvents_of_transitions(t *testing.T) {
 	t.Parallel()
 	for range 3 {
 		w := retriedRollout(t, nil)
-		w.process.Kill()
-		w.start()
-		w.runFor(hours)
+		w.Process.Kill()
+		w.Begin()
+		w.RunFor(hours)
 		if diff := cmp.Diff(retriedEvents, w.written); diff != "" {
 			t.Errorf("Events (-want +got):\n%s", diff)
 		}
@@ -114,13 +114,13 @@ func TestEvents_once_despite_crashes(t *testing.T) {
 func TestEvents_that_cannot_be_written(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(2))
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "Event" {
 			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}
 		}
 		return simulation.Fault{}
 	}
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
 
@@ -133,10 +133,10 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 	}
 	w := newWorld(t, 3, concurrency(1), maxFailures(0))
 	w.metrics = fleets
-	w.process.Kill()
-	w.start()
+	w.Process.Kill()
+	w.Begin()
 	w.fails["c0000"] = 1
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	admitted := w.run("c0000").Spec.AdmissionTime
 	want := func(lines string) {
 		t.Helper()
@@ -167,23 +167,23 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 		}
 	}
 	want(fmt.Sprintf("admission_blocked NoFreeSlot 1\nclusters NotStarted 2\nclusters PartialUpgrade 1\noldest_in_flight_timestamp_seconds %d", admitted.Unix()))
-	w.runFor(hours)
+	w.RunFor(hours)
 	want("admission_blocked MaxFailuresExceeded 1\nbudget_left -1\nclusters Failed 1\nclusters NotStarted 2\nfailed_clusters ClusterVersionFailing 1")
 	if n, err := testutil.GatherAndCount(registry, "managed_upgrade_fleet_step_duration_seconds"); err != nil || n != 2 {
 		t.Errorf("%d series of steps, %v", n, err)
 	}
-	w.must(w.client.Delete(t.Context(), w.get()))
-	w.runFor(hours)
+	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.RunFor(hours)
 	want("")
 }
 
-// An upgrade whose first pass fails already is exported, too: its alerts depend on it.
+// An upgrade whose first pass already fails is also exported: its alerts depend on it.
 func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 	t.Parallel()
 	for reason, fail := range map[string]func(*world){
 		fleetv1beta1.ReasonCannotObserve: func(w *world) { w.unreadable = errors.New("no answer") },
 		fleetv1beta1.ReasonSelectionUnstable: func(w *world) {
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if r.Verb == "create" && r.Kind == "Placement" {
 					return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
 				}
@@ -201,14 +201,14 @@ func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 			w := newWorld(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 				u.Spec.Placement, u.Spec.ClusterSelector = nil, &fleetv1beta1.ClusterSelector{}
 			})
-			w.process.Kill()
+			w.Process.Kill()
 			w.metrics = fleets
 			fail(w)
 			before := w.reconciles
-			w.start()
-			w.must(w.RunUntil(time.Minute, func() bool { return w.reconciles > before }))
+			w.Begin()
+			w.Must(w.RunUntil(time.Minute, func() bool { return w.reconciles > before }))
 			first := float64(w.Now().UnixMilli()) / 1000
-			w.runFor(time.Hour)
+			w.RunFor(time.Hour)
 			want := fmt.Sprintf(`
 # HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
 # TYPE managed_upgrade_fleet_admission_blocked gauge
@@ -236,17 +236,17 @@ func TestMetrics_of_a_deletion_that_is_stuck(t *testing.T) {
 	}
 	w := newWorld(t, 2, concurrency(2))
 	w.metrics = fleets
-	w.process.Kill()
-	w.start()
-	w.runFor(hours)
+	w.Process.Kill()
+	w.Begin()
+	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	names := []string{"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_last_pass_timestamp_seconds"}
 	held := w.run("c0001")
 	held.Finalizers, w.cleaning["c0001"] = []string{fleetv1alpha1.Finalizer}, true
-	w.must(w.client.Update(t.Context(), held))
-	w.must(w.client.Delete(t.Context(), w.get()))
+	w.Must(w.User.Update(t.Context(), held))
+	w.Must(w.User.Delete(t.Context(), w.get()))
 	for range 2 {
-		w.runFor(time.Hour)
+		w.RunFor(time.Hour)
 		want := fmt.Sprintf(`
 # HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
 # TYPE managed_upgrade_fleet_admission_blocked gauge
@@ -258,13 +258,13 @@ managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 			t.Error(err)
 		}
-		w.process.Kill()
-		w.start()
+		w.Process.Kill()
+		w.Begin()
 	}
 	held = w.run("c0001")
 	held.Finalizers = nil
-	w.must(w.client.Update(t.Context(), held))
-	w.runFor(time.Minute)
+	w.Must(w.User.Update(t.Context(), held))
+	w.RunFor(time.Minute)
 	if n, err := testutil.GatherAndCount(registry, names...); err != nil || n > 0 {
 		t.Errorf("%d series of a deleted fleet, %v", n, err)
 	}

@@ -21,9 +21,9 @@ import (
 
 // decideClusters writes the decisions of the Placement of the upgrade, as its controller does.
 func (w *world) decideClusters(count int32, clusters ...string) {
-	w.t.Helper()
+	w.TB.Helper()
 	var placement ocmv1beta1.Placement
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: stores.Namespace, Name: selection.PlacementName(w.get())}, &placement))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: stores.Namespace, Name: selection.PlacementName(w.get())}, &placement))
 	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: stores.Namespace, Name: placement.Name + "-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: placement.Name},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
@@ -31,29 +31,29 @@ func (w *world) decideClusters(count int32, clusters ...string) {
 	for _, name := range clusters {
 		decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: name})
 	}
-	_ = w.client.Delete(w.t.Context(), decision)
-	w.must(w.Add(decision))
+	_ = w.User.Delete(w.TB.Context(), decision)
+	w.Must(w.Add(decision))
 	placement.Status.NumberOfSelectedClusters = count
 	placement.Status.Conditions = []metav1.Condition{{
 		Type: ocmv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.NewTime(w.Now()),
 	}}
-	w.must(w.client.Status().Update(w.t.Context(), &placement))
+	w.Must(w.User.Status().Update(w.TB.Context(), &placement))
 }
 
 func TestPlacement_selects_the_clusters(t *testing.T) {
 	t.Parallel()
 	w := newPlacementWorld(t, []string{"a", "b", "c"})
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if w.reason() != fleetv1beta1.ReasonSelectionUnstable {
 		t.Errorf("before the decisions: %s", w.describe())
 	}
 	w.decideClusters(2, "a")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || len(w.order) > 0 {
 		t.Errorf("with one of two decisions: %s, admitted %v", w.describe(), w.order)
 	}
 	w.decideClusters(2, "a", "b")
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	if n := w.count("create Placement"); n != 1 {
 		t.Errorf("%d Placements were created", n)
@@ -68,8 +68,8 @@ func newPlacementWorld(t *testing.T, clusters []string, edits ...func(*fleetv1be
 	}
 	w := newWorld(t, 0, append([]func(*fleetv1beta1.ManagedClustersUpgrade){owned}, edits...)...)
 	w.placements = true
-	w.process.Kill()
-	w.start()
+	w.Process.Kill()
+	w.Begin()
 	for _, name := range clusters {
 		w.addCluster(name)
 	}
@@ -79,17 +79,17 @@ func newPlacementWorld(t *testing.T, clusters []string, edits ...func(*fleetv1be
 func TestPlacement_that_is_rejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	started := len(w.order)
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && r.Kind == "Placement" {
 			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
 		}
 		return simulation.Fault{}
 	}
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{} })
-	w.requests = nil
-	w.runFor(10 * time.Minute)
+	w.Requests = nil
+	w.RunFor(10 * time.Minute)
 	if n := w.count("create Placement"); n == 0 || n > 20 {
 		t.Errorf("%d creates in 10 minutes, want 1 to 20", n)
 	}
@@ -100,12 +100,12 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 	if u := w.get(); u.Status.ObservedGeneration != u.Generation {
 		t.Errorf("the status reflects generation %d of %d", u.Status.ObservedGeneration, u.Generation)
 	}
-	w.runFor(hours)
+	w.RunFor(hours)
 	if u := w.get(); len(w.order) != started || u.Status.ClustersSummery.Complete != 1 {
 		t.Errorf("%s, admitted %v", w.describe(), w.order)
 	}
-	w.plan = nil
-	w.runFor(hours)
+	w.Writes = nil
+	w.RunFor(hours)
 	if w.count("create Placement") == 0 || w.reason() != fleetv1beta1.ReasonFinished {
 		t.Error(w.describe())
 	}
@@ -116,22 +116,22 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 func TestPlacement_after_a_change_of_the_selector(t *testing.T) {
 	t.Parallel()
 	w := newPlacementWorld(t, []string{"a", "b"}, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true }, concurrency(2))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.decideClusters(2, "a", "b")
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.Paused = false
 		u.Spec.ClusterSelector.MatchLabels = map[string]string{"name": "a"}
 	})
-	w.runFor(20 * time.Second)
-	w.process.Kill()
-	w.start()
-	w.runFor(20 * time.Second)
+	w.RunFor(20 * time.Second)
+	w.Process.Kill()
+	w.Begin()
+	w.RunFor(20 * time.Second)
 	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || len(w.order) > 0 {
 		t.Errorf("with the earlier decisions: %s, admitted %v", w.describe(), w.order)
 	}
 	w.decideClusters(1, "a")
-	w.runFor(3 * time.Minute)
+	w.RunFor(3 * time.Minute)
 	if diff := cmp.Diff([]string{"a"}, w.order); diff != "" {
 		t.Errorf("%s, admitted (-want +got):\n%s", w.describe(), diff)
 	}

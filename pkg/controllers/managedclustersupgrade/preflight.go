@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,18 +20,16 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/preflight"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
 const (
-	// maxPreflights bounds how many clusters are checked at a time.
-	maxPreflights = 100
-	// preflightTimeout is how long the agent of a cluster may take for its answer.
-	preflightTimeout = 2 * time.Minute
+	maxPreflights    = 100             // bounds how many clusters are checked at a time
+	preflightTimeout = 2 * time.Minute // how long the agent of a cluster may take for its answer
 	// recheckInterval is the time after which a cluster that is blocked is checked again, once all are
 	// checked: a remedy on the cluster changes nothing on the hub.
 	recheckInterval = 5 * time.Minute
@@ -46,19 +45,55 @@ type preflights struct {
 	complete   bool                 // the last pass has left no cluster unchecked
 }
 
-// answer is what the agent of a cluster has reported.
+// isOver reports whether nothing is left to check, and no work is left of what was. Nil is no dry run.
+func (p *preflights) isOver() bool {
+	return p == nil || p.complete && len(p.started)+len(p.created)+len(p.deleted) == 0
+}
+
 type answer struct {
 	preflight.Result
 	at time.Time
 }
 
-// workRequests requests a pass over the upgrade whose dry run a work belongs to.
+// workRequests requests a pass over the upgrade whose dry run a work belongs to. If there is none, it requests one over
+// the UID, as a name without a namespace.
 func (r *Reconciler) workRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	if _, is := object.GetAnnotations()[delivery.DryRunAnnotation]; !is {
 		return nil
 	}
-	uid := types.UID(object.GetLabels()[fleetv1beta1.UpgradeLabel])
-	return r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return u.UID == uid })
+	uid := object.GetLabels()[fleetv1beta1.UpgradeLabel]
+	if requests := r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return string(u.UID) == uid }); len(requests) > 0 {
+		return requests
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: uid}}}
+}
+
+// removeOrphans deletes the works of the dry runs of an upgrade that no longer exists: the API server may create one for
+// another process only after the upgrade was deleted.
+func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcile.Result, error) {
+	works, err := listPreflights(ctx, r.client, uid)
+	if err != nil || len(works) == 0 { // they were deleted before the upgrade was
+		return reconcile.Result{}, err
+	}
+	var all fleetv1beta1.ManagedClustersUpgradeList
+	if err := r.live.List(ctx, &all); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the ManagedClustersUpgrades: %w", err)
+	}
+	if slices.ContainsFunc(all.Items, func(u fleetv1beta1.ManagedClustersUpgrade) bool { return u.UID == uid }) {
+		return reconcile.Result{}, nil // the cache will follow
+	}
+	for _, work := range works {
+		if work.DeletionTimestamp.IsZero() {
+			err = errors.Join(err, fleetrun.RemoveWork(ctx, r.client, work))
+		}
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: retryDelay}, nil // the cache will follow
+	case errors.Is(err, fleetrun.ErrRepairPending):
+		return reconcile.Result{}, nil // the repair causes another pass
+	}
+	return reconcile.Result{}, err
 }
 
 // preflight checks the members of a dry run. It deletes the works of one that is over.
@@ -73,11 +108,7 @@ func (s *scope) preflight(ctx context.Context) error {
 		}
 	}
 	s.cache.swept = false
-	works, err := s.listPreflights(ctx, s.client)
-	if err != nil {
-		return err
-	}
-	locked, err := s.lockedClusters(ctx)
+	works, err := listPreflights(ctx, s.client, s.upgrade.UID)
 	if err != nil {
 		return err
 	}
@@ -86,7 +117,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	complete := true
 	for i := range s.members {
 		m := &s.members[i]
-		c := preflight.Cluster{ManagedCluster: s.clusters[m.Name], Hold: m.Hold, LockedBy: locked[m.Name], Work: works[m.Name]}
+		c := preflight.Cluster{ManagedCluster: s.clusters[m.Name], Hold: heldBy(m), LockedBy: s.locked[m.Name], Work: works[m.Name]}
 		errs = append(errs, s.checkMember(ctx, m, &c))
 		delete(works, m.Name)
 		complete = complete && m.Checked
@@ -98,16 +129,21 @@ func (s *scope) preflight(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget leaves the room of clusters that are no longer selected to others. A work that the cache may not
+// heldBy returns why a cluster is held; empty means that it is not. What else keeps it from beginning has an obstacle of
+// its own.
+func heldBy(m *status.Member) string {
+	if m.HoldReason == fleetv1beta1.ReasonHeld || m.HoldReason == fleetv1alpha1.ReasonClusterDetached {
+		return m.Hold
+	}
+	return ""
+}
+
+// forget frees the slots of clusters that are no longer selected. A work that the cache may not
 // hold yet is kept until the cache does, and one that is deleted while the cache holds it.
 func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 	p := s.cache.preflight
-	selected := make(map[string]bool, len(s.members))
-	for i := range s.members {
-		selected[s.members[i].Name] = true
-	}
-	maps.DeleteFunc(p.started, func(name string, _ time.Time) bool { return !selected[name] })
-	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return !selected[name] && s.now.Sub(at) >= cacheTimeout })
+	maps.DeleteFunc(p.started, func(name string, _ time.Time) bool { return s.byName[name] == nil })
+	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return s.byName[name] == nil && s.now.Sub(at) >= cacheTimeout })
 	cached := make(map[types.UID]bool, len(works))
 	for _, work := range works {
 		cached[work.UID] = true
@@ -216,16 +252,15 @@ func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
 	return nil
 }
 
-// deletePreflight deletes a work, once, unless it was changed since it was read. A work that a user has
-// edited so that its deletion would delete the ClusterVersion is deleted once the agent has applied its
-// repair, which causes another pass.
+// deletePreflight deletes a work, once, unless it was changed since it was read. A work that a user has edited so that its
+// deletion would delete the ClusterVersion is deleted once the agent has applied its repair, which causes another pass.
 func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
 	if p := s.cache.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
 		return nil
 	}
-	err := fleet.RemoveWork(ctx, s.client, work)
+	err := fleetrun.RemoveWork(ctx, s.client, work)
 	switch {
-	case errors.Is(err, fleet.ErrRepairPending):
+	case errors.Is(err, fleetrun.ErrRepairPending):
 		s.unrepaired = append(s.unrepaired, work.Namespace)
 		return nil
 	case apierrors.IsConflict(err):
@@ -239,8 +274,8 @@ func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) 
 	return nil
 }
 
-// endPreflight deletes the works of a dry run that is over, also those of an earlier process and those
-// that the cache does not hold yet.
+// endPreflight deletes the works of a dry run that is over, including works of an earlier process and works that the
+// cache does not hold yet.
 func (s *scope) endPreflight(ctx context.Context) error {
 	m := s.cache
 	if m.swept {
@@ -261,9 +296,8 @@ func (s *scope) endPreflight(ctx context.Context) error {
 	return nil
 }
 
-// deletePreflights deletes the works of all dry runs of the upgrade.
 func (s *scope) deletePreflights(ctx context.Context, from client.Reader) error {
-	works, err := s.listPreflights(ctx, from)
+	works, err := listPreflights(ctx, from, s.upgrade.UID)
 	if err != nil {
 		return err
 	}
@@ -274,10 +308,9 @@ func (s *scope) deletePreflights(ctx context.Context, from client.Reader) error 
 	return errors.Join(errs...)
 }
 
-// listPreflights returns the works of dry runs of the upgrade, by cluster.
-func (s *scope) listPreflights(ctx context.Context, from client.Reader) (map[string]*workv1.ManifestWork, error) {
+func listPreflights(ctx context.Context, from client.Reader, upgrade types.UID) (map[string]*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
-	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)}
+	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade)}
 	if err := from.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of the dry run: %w", err)
 	}
@@ -288,22 +321,4 @@ func (s *scope) listPreflights(ctx context.Context, from client.Reader) (map[str
 		}
 	}
 	return works, nil
-}
-
-// lockedClusters returns the clusters that other upgrades are upgrading, with their names.
-func (s *scope) lockedClusters(ctx context.Context) (map[string]string, error) {
-	var list fleetv1alpha1.ClusterUpgradeRunList
-	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the ClusterUpgradeRuns of other upgrades: %w", err)
-	}
-	locked := map[string]string{}
-	for i := range list.Items {
-		run := &list.Items[i]
-		ref := &run.Spec.ManagedClustersUpgrade
-		member := rollout.Member{State: status.StateOf(run, run.Spec.Attempt)}
-		if ref.UID != string(s.upgrade.UID) && member.InFlight() {
-			locked[run.Namespace] = ref.Namespace + "/" + ref.Name
-		}
-	}
-	return locked, nil
 }

@@ -20,14 +20,13 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
-// dryRunWorld is a hub with a dry run. An agent answers the works of each cluster, but not those of the
-// silent ones.
+// dryRunWorld is a hub with a dry run. An agent answers the works of each cluster, except for the silent ones.
 type dryRunWorld struct {
 	*world
 	spokes map[string]*spoke.Cluster
@@ -60,9 +59,9 @@ func newDryRun(t *testing.T, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 
 func (w *world) setReachable(name string, status metav1.ConditionStatus) {
 	var cluster clusterv1.ManagedCluster
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
 	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Agent", LastTransitionTime: metav1.NewTime(w.Now())}}
-	w.must(w.client.Status().Update(w.t.Context(), &cluster))
+	w.Must(w.User.Status().Update(w.TB.Context(), &cluster))
 }
 
 // offer sets the releases that are offered to a cluster.
@@ -81,29 +80,29 @@ func (w *dryRunWorld) answer(key client.ObjectKey) {
 		return
 	}
 	agent, work := w.Client("agent"), &workv1.ManifestWork{}
-	err := agent.Get(w.t.Context(), key, work)
+	err := agent.Get(w.TB.Context(), key, work)
 	if apierrors.IsNotFound(err) {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	cluster := w.spokes[key.Namespace]
 	if !work.DeletionTimestamp.IsZero() {
 		cluster.Delete(work)
 		if controllerutil.RemoveFinalizer(work, spoke.Finalizer) {
-			w.must(agent.Update(w.t.Context(), work))
+			w.Must(agent.Update(w.TB.Context(), work))
 		}
 		return
 	}
 	if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-		w.must(agent.Update(w.t.Context(), work))
+		w.Must(agent.Update(w.TB.Context(), work))
 	}
 	work.Status = cluster.Apply(work, w.Now())
-	w.must(agent.Status().Update(w.t.Context(), work))
+	w.Must(agent.Status().Update(w.TB.Context(), work))
 }
 
 func (w *dryRunWorld) works() []workv1.ManifestWork {
 	var list workv1.ManifestWorkList
-	w.must(w.client.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	return list.Items
 }
 
@@ -118,13 +117,13 @@ func (w *dryRunWorld) causes() string {
 
 // expectUntouched checks that a dry run has left nothing on any cluster and on the hub.
 func (w *dryRunWorld) expectUntouched() {
-	w.t.Helper()
+	w.TB.Helper()
 	if works := w.works(); len(works) > 0 {
-		w.t.Errorf("%d works are left, one is %s", len(works), works[0].Name)
+		w.TB.Errorf("%d works are left, one is %s", len(works), works[0].Name)
 	}
 	for name, cluster := range w.spokes {
 		if cluster.Version() == nil || cluster.Desired() != "" || len(cluster.Objects("ClusterRole")) > 0 {
-			w.t.Errorf("cluster %s has ClusterVersion %v and ClusterRoles %v", name, cluster.Version(), cluster.Objects("ClusterRole"))
+			w.TB.Errorf("cluster %s has ClusterVersion %v and ClusterRoles %v", name, cluster.Version(), cluster.Objects("ClusterRole"))
 		}
 	}
 }
@@ -133,16 +132,16 @@ func (w *dryRunWorld) expectUntouched() {
 func TestDryRun_whose_work_is_of_an_earlier_hub(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 1)
-	w.spokes["c0000"].Version().SetAnnotations(map[string]string{v1alpha1.HoldAnnotation: "migration"})
+	w.spokes["c0000"].Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
 	w.silent["c0000"] = true
-	w.runFor(30 * time.Second)
+	w.RunFor(30 * time.Second)
 	work := w.works()[0]
 	work.Annotations[delivery.Annotation] = "1/ReadOnly"
 	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
 	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
-	w.must(w.client.Update(t.Context(), &work))
+	w.Must(w.User.Update(t.Context(), &work))
 	w.silent["c0000"] = false
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	if got := w.causes(); got != "Blocked Held 1: c0000" {
 		t.Errorf("causes %q", got)
 	}
@@ -168,15 +167,15 @@ func TestDryRun_groups_obstacles_by_cause(t *testing.T) {
 	other.Spec = fleetv1alpha1.ClusterUpgradeRunSpec{
 		ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "other", UID: "other"}, Attempt: 1, AdmissionTime: metav1.NewTime(w.Now()),
 	}
-	w.must(w.client.Create(t.Context(), other))
-	w.runFor(time.Minute)
+	w.Must(w.User.Create(t.Context(), other))
+	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "an obstacle was found") {
 		t.Errorf("after a minute: %+v", c)
 	}
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	w.silent["c0009"] = false
 	w.answer(client.ObjectKey{Namespace: "c0009", Name: "c0009-upgrade-preflight"})
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	want := `Blocked AdminAckRequired 2: c0003,c0004
 Blocked NotOffered 2: c0001,c0002
 Blocked Held 1: c0010
@@ -199,12 +198,12 @@ Blocked Unreachable 1: c0005`
 	if n := w.count("create ManifestWork"); n != 6 {
 		t.Errorf("%d works were created, want one for each cluster that needs it", n)
 	}
-	w.requests = nil
-	w.runFor(20 * time.Minute)
+	w.Requests = nil
+	w.RunFor(20 * time.Minute)
 	checks := w.count("create ManifestWork")
 	published := w.count("patch ManagedClustersUpgrade/status") // c0009 has answered
-	if others := len(w.requests) - checks - published - w.count("delete ManifestWork"); others > 0 || published != 1 || checks < 10 || checks > 20 {
-		t.Errorf("want 10 to 20 further checks of the five clusters that a work blocks, and the result of one: %q", w.requests)
+	if others := len(w.Requests) - checks - published - w.count("delete ManifestWork"); others > 0 || published != 1 || checks < 10 || checks > 20 {
+		t.Errorf("want 10 to 20 further checks of the five clusters that a work blocks, and the result of one: %q", w.Requests)
 	}
 	w.expectUntouched()
 }
@@ -218,7 +217,7 @@ func TestDryRun_observes_remedies(t *testing.T) {
 		w.spokes["c0002"].SetCondition(w.spokes["c0002"].Version(), "Upgradeable", status, "AdminAckRequired", "APIs are removed", w.Now())
 	}
 	set("False")
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	if diff := cmp.Diff("Blocked AdminAckRequired 1: c0002\nBlocked NotOffered 1: c0001", w.causes()); diff != "" {
 		t.Fatalf("causes (-want +got):\n%s", diff)
 	}
@@ -229,7 +228,7 @@ func TestDryRun_observes_remedies(t *testing.T) {
 			t.Error("what was known is lost during another check")
 		}
 	})
-	w.runFor(recheckInterval + time.Minute)
+	w.RunFor(recheckInterval + time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
 		t.Errorf("condition PreflightPassed: %+v", c)
 	}
@@ -239,17 +238,17 @@ func TestDryRun_observes_remedies(t *testing.T) {
 func TestDryRun_passes_and_the_upgrade_begins(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 2, concurrency(2))
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown {
 		t.Errorf("before the agents have answered: %+v", c)
 	}
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
 		t.Errorf("after they have answered: %+v", c)
 	}
 	w.expectUntouched()
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = false })
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect("2/2/0/0/0/0", fleetv1beta1.ReasonFinished)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Type != "" {
 		t.Errorf("after the dry run: %+v", c)
@@ -261,12 +260,12 @@ func TestDryRun_of_claims_writes_nothing(t *testing.T) {
 	w := newDryRun(t, 3, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClaimsOnly = true })
 	w.claim("c0000", "version.openshift.io", "4.20.5")
 	w.claim("c0001", "version.openshift.io", "4.20.5")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if diff := cmp.Diff("Blocked VersionUnknown 1: c0002", w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 	w.claim("c0002", "version.openshift.io", "4.20.5")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "do not show whether the release is offered") {
 		t.Errorf("condition PreflightPassed: %+v", c)
 	}
@@ -279,11 +278,11 @@ func TestDryRun_checks_in_batches(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, maxPreflights+30)
 	w.silent["c0003"] = true
-	w.runFor(5 * time.Second)
+	w.RunFor(5 * time.Second)
 	if n := len(w.works()); n != maxPreflights {
 		t.Errorf("%d works at a time, want %d", n, maxPreflights)
 	}
-	w.runFor(4 * time.Minute)
+	w.RunFor(4 * time.Minute)
 	if diff := cmp.Diff("Blocked NoFeedback 1: c0003", w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -301,11 +300,11 @@ func TestDryRun_ends_in_the_middle(t *testing.T) {
 		"cancelled": func(w *dryRunWorld) {
 			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Cancelled = true })
 		},
-		"deleted": func(w *dryRunWorld) { w.must(w.client.Delete(w.t.Context(), w.get())) },
+		"deleted": func(w *dryRunWorld) { w.Must(w.User.Delete(w.TB.Context(), w.get())) },
 		"another process ends it": func(w *dryRunWorld) {
-			w.process.Kill()
+			w.Process.Kill()
 			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.Paused = false, true })
-			w.start()
+			w.Begin()
 		},
 		"deselected": func(w *dryRunWorld) {
 			for name := range w.spokes {
@@ -317,12 +316,38 @@ func TestDryRun_ends_in_the_middle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newDryRun(t, 3)
-			w.runFor(5 * time.Second)
+			w.RunFor(5 * time.Second)
 			if len(w.works()) != 3 {
 				t.Fatalf("%d works", len(w.works()))
 			}
 			end(w)
-			w.runFor(5 * time.Minute)
+			w.RunFor(5 * time.Minute)
+			w.expectUntouched()
+		})
+	}
+}
+
+// The API server creates a work for a process that is no longer the leader, after the upgrade was deleted.
+func TestDryRun_work_of_an_upgrade_that_is_gone(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"the process goes on": false, "another process starts": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDryRun(t, 1)
+			w.RunFor(5 * time.Second)
+			late := w.works()[0]
+			w.Must(w.User.Delete(t.Context(), w.get()))
+			w.RunFor(5 * time.Minute)
+			w.expectUntouched()
+			late.ObjectMeta = metav1.ObjectMeta{Namespace: late.Namespace, Name: late.Name, Labels: late.Labels, Annotations: late.Annotations}
+			if restart {
+				w.Process.Kill()
+			}
+			w.Must(w.User.Create(t.Context(), &late))
+			if restart {
+				w.Begin()
+			}
+			w.RunFor(5 * time.Minute)
 			w.expectUntouched()
 		})
 	}
@@ -331,9 +356,9 @@ func TestDryRun_ends_in_the_middle(t *testing.T) {
 func TestDryRun_checks_another_target_again(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 2)
-	w.runFor(5 * time.Second)
+	w.RunFor(5 * time.Second)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClusterVersion.Version = "4.21.1" })
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	if diff := cmp.Diff("Blocked NotOffered 2: c0000,c0001", w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -342,15 +367,15 @@ func TestDryRun_checks_another_target_again(t *testing.T) {
 
 // dropDeleteOption removes the rule that keeps the ClusterVersion from the first work.
 func (w *dryRunWorld) dropDeleteOption() client.ObjectKey {
-	w.t.Helper()
+	w.TB.Helper()
 	work := w.works()[0]
 	work.Spec.DeleteOption = nil
-	w.must(w.client.Update(w.t.Context(), &work))
+	w.Must(w.User.Update(w.TB.Context(), &work))
 	return client.ObjectKeyFromObject(&work)
 }
 
-// A user may remove the rule that keeps the ClusterVersion. The work is deleted once the agent has applied
-// its repair, whatever ends the dry run meanwhile.
+// A user may remove the rule that keeps the ClusterVersion. The work is deleted once the agent has applied its repair,
+// whatever ends the dry run in the meantime.
 func TestDryRun_repairs_an_edited_work(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*dryRunWorld){
@@ -358,7 +383,7 @@ func TestDryRun_repairs_an_edited_work(t *testing.T) {
 		"dryRun is false": func(w *dryRunWorld) {
 			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.Paused = false, true })
 		},
-		"deleted": func(w *dryRunWorld) { w.must(w.client.Delete(w.t.Context(), w.get())) },
+		"deleted": func(w *dryRunWorld) { w.Must(w.User.Delete(w.TB.Context(), w.get())) },
 		"deselected": func(w *dryRunWorld) {
 			w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 		},
@@ -366,20 +391,20 @@ func TestDryRun_repairs_an_edited_work(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newDryRun(t, 1)
-			w.runFor(5 * time.Second)
+			w.RunFor(5 * time.Second)
 			work := w.dropDeleteOption()
 			w.answer(work) // the agent owns the ClusterVersion
 			w.silent["c0000"] = true
-			w.runFor(10 * time.Second)
+			w.RunFor(10 * time.Second)
 			end(w)
-			w.runFor(5 * time.Minute)
+			w.RunFor(5 * time.Minute)
 			works := w.works()
 			if len(works) != 1 || !works[0].DeletionTimestamp.IsZero() || !delivery.KeepsClusterVersion(&works[0]) {
 				t.Fatalf("%d works before the agent applied the repair, want one that is repaired and not deleted", len(works))
 			}
 			w.silent["c0000"] = false
 			w.answer(work)
-			w.runFor(2 * time.Minute)
+			w.RunFor(2 * time.Minute)
 			w.expectUntouched()
 		})
 	}
@@ -389,16 +414,16 @@ func TestDryRun_repairs_an_edited_work(t *testing.T) {
 func TestDryRun_removes_an_edited_work_of_a_detached_cluster(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 1)
-	w.runFor(5 * time.Second)
+	w.RunFor(5 * time.Second)
 	w.dropDeleteOption()
 	w.silent["c0000"] = true
-	w.must(w.client.Delete(t.Context(), w.get()))
-	w.runFor(time.Minute)
+	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionAdmitting); c.Reason != fleetv1beta1.ReasonDeleting || !strings.Contains(c.Message, "c0000") {
 		t.Errorf("condition Admitting: %+v", c)
 	}
-	w.must(w.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
-	w.runFor(maxRequeue + time.Minute)
+	w.Must(w.User.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
+	w.RunFor(maxRequeue + time.Minute)
 	if works := w.works(); len(works) != 0 {
 		t.Errorf("%d works are left", len(works))
 	}
@@ -407,9 +432,9 @@ func TestDryRun_removes_an_edited_work_of_a_detached_cluster(t *testing.T) {
 func faultyDryRun(t *testing.T, plan simulation.Plan) {
 	t.Helper()
 	w := newDryRun(t, 3)
-	w.plan = plan
+	w.Writes = plan
 	w.offer("c0001")
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	if diff := cmp.Diff("Blocked NotOffered 1: c0001", w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -426,7 +451,7 @@ func TestDryRun_work_that_is_edited_before_its_deletion(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 1)
 	edited := false
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "delete" && r.Kind == "ManifestWork" && !edited {
 			edited = true
 			w.dropDeleteOption()
@@ -440,7 +465,7 @@ func TestDryRun_work_that_is_edited_before_its_deletion(t *testing.T) {
 			t.Error("a work that deletes the ClusterVersion was deleted")
 		}
 	})
-	w.runFor(3 * time.Minute)
+	w.RunFor(3 * time.Minute)
 	if !edited {
 		t.Error("no work was deleted")
 	}
@@ -454,12 +479,12 @@ func TestDryRun_checks_others_after_clusters_are_deselected(t *testing.T) {
 	for i := range maxPreflights {
 		w.silent[fmt.Sprintf("c%04d", i)] = true
 	}
-	w.runFor(5 * time.Second)
+	w.RunFor(5 * time.Second)
 	w.offer(fmt.Sprintf("c%04d", maxPreflights))
 	for _, work := range w.works() {
 		w.editCluster(work.Namespace, func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 	}
-	w.runFor(5 * time.Minute)
+	w.RunFor(5 * time.Minute)
 	if diff := cmp.Diff(fmt.Sprintf("Blocked NotOffered 1: c%04d", maxPreflights), w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}

@@ -5,28 +5,33 @@ package managedclustersupgrade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// recordStart records that clusters begin before the first one does: much of the spec cannot change
-// from then on.
+// recordStart records that clusters begin before the first one does: much of the spec cannot change from then on.
 func (s *scope) recordStart(ctx context.Context) error {
 	if s.upgrade.Status.StartTime != nil {
 		return nil
@@ -39,14 +44,15 @@ func (s *scope) recordStart(ctx context.Context) error {
 // publish publishes the status, at most once a second, and only if it has changed. A run whose
 // creation may have failed is not published: the status counts what has begun.
 func (s *scope) publish(ctx context.Context) error {
-	for _, w := range s.cache.written {
-		if w.unsure {
+	for _, r := range s.cache.clusters {
+		if r.written != nil && r.written.unsure {
 			s.wakeAt(s.now.Add(retryDelay))
 			return nil
 		}
 	}
 	next := status.Compute(status.Fleet{
 		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Now: s.now,
+		Departed: s.departed(), Annotations: admission.Annotations(s.upgrade),
 		Unstable: !s.selection.Stable(), Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message},
 	})
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
@@ -69,21 +75,22 @@ func (s *scope) publish(ctx context.Context) error {
 
 // noteCounted notes which clusters the published status counts as begun.
 func (s *scope) noteCounted() {
-	m := s.cache
-	m.begun, m.ignored, m.detached = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range s.cache.clusters {
+		r.begun, r.ignored, r.detached = nil, false, false
+	}
 	for _, name := range s.decision.Ignored {
-		m.ignored[name] = true
+		s.cache.of(name).ignored = true
 	}
 	for i := range s.members {
-		if name := s.members[i].Name; s.members[i].State != rollout.NotStarted && !m.ignored[name] {
-			m.begun[name] = true
+		m := &s.members[i]
+		if r := s.cache.of(m.Name); m.State != rollout.NotStarted && !r.ignored {
+			r.begun = begunOf(m)
 		}
 	}
 }
 
-// writeStatus writes the status.
 func (s *scope) writeStatus(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) error {
-	return s.write(ctx, "writing the status of", s.patchStatus, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status = *next })
+	return s.write(ctx, "writing the status of", true, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status = *next })
 }
 
 // delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each
@@ -122,7 +129,7 @@ func (s *scope) delete(ctx context.Context) error {
 		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting, "the ManagedClustersUpgrade is being deleted; waiting until the agents apply "+
 			"the restored deleteOption of their ManifestWorks: "+text.JoinNames(s.unrepaired))
 	}
-	return s.write(ctx, "removing the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	return s.write(ctx, "removing the finalizer of", false, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)
 	})
 }
@@ -149,14 +156,159 @@ func (s *scope) readRunsLive(ctx context.Context) error {
 // publishStopped publishes that no cluster begins, and leaves the rest of the status as it is.
 func (s *scope) publishStopped(ctx context.Context, reason, message string) error {
 	next := s.upgrade.Status.DeepCopy()
-	apimeta.SetStatusCondition(&next.Conditions, metav1.Condition{
+	readiness.SetCondition(&next.Conditions, metav1.Condition{
 		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: reason,
-		Message:            text.Truncate(message, status.MaxConditionMessage),
-		ObservedGeneration: s.upgrade.Generation, LastTransitionTime: metav1.Time{Time: s.now.Truncate(time.Second)},
-	})
+		Message: text.Truncate(message, status.MaxConditionMessage),
+	}, s.upgrade.Generation, s.now)
+	if reason == fleetv1beta1.ReasonCannotObserve {
+		unknown := readiness.Verdict{Level: readiness.Unknown, Reason: reason, Message: text.Truncate(message, status.MaxConditionMessage)}
+		unknown.Set(&next.Conditions, s.upgrade.Generation, s.now)
+	}
 	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {
 		return nil
 	}
 	s.publishTransitions(ctx, next)
 	return s.writeStatus(ctx, next)
+}
+
+const component = "managed-upgrade-hub"
+
+// initialReasons are the reasons of conditions about which there is nothing to report.
+var initialReasons = []string{
+	fleetv1beta1.ReasonNothingApplied, fleetv1beta1.ReasonNothingInProgress, fleetv1beta1.ReasonClustersPending, fleetv1beta1.ReasonNoFailures,
+	fleetv1beta1.ReasonClustersFailed, fleetv1beta1.ReasonFinished,
+}
+
+// warnings are the reasons of the condition Admitting that a person must resolve.
+var warnings = []string{
+	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
+	fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonDependencyMissing,
+	fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonNoOperatorImage,
+}
+
+const (
+	eventRetry = time.Minute // the time until an Event is written again that could not be
+	maxEvents  = 50          // bounds how many Events wait to be written
+)
+
+// publishTransitions writes an Event for each transition from the published status to the next one, in
+// the order of the conditions. It precedes the write of the status: after a crash in between, the same
+// transitions have the same names, and exist already.
+func (s *scope) publishTransitions(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) {
+	before := &s.upgrade.Status
+	conditions := readiness.WithSlow(before.Conditions)
+	for i := range next.Conditions {
+		after := &next.Conditions[i]
+		if n, notable := transition(apimeta.FindStatusCondition(conditions, after.Type), after); notable {
+			n.ID = transitionID(before, after)
+			s.send(ctx, n, after)
+			s.cache.events = append(s.cache.events, n)
+		}
+	}
+	s.writeEvents(ctx)
+}
+
+// writeEvents writes the Events that wait to be written, in order. After an error, the rest is written
+// later: Events stop no rollout.
+func (s *scope) writeEvents(ctx context.Context) {
+	ref, m := s.objectReference(), s.cache
+	m.events = m.events[max(0, len(m.events)-maxEvents):]
+	for len(m.events) > 0 {
+		if err := s.events.Create(ctx, ref, m.events[0]); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "writing an Event", "reason", m.events[0].Reason)
+			s.wakeAt(s.now.Add(eventRetry))
+			return
+		}
+		m.events = m.events[1:]
+	}
+}
+
+func (s *scope) objectReference() corev1.ObjectReference {
+	return objects.Reference(s.upgrade, fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
+}
+
+// milestones are the conditions that announce a milestone once they are true.
+var milestones = map[string]engine.Milestone{
+	fleetv1beta1.ConditionInProgress: engine.MilestoneStarted,
+	fleetv1beta1.ConditionComplete:   engine.MilestoneCompleted,
+	fleetv1beta1.ConditionFailed:     engine.MilestoneFailed,
+}
+
+const repeatTime = 24 * time.Hour // bounds how long a milestone is sent again by a process that starts
+
+// send queues a notification about a condition for the webhook. The ID of a milestone is the same whenever the
+// condition is read.
+func (s *scope) send(ctx context.Context, n engine.Notification, c *metav1.Condition) {
+	if s.Webhook == nil {
+		return
+	}
+	n.Attempt = s.attempt()
+	if s.upgrade.Spec.ClusterVersion != nil {
+		n.Version = s.upgrade.Spec.ClusterVersion.Version
+	}
+	if m := milestones[c.Type]; m != "" && c.Status == metav1.ConditionTrue {
+		n.Milestone = m
+		n.ID = engine.NotificationID(string(s.upgrade.UID), text.FormatTime(c.LastTransitionTime.Time), c.Type, c.Reason)
+	}
+	_ = s.Webhook.Publish(ctx, s.objectReference(), n) // its metrics show the error
+}
+
+// repeatMilestones sends the milestones that the stored status shows, once per process: the end of the process before
+// may have lost them.
+func (s *scope) repeatMilestones(ctx context.Context) {
+	if s.cache.repeated {
+		return
+	}
+	s.cache.repeated = true
+	for i := range s.upgrade.Status.Conditions {
+		c := &s.upgrade.Status.Conditions[i]
+		n, notable := transition(nil, c)
+		if milestones[c.Type] != "" && c.Status == metav1.ConditionTrue && notable && s.now.Sub(c.LastTransitionTime.Time) < repeatTime {
+			s.send(ctx, n, c)
+		}
+	}
+}
+
+// transition returns the Event about a change of a condition, and whether there is one. Before nil means
+// that the condition is new.
+func transition(before, after *metav1.Condition) (engine.Notification, bool) {
+	n := engine.Notification{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message}
+	if before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		return n, false
+	}
+	if before == nil && after.Reason == fleetv1beta1.ReasonOnTime || readiness.IsOwn(after.Type) || slices.Contains(initialReasons, after.Reason) {
+		return n, false
+	}
+	switch after.Type {
+	case fleetv1beta1.ConditionInProgress: // Complete reports its end
+		return n, after.Status == metav1.ConditionTrue
+	case fleetv1beta1.ConditionAdmitting:
+		if slices.Contains(warnings, after.Reason) {
+			n.Type = corev1.EventTypeWarning
+		}
+		return n, isStop(after.Reason) || before != nil && isStop(before.Reason)
+	case fleetv1beta1.ConditionFailed, fleetv1beta1.ConditionSlow:
+		if after.Status == metav1.ConditionTrue {
+			n.Type = corev1.EventTypeWarning
+		}
+	case fleetv1beta1.ConditionSelected, fleetv1beta1.ConditionPreflightPassed:
+		if after.Status == metav1.ConditionFalse {
+			n.Type = corev1.EventTypeWarning
+		}
+	}
+	return n, true
+}
+
+// isStop reports whether the reason of the condition Admitting is more than that clusters take their turns.
+func isStop(reason string) bool {
+	return reason != fleetv1beta1.ReasonOpen && reason != fleetv1beta1.ReasonNoFreeSlot && reason != fleetv1beta1.ReasonFinished
+}
+
+// transitionID identifies a transition by the status before it, which is unique to it, and by what the condition becomes.
+func transitionID(before *fleetv1beta1.ManagedClustersUpgradeStatus, after *metav1.Condition) string {
+	encoded, err := json.Marshal([]any{before, after.Type, after.Status, after.Reason})
+	if err != nil {
+		encoded = []byte(after.Type + after.Reason) // times, numbers, and texts can be encoded
+	}
+	return text.Hash(string(encoded), 8)
 }

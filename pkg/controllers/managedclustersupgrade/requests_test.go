@@ -15,7 +15,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 )
 
 // Only a change of a cluster that is selected, and only one that decides about admission, causes a
@@ -23,11 +24,11 @@ import (
 func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 	t.Parallel()
 	w := newPlacementWorld(t, []string{"a", "b", "other"}, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.decideClusters(2, "a", "b")
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	hold := func(c *clusterv1.ManagedCluster) {
-		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, upgradev1alpha1.HoldAnnotation, "maintenance")
 	}
 	for _, tc := range []struct {
 		name   string
@@ -41,15 +42,15 @@ func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 		{"an annotation of a selected cluster", func() {
 			w.editCluster("b", func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "note", "x") })
 		}, false},
-		{"a selected cluster that becomes reachable", func() { w.setReachable("a", metav1.ConditionTrue) }, true},
-		{"another cluster that becomes reachable", func() { w.setReachable("other", metav1.ConditionTrue) }, false},
+		{"a selected cluster that becomes unreachable", func() { w.setReachable("a", metav1.ConditionUnknown) }, true},
+		{"another cluster that becomes unreachable", func() { w.setReachable("other", metav1.ConditionUnknown) }, false},
 		{"a selected cluster that the hub accepts no more", func() {
 			w.editCluster("b", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
 		}, true},
 	} {
 		before := w.reconciles
 		tc.change()
-		w.runFor(5 * time.Second)
+		w.RunFor(5 * time.Second)
 		if got := w.reconciles > before; got != tc.want {
 			t.Errorf("%s causes a pass: %t, want %t", tc.name, got, tc.want)
 		}
@@ -63,9 +64,9 @@ func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
 		w := newPlacementWorld(t, []string{"a", "other"}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			u.Spec.DryRun, u.Spec.ClaimsOnly, u.Spec.Paused = isDryRun, isDryRun, true
 		})
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		w.decideClusters(1, "a")
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		for name, want := range map[string]bool{"a": isDryRun, "other": false} {
 			before := w.reconciles
 			run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "rival"}}
@@ -73,8 +74,8 @@ func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
 				ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "rivals", Name: "rival", UID: "rival"},
 				Attempt:                1, AdmissionTime: metav1.NewTime(w.Now()),
 			}
-			w.must(w.client.Create(t.Context(), run))
-			w.runFor(5 * time.Second)
+			w.Must(w.User.Create(t.Context(), run))
+			w.RunFor(5 * time.Second)
 			if got := w.reconciles > before; got != want {
 				t.Errorf("dry run %t: a run on cluster %s causes a pass: %t, want %t", isDryRun, name, got, want)
 			}
@@ -85,44 +86,47 @@ func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
 func TestClusters_that_cannot_be_read_are_reported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.unreadable = errors.New("no answer")
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Labels["x"] = "y" })
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	c := w.condition(fleetv1beta1.ConditionAdmitting)
 	if want := "selecting the clusters of ManagedClustersUpgrade fleet/stores: no answer"; c.Reason != fleetv1beta1.ReasonCannotObserve || c.Message != want {
 		t.Errorf("%s: %s, want %s", c.Reason, c.Message, want)
 	}
-	w.requests = nil
-	w.runFor(hours)
+	if health, err := kstatus.Of(w.get()); err != nil || health.Ready != "Unknown" || health.Reconciling != "True" || health.Status != "InProgress" {
+		t.Errorf("%+v, %v", health, err)
+	}
+	w.Requests = nil
+	w.RunFor(hours)
 	if n := w.count("patch ManagedClustersUpgrade/status"); n > 0 {
 		t.Errorf("the same error was written %d times more", n)
 	}
 	w.unreadable = nil
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
-// A deselected cluster that is to be retried, and whose earlier attempt is still being cleaned up, is
-// not counted and keeps its slot until that is over.
+// A deselected cluster that should be retried, and whose earlier attempt is still being cleaned up, is not counted and
+// keeps its slot until that is over.
 func TestDeselected_cluster_keeps_its_slot_until_it_is_cleaned_up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(1))
 	w.fails["c0000"] = 1
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	w.cleaning["c0000"] = true
-	w.runFor(time.Hour)
+	w.RunFor(time.Hour)
 	w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonNoFreeSlot)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.Attempt = 2
 		u.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(1))
 	})
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
-	w.runFor(time.Hour)
+	w.RunFor(time.Hour)
 	w.expect("1/0/0/0/0/1", fleetv1beta1.ReasonNoFreeSlot)
 	w.cleaning["c0000"] = false
 	w.release(w.run("c0000"))
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
 }
 
@@ -132,7 +136,7 @@ func TestAdmission_of_operators_without_an_image(t *testing.T) {
 	w := newWorld(t, 2, concurrency(1), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
 	})
-	w.runFor(hours)
+	w.RunFor(hours)
 	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonNoOperatorImage)
 	expectMessage := func(removable bool) {
 		t.Helper()
@@ -143,15 +147,15 @@ func TestAdmission_of_operators_without_an_image(t *testing.T) {
 	}
 	expectMessage(true)
 	w.image = "registry.example.com/operator@sha256:0a"
-	w.restart()
-	w.runFor(10 * time.Minute) // the first cluster is admitted: spec.ocpOperators is immutable
+	w.Restart()
+	w.RunFor(10 * time.Minute) // the first cluster is admitted: spec.ocpOperators is immutable
 	w.image = ""
-	w.restart()
-	w.runFor(hours)
+	w.Restart()
+	w.RunFor(hours)
 	w.expect("2/0/0/1/0/1", fleetv1beta1.ReasonNoOperatorImage)
 	expectMessage(false)
 	w.image = "registry.example.com/operator@sha256:0a"
-	w.restart()
-	w.runFor(hours)
+	w.Restart()
+	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }

@@ -14,19 +14,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// errBehind means that the cache is behind the API server.
 var errBehind = errors.New("the cache is behind the API server")
 
 // scope is one pass over one upgrade.
@@ -40,15 +41,18 @@ type scope struct {
 	clusters  map[string]*clusterv1.ManagedCluster        // all of them
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	members   []status.Member
+	byName    map[string]*status.Member
+	unwatched []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
 
 	dependencies admission.Dependencies
+	locked       map[string]string // the other upgrade that is upgrading a cluster
+	recordsLost  string
 	plan         rollout.Plan
 	decision     rollout.Decision
 	wake         time.Time // when the next pass has something to do
-	unrepaired   []string  // clusters whose agent has not applied the repair of a work that is to be deleted
+	unrepaired   []string  // clusters whose agent has not applied the repair of a work that is about to be deleted
 }
 
-// attempt returns the attempt that the spec requests.
 func (s *scope) attempt() int32 { return admission.Attempt(s.upgrade) }
 
 // wakeAt requests a pass at a time.
@@ -58,8 +62,19 @@ func (s *scope) wakeAt(at time.Time) {
 	}
 }
 
+// isAtRest reports whether the upgrade was complete, and its spec has not changed since: clusters that join later, and
+// what others do with its clusters, do not concern it.
+func isAtRest(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	c := apimeta.FindStatusCondition(upgrade.Status.Conditions, fleetv1beta1.ConditionComplete)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == upgrade.Generation &&
+		upgrade.Spec.LateJoiners != fleetv1beta1.LateJoinersUpgrade
+}
+
 // reconcile makes the pass: it reads, decides, admits, and publishes.
 func (s *scope) reconcile(ctx context.Context) error {
+	if isAtRest(s.upgrade) && len(s.cache.events) == 0 && s.cache.preflight.isOver() {
+		return nil
+	}
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
@@ -73,9 +88,15 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 		return errors.Join(err, s.publishStopped(ctx, fleetv1beta1.ReasonCannotObserve, err.Error()))
 	}
+	if err := s.withdraw(ctx); err != nil {
+		return err
+	}
 	unchecked := s.preflight(ctx)
 	s.decide()
 	if len(s.decision.Admit) > 0 {
+		if err := s.fixCanaries(ctx); err != nil {
+			return err
+		}
 		if err := s.recordStart(ctx); err != nil {
 			return err
 		}
@@ -84,7 +105,9 @@ func (s *scope) reconcile(ctx context.Context) error {
 	s.decideAgain()
 	for _, name := range s.decision.Removed {
 		if s.runs[name] == nil {
-			delete(s.cache.deselected, name)
+			s.cache.of(name).DeselectedSince = time.Time{}
+		} else if err := s.removePending(ctx, s.runs[name]); err != nil {
+			return err
 		}
 	}
 	s.wakeAt(s.decision.Next)
@@ -96,17 +119,18 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	if err := s.read(ctx, unplaced); err != nil {
 		return err
 	}
-	lost, err := s.lostRecords(ctx)
-	if err != nil {
+	var err error
+	if s.recordsLost, err = s.lostRecords(ctx); err != nil {
 		return err
 	}
-	dependencies, err := admission.ReadDependencies(ctx, s.client, s.upgrade)
-	if err != nil {
+	if s.dependencies, err = admission.ReadDependencies(ctx, s.client, s.upgrade); err != nil {
 		return err
 	}
-	s.dependencies = dependencies
+	if s.locked, err = admission.Locked(ctx, s.client, s.upgrade); err != nil {
+		return err
+	}
 	s.listMembers()
-	s.plan = s.fleet(lost).Plan(&s.cache.windows)
+	s.plan = s.fleet().Plan(&s.cache.windows)
 	if s.Image == "" && delivery.ApprovesOperators(s.upgrade) {
 		s.plan.NoOperatorImage = "spec.ocpOperators needs the image of a Job, and the hub runs without --image: set --image in the arguments of the hub"
 		if s.upgrade.Status.StartTime == nil { // immutable from then on
@@ -116,36 +140,27 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	return nil
 }
 
-// fleet returns what the plan and the members are made of.
-func (s *scope) fleet(lost string) *admission.Fleet {
-	return &admission.Fleet{
-		Upgrade: s.upgrade, Selection: s.selection, Clusters: s.clusters, Runs: s.runs, Dependencies: s.dependencies,
-		Deselected: s.cache.deselected, Refused: s.refused(), RecordsLost: lost, Now: s.now,
+func (s *scope) fleet() *admission.Fleet {
+	f := &admission.Fleet{
+		Upgrade: s.upgrade, Selection: s.selection, Clusters: s.clusters, Runs: s.runs, Dependencies: s.dependencies, Locked: s.locked,
+		Records: make(map[string]admission.Record, len(s.cache.clusters)), RecordsLost: s.recordsLost, Departed: s.departed(), Now: s.now,
 	}
-}
-
-// refused returns the clusters whose run was rejected lately, with the reason.
-func (s *scope) refused() map[string]string {
-	refused := map[string]string{}
-	for name, r := range s.cache.refused {
-		if !s.now.Before(r.until) {
-			delete(s.cache.refused, name)
-			continue
+	for name, r := range s.cache.clusters {
+		if s.wakeAt(r.refusedUntil); !s.now.Before(r.refusedUntil) {
+			r.Refused, r.refusedUntil = "", time.Time{}
 		}
-		s.wakeAt(r.until)
-		refused[name] = r.reason
+		f.Records[name] = r.Record
 	}
-	return refused
+	return f
 }
 
 // read reads the clusters, the runs, and the selection from the cache. The selection is unstable if
 // the Placement of clusterSelector could not be written; unplaced nil means that it could.
 func (s *scope) read(ctx context.Context, unplaced error) error {
-	clusters, err := admission.ReadClusters(ctx, s.client)
-	if err != nil {
+	var err error
+	if s.clusters, err = admission.ReadClusters(ctx, s.client); err != nil {
 		return err
 	}
-	s.clusters = clusters
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
@@ -166,8 +181,7 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 	return nil
 }
 
-// readRuns lists the runs of the upgrade, with those that were written and that the cache does not
-// hold yet.
+// readRuns lists the runs of the upgrade, with those that were written and that the cache does not hold yet.
 func (s *scope) readRuns(ctx context.Context) error {
 	list, err := admission.ListRuns(ctx, s.client, s.upgrade)
 	if err != nil {
@@ -177,22 +191,19 @@ func (s *scope) readRuns(ctx context.Context) error {
 	for i := range list {
 		s.runs[list[i].Namespace] = &list[i]
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.cache.written)) {
-		w, cached := s.cache.written[name], s.runs[name]
-		if cached != nil && cached.Spec.Attempt >= w.run.Spec.Attempt {
-			delete(s.cache.written, name)
-			continue
-		}
-		if w.unsure || s.now.Sub(w.at) >= cacheTimeout {
-			exists, err := s.isWritten(ctx, w)
-			if err != nil {
+	for _, name := range s.cache.names(func(r *record) bool { return r.written != nil }) {
+		r, cached := s.cache.of(name), s.runs[name]
+		w := r.written
+		pending := cached == nil || isOlder(cached, w.run)
+		if pending && (w.unsure || s.now.Sub(w.at) >= cacheTimeout) {
+			if pending, err = s.isWritten(ctx, w); err != nil {
 				return err
 			}
-			if !exists {
-				delete(s.cache.written, name)
-				continue
-			}
 			w.unsure, w.at = false, s.now
+		}
+		if !pending {
+			r.written = nil
+			continue
 		}
 		s.runs[name] = w.run
 		s.wakeAt(s.now.Add(retryDelay))
@@ -200,8 +211,13 @@ func (s *scope) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// observeSelection notes since when members are not selected. A selection that may be incomplete
-// changes nothing.
+// isOlder reports whether a run is as before a write: of an earlier attempt, or before its admission or the withdrawal of it.
+func isOlder(run, written *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Spec.Attempt < written.Spec.Attempt ||
+		run.Generation <= written.Generation && run.Spec.AdmissionTime.IsZero() != written.Spec.AdmissionTime.IsZero()
+}
+
+// observeSelection notes since when members are not selected. A selection that may be incomplete changes nothing.
 func (s *scope) observeSelection() {
 	m := s.cache
 	if s.selection.Unstable != "" {
@@ -221,18 +237,16 @@ func (s *scope) observeSelection() {
 		s.recallIgnored(selected)
 	}
 	for name := range selected {
-		delete(m.deselected, name)
+		m.of(name).DeselectedSince = time.Time{}
 	}
-	deselect := func(name string) {
-		if _, noted := m.deselected[name]; !noted && !selected[name] {
-			m.deselected[name] = s.now
-		}
-	}
+	known := slices.Collect(maps.Keys(s.runs))
 	for _, c := range m.selected {
-		deselect(c.Name)
+		known = append(known, c.Name)
 	}
-	for name := range s.runs {
-		deselect(name)
+	for _, name := range known {
+		if r := m.of(name); r.DeselectedSince.IsZero() && !selected[name] {
+			r.DeselectedSince = s.now
+		}
 	}
 	m.selected = s.selection.Members
 	if m.selected == nil {
@@ -240,9 +254,8 @@ func (s *scope) observeSelection() {
 	}
 }
 
-// shrunk describes by how much the first selection of this process is smaller than the published
-// one; empty means that it is not, or that this is confirmed. The process does not know for how long
-// clusters are deselected.
+// shrunk describes by how much the first selection of this process is smaller than the published one; empty means that it is
+// not, or that this is confirmed. The process does not know for how long clusters are deselected.
 func (s *scope) shrunk(selected map[string]bool) string {
 	confirmed := s.cache.started.Add(rollout.RemovalDelay)
 	if !s.now.Before(confirmed) {
@@ -263,7 +276,8 @@ func (s *scope) shrunk(selected map[string]bool) string {
 		rollout.RemovalDelay, s.cache.expected-found, s.cache.expected)
 }
 
-// recallIgnored keeps deselected failures ignored that the published status does not count.
+// recallIgnored keeps deselected failures ignored that the published status does not count: clusters to which nothing
+// was written, and clusters that a person has forgotten.
 func (s *scope) recallIgnored(selected map[string]bool) {
 	published := &s.upgrade.Status
 	counted := published.ClustersSummery
@@ -277,7 +291,7 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 		switch {
 		case state == rollout.NotStarted:
 			continue
-		case state == rollout.Failed && !selected[name]:
+		case state == rollout.Failed && !selected[name] && s.mayBeIgnored(name):
 			deselected = append(deselected, name)
 			continue
 		case state == rollout.Failed:
@@ -289,15 +303,48 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 		return // the status may count one of them
 	}
 	for _, name := range deselected {
-		s.cache.deselected[name] = s.now.Add(-rollout.RemovalDelay)
-		s.cache.ignored[name] = true
+		r := s.cache.of(name)
+		r.DeselectedSince, r.ignored = s.now.Add(-rollout.RemovalDelay), true
 	}
 }
 
-// listMembers lists the members: what is selected, what has a run, and what is to be removed.
-func (s *scope) listMembers() { s.members = s.fleet("").Members() }
+// listMembers lists the members: what is selected, what has a run, and what must be removed. It notes since when each
+// cannot begin for a reason of its own, and since when its run waits. A restart loses the former, which delays the stop of a
+// rollout whose canary is not available.
+func (s *scope) listMembers() {
+	s.members = s.fleet().Members()
+	s.byName = make(map[string]*status.Member, len(s.members))
+	for i := range s.members {
+		m := &s.members[i]
+		s.byName[m.Name] = m
+		s.cache.of(m.Name).observe(m, s.now)
+	}
+	for name, r := range s.cache.clusters {
+		if s.byName[name] == nil {
+			if r.HeldSince, r.waitingSince, r.ended = (time.Time{}), (time.Time{}), 0; *r == (record{}) {
+				delete(s.cache.clusters, name)
+			}
+		}
+	}
+}
 
-// decide decides which members begin.
+// observe notes what a member shows. A time in the future, by a clock that was ahead, counts as the time of the first pass
+// that sees it.
+func (r *record) observe(m *status.Member, now time.Time) {
+	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" {
+		r.HeldSince = time.Time{}
+	}
+	m.HeldSince = r.HeldSince
+	since := m.WaitsSince()
+	if !since.IsZero() && !clusterstate.IsPlausible(since, now) {
+		since = cmp.Or(r.waitingSince, now)
+	}
+	r.waitingSince = since
+	if r.begun != nil && m.State != rollout.NotStarted {
+		r.begun = begunOf(m)
+	}
+}
+
 func (s *scope) decide() { s.decision = admission.Decide(s.plan, s.members, s.now) }
 
 // decideAgain decides about the members as they are after admission, for the status.
@@ -318,12 +365,16 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
 		return "", nil
 	}
+	if stop := published.Stop; stop != nil && stop.Reason == fleetv1beta1.ReasonRecordsLost {
+		return stop.Message, nil
+	}
 	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
-		return c.Message, nil
+		return c.Message, nil // of a release without status.stop
 	}
 	s.observeDetached()
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
-	exist := len(s.cache.detached)
+	exist := len(s.cache.detached())
+	live := exist
 	for _, run := range s.runs {
 		if s.isCounted(run) {
 			exist++
@@ -336,14 +387,16 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	live := len(s.cache.detached)
 	for i := range runs {
 		if s.isCounted(&runs[i]) {
 			live++
 		}
 	}
-	if live > exist {
+	switch {
+	case live > exist:
 		return "", errBehind
+	case s.haveDeparted():
+		return "", nil
 	}
 	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
 		begun, exist), nil
@@ -351,22 +404,9 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
 func (s *scope) isCounted(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	if s.cache.begun[run.Namespace] {
+	r := s.cache.of(run.Namespace)
+	if r.begun != nil || run.Spec.Attempt == s.attempt() && status.WasWithdrawn(run) {
 		return true // the run may have failed since, in an earlier attempt
 	}
-	return !s.cache.ignored[run.Namespace] && status.StateOf(run, s.attempt()) != rollout.NotStarted
-}
-
-// observeDetached notes the clusters whose run has gone with the cluster while this process watched.
-// A cluster that is being deleted goes too.
-func (s *scope) observeDetached() {
-	for name := range s.cache.begun {
-		cluster := s.clusters[name]
-		switch {
-		case s.runs[name] != nil:
-			delete(s.cache.detached, name)
-		case cluster == nil || cluster.DeletionTimestamp != nil:
-			s.cache.detached[name] = true
-		}
-	}
+	return !r.ignored && status.StateOf(run, s.attempt()) != rollout.NotStarted
 }

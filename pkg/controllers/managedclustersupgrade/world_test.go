@@ -6,9 +6,6 @@ package managedclustersupgrade
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +17,12 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 var stores = client.ObjectKey{Namespace: "fleet", Name: "stores"}
-
-// definitions are those of the hub, compiled once.
-var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
-	return simulation.Definitions(os.DirFS("../../../deploy/hub/crds"))
-})
 
 // unreadFor is how long reads fail: longer than a selection that is empty takes to be believed.
 const unreadFor = 3 * time.Minute
@@ -37,17 +30,12 @@ const unreadFor = 3 * time.Minute
 // world is a hub with the controller. Clusters are selected by the label selected; a simulated agent
 // moves each run on.
 type world struct {
-	*simulation.World
-	t       testing.TB
-	client  client.Client
-	program simulation.Program
-	process *simulation.Process
+	*simulation.Harness
 
-	plan       simulation.Plan // of the writes; nil serves all
-	unread     time.Time       // when reads of the hub begin to fail, for unreadFor; zero means never
-	refusals   int             // reads that failed
-	metrics    *metrics.Fleets // nil means that they are not exported
-	requests   []string        // of the hub to the API server
+	unread     time.Time             // when reads of the hub begin to fail, for unreadFor; zero means never
+	refusals   int                   // reads that failed
+	webhook    notify.AsyncPublisher // nil means none
+	metrics    *metrics.Fleets       // nil means that they are not exported
 	unstable   string
 	unreadable error           // why the clusters cannot be selected
 	placements bool            // clusters are selected by Placements, not by their label
@@ -67,22 +55,17 @@ type world struct {
 
 func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {
 	tb.Helper()
-	hub, err := definitions()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	w := &world{
-		World: simulation.New(simulation.Options{Definitions: hub}), t: tb,
+		Harness:  simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}),
 		cleaning: map[string]bool{}, fails: map[string]int{}, slow: map[string]bool{}, admissions: map[string]int{},
 	}
-	w.client = w.Client("test")
 	for i := range clusters {
 		w.addCluster(fmt.Sprintf("c%04d", i))
 	}
 	w.Observe(w.observe)
-	w.program = simulation.Program{Name: "hub", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
-	w.start()
-	w.must(w.client.Create(tb.Context(), w.upgrade(stores.Name, edits...)))
+	w.Program.Name, w.Describe, w.Plan = "hub", simulation.Request.Operation, w.read
+	w.Run(w.controllers)
+	w.Must(w.User.Create(tb.Context(), w.upgrade(stores.Name, edits...)))
 	return w
 }
 
@@ -96,14 +79,8 @@ func (w *world) upgrade(name string, edits ...func(*fleetv1beta1.ManagedClusters
 	return u
 }
 
-func (w *world) start() {
-	process, err := w.Start(&w.program)
-	w.must(err)
-	w.process = process
-}
-
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	r := &Reconciler{Clock: env.Clock, Metrics: w.metrics, Image: w.image}
+	r := &Reconciler{Clock: env.Clock, Metrics: w.metrics, Image: w.image, Webhook: w.webhook}
 	if !w.placements {
 		r.selectMembers = w.selectClusters
 	}
@@ -122,23 +99,11 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{c}, nil
 }
 
-func (w *world) decide(r simulation.Request) simulation.Fault {
-	if !r.Cached || r.IsWrite() {
-		w.requests = append(w.requests, strings.TrimSuffix(r.Verb+" "+r.Kind+"/"+r.Subresource, "/"))
+// read fails the reads of an outage.
+func (w *world) read(r simulation.Request) simulation.Fault {
+	if outage := r.Time.Sub(w.unread); r.IsWrite() || w.unread.IsZero() || outage < 0 || outage >= unreadFor {
+		return simulation.Fault{}
 	}
-	switch outage := r.Time.Sub(w.unread); {
-	case r.IsWrite() && w.plan != nil:
-		return w.plan(r)
-	case !r.IsWrite() && !w.unread.IsZero() && outage >= 0 && outage < unreadFor:
-		w.refusals++
-		return simulation.Fault{Outcome: simulation.Refuse}
-	}
-	return simulation.Fault{}
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.refusals++
+	return simulation.Fault{Outcome: simulation.Refuse}
 }

@@ -19,15 +19,8 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
-
-// must ends the test on an error.
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
 
 // draining returns the node, which is being drained since noon.
 func draining() *corev1.Node {
@@ -61,7 +54,7 @@ type pod struct {
 // addPod adds a pod of the shop to the node, or replaces it. Its grace period is 30 seconds, and it
 // terminates in ten.
 func (w *world) addPod(name string, change ...func(*pod)) {
-	w.t.Helper()
+	w.TB.Helper()
 	p := &pod{grace: 30 * time.Second, shutdownTime: 10 * time.Second}
 	p.Namespace, p.Name, p.UID = "shop", name, types.UID("uid-of-"+name)
 	p.Labels = map[string]string{"app": name}
@@ -75,20 +68,20 @@ func (w *world) addPod(name string, change ...func(*pod)) {
 	object := &corev1.Pod{ObjectMeta: p.ObjectMeta}
 	object.Spec.NodeName, object.Spec.TerminationGracePeriodSeconds = nodeName, new(int64(p.grace.Seconds()))
 	w.deletePod(object)
-	w.must(w.Add(object))
+	w.Must(w.Add(object))
 }
 
 // deletePod removes a pod at once.
 func (w *world) deletePod(pod *corev1.Pod) {
-	w.t.Helper()
-	w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0))))
+	w.TB.Helper()
+	w.Must(client.IgnoreNotFound(w.User.Delete(w.TB.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0))))
 }
 
 // pods returns the pods.
 func (w *world) pods() []corev1.Pod {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.PodList
-	w.must(w.api.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	return list.Items
 }
 
@@ -104,23 +97,23 @@ func budget(name string, apps ...string) *policyv1.PodDisruptionBudget {
 
 // reconcile runs one reconcile of the node, and returns after what time the next one is due.
 func (w *world) reconcile() (time.Duration, error) {
-	w.t.Helper()
+	w.TB.Helper()
 	before := w.reconciles
-	w.process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
-	w.must(w.RunUntil(0, func() bool { return w.reconciles > before }))
+	w.Process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
+	w.Must(w.RunUntil(0, func() bool { return w.reconciles > before }))
 	return w.result.RequeueAfter, w.err
 }
 
 // runUntil lets time pass until d after noon.
 func (w *world) runUntil(d time.Duration) {
-	w.t.Helper()
-	w.process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
-	w.must(w.RunFor(at(d).Sub(w.Now())))
+	w.TB.Helper()
+	w.Process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
+	w.RunFor(at(d).Sub(w.Now()))
 }
 
 // drainFor has a drain last for d, without a reconcile since its first sighting was recorded.
 func (w *world) drainFor(d time.Duration) {
-	w.t.Helper()
+	w.TB.Helper()
 	w.runUntil(15 * time.Minute)
 	w.Advance(d - 15*time.Minute)
 	w.resetRequests()
@@ -128,14 +121,14 @@ func (w *world) drainFor(d time.Duration) {
 
 // resetRequests returns the requests since the last call.
 func (w *world) resetRequests() []string {
-	all := w.requests
-	w.requests = nil
+	all := w.Requests
+	w.Requests = nil
 	return all
 }
 
 // remainingPods returns the names of the pods, with a cross if they are terminating.
 func (w *world) remainingPods() string {
-	w.t.Helper()
+	w.TB.Helper()
 	var names []string
 	for _, p := range w.pods() {
 		name := p.Name
@@ -150,10 +143,10 @@ func (w *world) remainingPods() string {
 
 // events returns the Events as "reason kind name: message", sorted.
 func (w *world) events() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.EventList
-	if err := w.api.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.List(w.TB.Context(), &list); err != nil {
+		w.TB.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int {
 		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), cmp.Compare(a.Reason, b.Reason),
@@ -166,12 +159,18 @@ func (w *world) events() []string {
 	return all
 }
 
+// expectEvents compares the reasons and objects of the Events, and their texts with the golden file.
+func (w *world) expectEvents(want ...string) {
+	w.TB.Helper()
+	golden.Events(w.TB, "", want, w.events()...)
+}
+
 // series returns the metrics that are not zero.
 func (w *world) series() map[string]float64 {
-	w.t.Helper()
+	w.TB.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
 	all := map[string]float64{}
 	for _, family := range families {
@@ -186,37 +185,37 @@ func (w *world) series() map[string]float64 {
 
 // changeNode changes the node as others do; a node with another UID replaces it.
 func (w *world) changeNode(change func(*corev1.Node)) {
-	w.t.Helper()
+	w.TB.Helper()
 	node := w.node()
 	uid := node.UID
 	change(node)
 	if node.UID == uid {
-		w.must(w.Set(node))
+		w.Must(w.Set(node))
 		return
 	}
-	w.must(w.api.Delete(w.t.Context(), w.node()))
-	w.must(w.Add(node))
+	w.Must(w.User.Delete(w.TB.Context(), w.node()))
+	w.Must(w.Add(node))
 }
 
 func (w *world) node() *corev1.Node {
-	w.t.Helper()
+	w.TB.Helper()
 	var node corev1.Node
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: nodeName}, &node); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Name: nodeName}, &node); err != nil {
+		w.TB.Fatal(err)
 	}
 	return &node
 }
 
 // explain returns what the message of the upgrade says about the drain.
 func (w *world) explain() string {
-	w.t.Helper()
-	nodes, err := clusterstate.ListNodes(w.t.Context(), w.api)
-	w.must(err)
+	w.TB.Helper()
+	nodes, err := clusterstate.ListNodes(w.TB.Context(), w.User)
+	w.Must(err)
 	drains := checks.Drains{
-		Reader: w.api, Live: w.api, TimeOut: w.config.TimeOut.Duration, PDBTimeout: w.attempts[0].PDBTimeout,
+		Reader: w.User, Live: w.User, TimeOut: w.config.TimeOut.Duration, PDBTimeout: w.attempts[0].PDBTimeout,
 		IgnoreNamespaces: w.config.IgnoreNamespaces, Explanations: &checks.DrainExplanations{},
 	}
-	return drains.Explain(w.t.Context(), nodes[0], w.attempts[0].StartTime, w.Now())
+	return drains.Explain(w.TB.Context(), nodes[0], w.attempts[0].StartTime, w.Now())
 }
 
 func uncordoned(node *corev1.Node) {

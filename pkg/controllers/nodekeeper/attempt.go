@@ -24,7 +24,7 @@ type Source struct {
 	Active func(ctx context.Context, cache client.Reader) ([]Attempt, error)
 }
 
-// Attempt is what affects drains of an upgrade.
+// Attempt holds what affects drains of an upgrade.
 type Attempt struct {
 	// Version is the version that the upgrade leads to.
 	Version string

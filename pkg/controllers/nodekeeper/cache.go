@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // nodeCache holds the state of the nodes that are being drained. All of it may be lost: then nodes
@@ -19,11 +21,12 @@ type nodeCache struct {
 
 // nodeState is the state of one node.
 type nodeState struct {
-	drain     string                // the node and the drain that was requested
-	seen      time.Time             // when it was first seen by this process
-	deadlines checks.DrainDeadlines // of the last pass
-	next      time.Time             // when the next pass is due, unless the deadlines change
-	notified  map[string]bool       // the UIDs of the objects for which Events were published
+	drain     string                      // the node and the drain that was requested
+	seen      time.Time                   // when it was first seen by this process
+	deadlines clusterstate.DrainDeadlines // of the last pass
+	next      time.Time                   // when the next pass is due, unless the deadlines change
+	notified  map[string]bool             // the UIDs of the objects for which Events were published
+	refusals  map[types.UID]string        // the pods whose eviction was refused, with the answer
 }
 
 // firstSeen returns when this process first saw a drain of the node; now if it did not.
@@ -38,7 +41,7 @@ func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
 }
 
 // nextPass returns when the next pass over a node is due; zero means that none had these deadlines.
-func (c *nodeCache) nextPass(node string, d checks.DrainDeadlines) time.Time {
+func (c *nodeCache) nextPass(node string, d clusterstate.DrainDeadlines) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.nodes[node]
@@ -49,7 +52,7 @@ func (c *nodeCache) nextPass(node string, d checks.DrainDeadlines) time.Time {
 }
 
 // recordPass stores the result of a pass over a node.
-func (c *nodeCache) recordPass(node string, d checks.DrainDeadlines, next time.Time) {
+func (c *nodeCache) recordPass(node string, d clusterstate.DrainDeadlines, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.getOrCreate(node)
@@ -61,6 +64,20 @@ func (c *nodeCache) recordNotified(node, uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.getOrCreate(node).notified[uid] = true
+}
+
+// setRefusals stores the pods on a node whose eviction was refused in the last pass.
+func (c *nodeCache) setRefusals(node string, refusals map[types.UID]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.getOrCreate(node).refusals = refusals
+}
+
+// refusals returns the pods on a node whose eviction was refused in the last pass, with the answer.
+func (c *nodeCache) refusals(node string) map[types.UID]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.getOrCreate(node).refusals
 }
 
 // delete removes the state of a node and returns the UIDs of the objects for which Events were

@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 const (
@@ -48,7 +49,7 @@ type Reconciler struct {
 	Config func() config.NodeDrain
 	// Sources lists the kinds of upgrades whose drains are kept moving.
 	Sources []Source
-	Events  EventPublisher
+	Events  notify.EventPublisher
 	Metrics *metrics.Drains
 
 	drains nodeCache
@@ -129,7 +130,7 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	d := checks.NewDrainDeadlines(start, r.Config().TimeOut.Duration, attempt.PDBTimeout)
+	d := clusterstate.NewDrainDeadlines(start, r.Config().TimeOut.Duration, attempt.PDBTimeout)
 	now := r.Clock.Now()
 	if first := d.First(); first.IsZero() || now.Before(first) {
 		return first, nil
@@ -137,8 +138,8 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if next := r.drains.nextPass(node.Name, d); now.Before(next) {
 		return next, nil
 	}
-	s := &drainScope{Reconciler: r, node: node, drain: drain, attempt: attempt, log: ctrl.LoggerFrom(ctx)}
-	next, err := s.reconcile(ctx, now, d)
+	s := &drainScope{Reconciler: r, node: node, drain: drain, attempt: attempt, log: ctrl.LoggerFrom(ctx), now: now, d: d, refusals: map[types.UID]string{}}
+	next, err := s.reconcile(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -9,23 +9,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // recheckInterval is the time between two passes over a node whose first deadline has passed.
-const recheckInterval = checks.ForceInterval
+const recheckInterval = clusterstate.ForceInterval
 
 // blockedPod is a pod whose time is over.
 type blockedPod struct {
-	checks.DrainedPod
-	heldBy checks.HoldReason
+	clusterstate.DrainedPod
+	heldBy clusterstate.HoldReason
 	reason string // why it is forced, or cannot be
 }
 
-// plan is what to do about the pods on a node.
+// plan says what to do about the pods on a node.
 type plan struct {
 	toForce     []blockedPod // in this order
+	toEvict     []blockedPod // its eviction was refused before, and it has more time
 	cannotForce []blockedPod
 	overdue     bool // the time of a pod is over
 	next        time.Time
@@ -33,7 +34,7 @@ type plan struct {
 
 // decide returns what to do on a node whose first deadline has passed. Messages name the field that
 // sets the timeout of budgets.
-func decide(now time.Time, d checks.DrainDeadlines, pdbTimeoutField string, pods []checks.DrainedPod) plan {
+func decide(now time.Time, d clusterstate.DrainDeadlines, pdbTimeoutField string, pods []clusterstate.DrainedPod) plan {
 	p := plan{next: now.Add(recheckInterval)}
 	wait := func(until time.Time) {
 		if until.After(now) && until.Before(p.next) {
@@ -44,6 +45,10 @@ func decide(now time.Time, d checks.DrainDeadlines, pdbTimeoutField string, pods
 	wait(d.PDB)
 	for _, pod := range pods {
 		hold := pod.Hold(d)
+		if hold.Reason == clusterstate.HeldByRefusal && hold.Exempt == "" && (hold.Deadline.IsZero() || now.Before(hold.Deadline)) {
+			p.toEvict = append(p.toEvict, blockedPod{pod, hold.Reason, ""})
+			continue
+		}
 		if hold.Deadline.IsZero() || now.Before(hold.Deadline) {
 			continue
 		}
@@ -61,16 +66,17 @@ func decide(now time.Time, d checks.DrainDeadlines, pdbTimeoutField string, pods
 	return p
 }
 
-// forceOrder is the order in which pods are forced: those that are terminating come last, since
-// they may end meanwhile.
-var forceOrder = map[checks.HoldReason]int{checks.HeldByOther: 0, checks.HeldByPDB: 1, checks.HeldByTermination: 2}
+// forceOrder is the order in which pods are forced: terminating pods come last, since they may end by themselves.
+var forceOrder = map[clusterstate.HoldReason]int{clusterstate.HeldByOther: 0, clusterstate.HeldByPDB: 1, clusterstate.HeldByRefusal: 1, clusterstate.HeldByTermination: 2}
 
-func forceReason(pod checks.DrainedPod, heldBy checks.HoldReason, pdbTimeoutField string) string {
+func forceReason(pod clusterstate.DrainedPod, heldBy clusterstate.HoldReason, pdbTimeoutField string) string {
 	switch heldBy {
-	case checks.HeldByTermination:
-		return fmt.Sprintf("its grace period ended at %s, and it has not terminated", pod.TerminationDeadline.UTC().Format(time.RFC3339))
-	case checks.HeldByPDB:
+	case clusterstate.HeldByTermination:
+		return fmt.Sprintf("its grace period ended at %s, and it has not terminated", text.FormatTime(pod.TerminationDeadline))
+	case clusterstate.HeldByPDB:
 		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.PDBs) + " for longer than " + pdbTimeoutField
+	case clusterstate.HeldByRefusal:
+		return "its eviction was refused for longer than " + pdbTimeoutField + ": " + pod.Refusal
 	default:
 		return "it was still there nodeDrain.timeOut after the drain had started"
 	}

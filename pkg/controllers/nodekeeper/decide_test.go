@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
@@ -19,29 +18,31 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
 // drainedPod returns a pod of that name on a draining node.
-func drainedPod(name string, change ...func(*checks.DrainedPod)) checks.DrainedPod {
-	pod := checks.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: name}, NodeReady: true}
+func drainedPod(name string, change ...func(*clusterstate.DrainedPod)) clusterstate.DrainedPod {
+	pod := clusterstate.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: name}, NodeReady: true}
 	for _, c := range change {
 		c(&pod)
 	}
 	return pod
 }
 
-func withPDBs(names ...string) func(*checks.DrainedPod) {
-	return func(pod *checks.DrainedPod) { pod.PDBs = names }
+func withPDBs(names ...string) func(*clusterstate.DrainedPod) {
+	return func(pod *clusterstate.DrainedPod) { pod.PDBs = names }
 }
 
-func withTerminationDeadline(d time.Duration) func(*checks.DrainedPod) {
-	return func(pod *checks.DrainedPod) { pod.TerminationDeadline = at(d) }
+func withTerminationDeadline(d time.Duration) func(*clusterstate.DrainedPod) {
+	return func(pod *clusterstate.DrainedPod) { pod.TerminationDeadline = at(d) }
 }
 
-func withFinalizers(by ...string) func(*checks.DrainedPod) {
-	return func(pod *checks.DrainedPod) { pod.Finalizers = by }
+func withFinalizers(by ...string) func(*clusterstate.DrainedPod) {
+	return func(pod *clusterstate.DrainedPod) { pod.Finalizers = by }
 }
 
-func keptByFinalizers(pod *checks.DrainedPod) { pod.KeptByFinalizers = true }
+func refusedEviction(pod *clusterstate.DrainedPod) { pod.Refused, pod.Refusal = true, "it migrates" }
 
-func inIgnoredNamespace(pod *checks.DrainedPod) { pod.IgnoredNamespace = true }
+func keptByFinalizers(pod *clusterstate.DrainedPod) { pod.KeptByFinalizers = true }
+
+func inIgnoredNamespace(pod *clusterstate.DrainedPod) { pod.IgnoredNamespace = true }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
@@ -58,98 +59,117 @@ func TestDecide(t *testing.T) {
 	// outcome is a plan in a comparable form.
 	type outcome struct {
 		Forced, CannotForce []string
+		Evicted             []string // again
 		Overdue             bool
 		Next                time.Duration // from now on
 	}
 	cases := map[string]struct {
 		after    time.Duration // since the start of the drain
 		pdb      time.Duration // the PDB timeout; 0 means 2 hours
-		pods     []checks.DrainedPod
+		pods     []clusterstate.DrainedPod
 		notReady bool // the node
 		want     outcome
 	}{
 		"empty node": {after: timeout, want: outcome{Next: recheckInterval}},
 		"unprotected pod before its deadline": {
-			after: timeout - 20*time.Second, pods: []checks.DrainedPod{drainedPod("1")}, want: outcome{Next: 20 * time.Second},
+			after: timeout - 20*time.Second, pods: []clusterstate.DrainedPod{drainedPod("1")}, want: outcome{Next: 20 * time.Second},
 		},
 		"unprotected pod at its deadline": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1")},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1")},
 			want: outcome{Forced: []string{"1: " + unprotected}, Overdue: true, Next: recheckInterval},
 		},
 		"protected pod at the deadline of unprotected ones": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
 		"protected pod before its deadline": {
-			after: pdbTimeout - time.Second, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
+			after: pdbTimeout - time.Second, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
 		},
 		"protected pod at its deadline": {
-			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))},
+			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"1: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
 		"pod with several budgets": {
-			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
+			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
 			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than spec.timeout"}, Overdue: true, Next: recheckInterval},
 		},
 		"protected pod without a timeout": {
-			pdb: immediate, pods: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
+			pdb: immediate, pods: []clusterstate.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"2: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
 		"protected pod with an unlimited timeout": {
-			after: 1000 * time.Hour, pdb: unlimited, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+			after: 1000 * time.Hour, pdb: unlimited, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
 		"protected pod with the shorter timeout": {
-			after: time.Minute, pdb: time.Minute, pods: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
+			after: time.Minute, pdb: time.Minute, pods: []clusterstate.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"2: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
 		"terminating pod in its grace period": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout+5*time.Second))},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout+5*time.Second))},
 			want: outcome{Overdue: true, Next: recheckInterval}, // a minute and five seconds exceeds the interval
 		},
 		"terminating pod just after its grace period": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack+5*time.Second))}, want: outcome{Overdue: true, Next: 5 * time.Second},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-clusterstate.TerminationSlack+5*time.Second))}, want: outcome{Overdue: true, Next: 5 * time.Second},
 		},
 		"terminating pod with a grace period of a day": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Overdue: true, Next: recheckInterval},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Overdue: true, Next: recheckInterval},
 		},
 		"hung pod": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack))},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-clusterstate.TerminationSlack))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
 		"hung pod, node not ready": {
-			after: timeout, notReady: true, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack)), drainedPod("2")},
-			want: outcome{Forced: []string{"2: " + unprotected}, CannotForce: []string{"1: " + checks.NodeNotReady}, Overdue: true, Next: recheckInterval},
+			after: timeout, notReady: true, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-clusterstate.TerminationSlack)), drainedPod("2")},
+			want: outcome{Forced: []string{"2: " + unprotected}, CannotForce: []string{"1: " + clusterstate.NodeNotReady}, Overdue: true, Next: recheckInterval},
 		},
 		"hung pod before the deadline of unprotected ones": {
-			after: timeout - 10*time.Second, pdb: immediate, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
+			after: timeout - 10*time.Second, pdb: immediate, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
 		},
 		"hung pod that a budget selects": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
 		"hung pod with finalizers": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
 		"ended pod with finalizers": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
 			want: outcome{CannotForce: []string{"1: " + keptByFinalizer}, Overdue: true, Next: recheckInterval},
 		},
 		"running pod with finalizers": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withFinalizers("x/b"))},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withFinalizers("x/b"))},
 			want: outcome{Forced: []string{"1: " + unprotected}, Overdue: true, Next: recheckInterval},
 		},
 		"pod in an ignored namespace before its deadline": {
-			after: timeout - 20*time.Second, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
+			after: timeout - 20*time.Second, pods: []clusterstate.DrainedPod{drainedPod("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
 		},
 		"pods in an ignored namespace after their deadlines": {
-			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace), drainedPod("2", inIgnoredNamespace, withPDBs("shop/a")), drainedPod("3", inIgnoredNamespace, withTerminationDeadline(0))},
+			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", inIgnoredNamespace), drainedPod("2", inIgnoredNamespace, withPDBs("shop/a")), drainedPod("3", inIgnoredNamespace, withTerminationDeadline(0))},
 			want: outcome{CannotForce: []string{"1: " + namespaceIgnored, "2: " + namespaceIgnored, "3: " + namespaceIgnored}, Overdue: true, Next: recheckInterval},
 		},
 		"terminating pod in an ignored namespace": {
-			after: timeout, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace, withTerminationDeadline(timeout))}, want: outcome{Overdue: true, Next: recheckInterval},
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", inIgnoredNamespace, withTerminationDeadline(timeout))}, want: outcome{Overdue: true, Next: recheckInterval},
+		},
+		"refused pod before the deadline of guarded ones": {
+			after: pdbTimeout - time.Second, pods: []clusterstate.DrainedPod{drainedPod("1", refusedEviction)},
+			want: outcome{Evicted: []string{"1"}, Next: time.Second},
+		},
+		"refused pod at the deadline of guarded ones": {
+			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", refusedEviction)},
+			want: outcome{Forced: []string{"1: its eviction was refused for longer than spec.timeout: it migrates"}, Overdue: true, Next: recheckInterval},
+		},
+		"refused pod with an unlimited timeout": {
+			after: 1000 * time.Hour, pdb: unlimited, pods: []clusterstate.DrainedPod{drainedPod("1", refusedEviction)},
+			want: outcome{Evicted: []string{"1"}, Next: recheckInterval},
+		},
+		"refused pod that a budget selects": {
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", refusedEviction, withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+		},
+		"refused pod in an ignored namespace": {
+			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", refusedEviction, inIgnoredNamespace)}, want: outcome{Next: recheckInterval},
 		},
 		"order: unprotected, protected, terminating": {
-			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
+			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
 			want: outcome{Forced: []string{
 				"3: " + unprotected, "5: " + unprotected, "2: " + heldByPDB, "4: " + heldByPDB, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
 			}, Overdue: true, Next: recheckInterval},
@@ -158,7 +178,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := checks.DrainDeadlines{Unprotected: at(timeout), PDB: at(pdbTimeout)}
+			d := clusterstate.DrainDeadlines{Unprotected: at(timeout), PDB: at(pdbTimeout)}
 			switch {
 			case tc.pdb == unlimited:
 				d.PDB = time.Time{}
@@ -174,6 +194,9 @@ func TestDecide(t *testing.T) {
 			got := outcome{Overdue: p.overdue, Next: p.next.Sub(at(tc.after))}
 			for _, t := range p.toForce {
 				got.Forced = append(got.Forced, t.Name+": "+t.reason)
+			}
+			for _, t := range p.toEvict {
+				got.Evicted = append(got.Evicted, t.Name)
 			}
 			for _, t := range p.cannotForce {
 				got.CannotForce = append(got.CannotForce, t.Name+": "+t.reason)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
@@ -31,12 +31,16 @@ type drainScope struct {
 	drain   clusterstate.Drain
 	attempt *Attempt
 	log     logr.Logger
+	now     time.Time
+	d       clusterstate.DrainDeadlines
+
+	refusals map[types.UID]string // of this pass
 }
 
 // reconcile returns when the next pass is due.
-func (s *drainScope) reconcile(ctx context.Context, now time.Time, d checks.DrainDeadlines) (time.Time, error) {
-	lister := checks.DrainedPods{Reader: s.Client, Live: s.Live, IgnoreNamespaces: s.Config().IgnoreNamespaces}
-	pods, invalid, err := lister.List(ctx, s.node.Name, isReady(s.node))
+func (s *drainScope) reconcile(ctx context.Context) (time.Time, error) {
+	lister := clusterstate.DrainedPods{Reader: s.Client, Live: s.Live, IgnoreNamespaces: s.Config().IgnoreNamespaces}
+	pods, invalid, err := lister.List(ctx, s.node.Name, clusterstate.NodeOf(s.node).Ready)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -45,11 +49,17 @@ func (s *drainScope) reconcile(ctx context.Context, now time.Time, d checks.Drai
 		errs = append(errs, s.publishInvalidPDB(ctx, pdb))
 	}
 	if current, err := s.isCurrent(ctx); err != nil || !current {
-		return now.Add(staleCacheRequeue), errors.Join(append(errs, err)...)
+		return s.now.Add(staleCacheRequeue), errors.Join(append(errs, err)...)
 	}
-	p := decide(now, d, s.attempt.PDBTimeoutField, pods)
+	before := s.drains.refusals(s.node.Name)
+	for i := range pods {
+		pods[i].Refusal, pods[i].Refused = before[pods[i].UID]
+	}
+	p := decide(s.now, s.d, s.attempt.PDBTimeoutField, pods)
 	s.Metrics.SetBlocked(s.node.Name, p.overdue)
-	return p.next, errors.Join(append(errs, s.apply(ctx, p))...)
+	errs = append(errs, s.apply(ctx, p))
+	s.drains.setRefusals(s.node.Name, s.refusals)
+	return p.next, errors.Join(errs...)
 }
 
 // isCurrent reports whether the node is being drained, and is ready or not, as the cache holds. It
@@ -60,13 +70,7 @@ func (s *drainScope) isCurrent(ctx context.Context) (bool, error) {
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), &node); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting node %s: %w", s.node.Name, err))
 	}
-	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain) && isReady(&node) == isReady(s.node), nil
-}
-
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain) && clusterstate.NodeOf(&node).Ready == clusterstate.NodeOf(s.node).Ready, nil
 }
 
 // apply executes the plan as long as the state of the node is the one on which it is based. An error
@@ -74,7 +78,7 @@ func isReady(node *corev1.Node) bool {
 func (s *drainScope) apply(ctx context.Context, p plan) error {
 	var errs []error
 	verifiedAt := s.Clock.Now()
-	for _, bp := range p.toForce {
+	for _, bp := range slices.Concat(p.toForce, p.toEvict) {
 		if now := s.Clock.Now(); now.Sub(verifiedAt) > nodeStateTTL {
 			if current, err := s.isCurrent(ctx); err != nil || !current {
 				return errors.Join(append(errs, err)...)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen.
@@ -48,17 +49,17 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 	if cordonKnown && seen.Sub(drain.Since) <= sightingDelay && now.Sub(seen) < recordSightingAfter {
 		return seen, nil
 	}
-	text := seen.UTC().Format(time.RFC3339Nano)
-	value := text + " " + drain.Request
+	counted := seen.UTC().Format(time.RFC3339Nano)
+	value := counted + " " + drain.Request
 	if err := r.setFirstSeen(ctx, node, &value); err != nil || cordonKnown {
 		return seen, err
 	}
 	message := "the taint of the node does not state since when the node is cordoned"
 	if !drain.Since.IsZero() {
-		message = "the taint of the node states that the node is cordoned since " + drain.Since.UTC().Format(time.RFC3339) + ", which is in the future"
+		message = "the taint of the node states that the node is cordoned since " + text.FormatTime(drain.Since) + ", which is in the future"
 	}
 	return seen, r.publish(ctx, node, nodeRef(node), a.notificationID(node.UID, reasonDrainTimeUnknown), reasonDrainTimeUnknown,
-		message+"; the time of its drain is counted from "+text)
+		message+"; the time of its drain is counted from "+counted)
 }
 
 // setFirstSeen sets the annotation; nil removes it. It changes nothing if the node has changed since

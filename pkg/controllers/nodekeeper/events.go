@@ -6,13 +6,15 @@ package nodekeeper
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons of the Events.
@@ -23,27 +25,30 @@ const (
 	reasonBudgetInvalid    = "BudgetInvalid"
 )
 
-// EventPublisher publishes Events about drains.
-type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
-	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
-	Reset(uid string)
-}
-
 // publishForced publishes that a pod is forced.
 func (s *drainScope) publishForced(ctx context.Context, bp blockedPod) error {
-	return s.publishForPod(ctx, bp, reasonDrainForced, "is deleted, so that node "+s.node.Name+" can be drained for the upgrade to "+s.attempt.Version)
+	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainForced, "is deleted, so that node "+s.node.Name+" can be drained for the upgrade to "+s.attempt.Version)
 }
 
 // publishCannotForce publishes that a pod cannot be forced.
 func (s *drainScope) publishCannotForce(ctx context.Context, bp blockedPod) error {
-	return s.publishForPod(ctx, bp, reasonDrainBlocked, "blocks the drain of node "+s.node.Name+" and cannot be forced")
+	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainBlocked, "blocks the drain of node "+s.node.Name+" and cannot be forced")
 }
 
-// publishForPod publishes an Event about a pod on the pod and on the node.
-func (s *drainScope) publishForPod(ctx context.Context, bp blockedPod, reason, text string) error {
-	id := s.attempt.notificationID(bp.UID, reason+" "+string(bp.heldBy)+" "+string(s.node.UID))
+// publishRefused publishes that the eviction of a pod is refused. A zero time means that the pod is never
+// forced.
+func (s *drainScope) publishRefused(ctx context.Context, bp blockedPod, at time.Time) error {
+	forced := "it is never forced"
+	if !at.IsZero() {
+		forced = "it is deleted at " + text.FormatTime(at) + ", when " + s.attempt.PDBTimeoutField + " is over"
+	}
+	bp.reason = "its eviction is refused, and " + forced + ": " + bp.Refusal
+	return s.publishForPod(ctx, bp, "refused", reasonDrainBlocked, "blocks the drain of node "+s.node.Name)
+}
+
+// publishForPod publishes an Event about a pod on the pod and on the node, once for each key.
+func (s *drainScope) publishForPod(ctx context.Context, bp blockedPod, key, reason, text string) error {
+	id := s.attempt.notificationID(bp.UID, reason+" "+key+" "+string(s.node.UID))
 	message := "pod " + bp.Namespace + "/" + bp.Name + " " + text + ": " + bp.reason
 	pod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: bp.Namespace, Name: bp.Name, UID: bp.UID}
 	return errors.Join(s.publish(ctx, s.node, pod, id, reason, message), s.publish(ctx, s.node, nodeRef(s.node), id, reason, message))
@@ -60,12 +65,7 @@ func (s *drainScope) publishInvalidPDB(ctx context.Context, b clusterstate.PDB) 
 // that is being deleted, is logged and does not block the drain.
 func (r *Reconciler) publish(ctx context.Context, node *corev1.Node, ref corev1.ObjectReference, id, reason, message string) error {
 	r.drains.recordNotified(node.Name, string(ref.UID))
-	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
-	if manager.IsRejected(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
-		return nil
-	}
-	return err
+	return notify.TryPublish(ctx, r.Events, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
 // clearNode removes the state and the series of a node that is not being drained.
@@ -77,5 +77,5 @@ func (r *Reconciler) clearNode(node string) {
 }
 
 func nodeRef(node *corev1.Node) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	return objects.Reference(node, corev1.SchemeGroupVersion.WithKind("Node"))
 }

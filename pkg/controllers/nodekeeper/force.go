@@ -5,8 +5,8 @@ package nodekeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -25,18 +24,27 @@ import (
 // controller has not observed a budget yet.
 const evictionTimeout = 5 * time.Second
 
-// force removes a pod from the node: through the Eviction API if that allows it, or else by deleting
-// it with its own grace period. A pod that was deleted before and has not terminated in its grace
-// period is removed with none. The Event is published first, because none can be published about a
-// pod that is gone.
+// force removes a pod from the node: through the Eviction API if that allows it, or else, when its time
+// is over, by deleting it with its own grace period. Whatever refuses an eviction guards the pod like a
+// budget: such a pod has more time. A pod that was deleted before and has not terminated in its grace
+// period is removed with none. The Event is published first, because none can be published about a pod
+// that is gone.
 func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bp.Namespace, Name: bp.Name}}
 	preconditions := metav1.Preconditions{UID: &bp.UID}
 	options := []client.DeleteOption{client.Preconditions(preconditions)}
-	if bp.heldBy == checks.HeldByTermination {
+	if bp.heldBy == clusterstate.HeldByTermination {
 		options = append(options, client.GracePeriodSeconds(0))
-	} else if done, err := s.evict(ctx, pod, bp, preconditions); done || err != nil {
-		return err
+	} else {
+		evictErr := s.evict(ctx, pod, preconditions)
+		if evictErr == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if bp.heldBy != clusterstate.HeldByPDB {
+			if more, err := s.guard(ctx, &bp, evictErr); more || err != nil {
+				return err
+			}
+		}
 	}
 	if err := s.publishForced(ctx, bp); err != nil {
 		return err
@@ -55,25 +63,37 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	return nil
 }
 
-// evict requests the eviction of a pod, and reports whether nothing more is to be done now: the pod
-// leaves, is gone, or has more time.
-func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, preconditions metav1.Preconditions) (bool, error) {
+// evict requests the eviction of a pod. Without an error, the pod leaves or is gone.
+func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, preconditions metav1.Preconditions) error {
 	evictCtx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
 	err := s.Client.SubResource("eviction").Create(evictCtx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &preconditions}})
 	switch {
 	case err == nil:
-		s.log.Info("evicted a pod", "namespace", bp.Namespace, "pod", bp.Name)
-		return true, nil
+		s.log.Info("evicted a pod", "namespace", pod.Namespace, "pod", pod.Name)
+		return nil
 	case isGone(err):
-		return true, nil
-	case bp.heldBy == checks.HeldByPDB: // its time is over, whatever the answer is
-		return false, nil
+		return nil
 	}
-	// The refusal may be due to a budget that the cache does not hold yet. Then the pod has more time.
-	budgets, err := clusterstate.ListPDBs(ctx, s.Live, bp.Namespace)
-	return slices.ContainsFunc(budgets, func(b clusterstate.PDB) bool { return b.Selects(bp.Pod) }), err
+	return err
 }
 
-// isGone reports whether the pod does not exist any more: there is none of its name, or another one.
+// guard notes that the eviction of a pod that no cached budget selects was refused, and reports whether
+// the pod has more time. An eviction without an answer is tried again.
+func (s *drainScope) guard(ctx context.Context, bp *blockedPod, evictErr error) (bool, error) {
+	var answer apierrors.APIStatus
+	if !errors.As(evictErr, &answer) && !errors.Is(evictErr, context.DeadlineExceeded) {
+		return true, fmt.Errorf("evicting pod %s/%s: %w", bp.Namespace, bp.Name, evictErr)
+	}
+	bp.Refused, bp.Refusal = true, text.Reason(evictErr.Error())
+	s.refusals[bp.UID] = bp.Refusal
+	hold := bp.Hold(s.d)
+	bp.heldBy, bp.reason = hold.Reason, forceReason(bp.DrainedPod, hold.Reason, s.attempt.PDBTimeoutField)
+	if at := hold.ForcedAt(); at.IsZero() || s.now.Before(at) {
+		return true, s.publishRefused(ctx, *bp, at)
+	}
+	return false, nil
+}
+
+// isGone reports whether the pod no longer exists: there is none of its name, or another one.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

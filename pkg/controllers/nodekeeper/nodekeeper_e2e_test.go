@@ -31,15 +31,16 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
 func TestMain(m *testing.M) {
@@ -108,7 +109,7 @@ func start(tb testing.TB) *testEnv {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: tb.TempDir(), Spec: devcluster.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: tb.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func start(tb testing.TB) *testEnv {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := upgradev1alpha1.AddToScheme(scheme); err != nil {
 		tb.Fatal(err)
 	}
 	people, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
@@ -143,7 +144,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	}
 	access.QPS = -1
 	access.WrapTransport = k.requests.wrap
-	drainMetrics, err := metrics.NewDrains(k.registry, checks.HoldReasons()...)
+	drainMetrics, err := metrics.NewDrains(k.registry, clusterstate.HoldReasons()...)
 	if err != nil {
 		k.tb.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 		Clock: k.clock, Metrics: drainMetrics,
 		Config: func() config.NodeDrain { return settings },
 		Sources: []nodekeeper.Source{{
-			Kind:   manager.Kind{Object: &v1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}},
+			Kind:   manager.Kind{Object: &upgradev1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}},
 			Active: k.active,
 		}},
 	}
@@ -184,11 +185,11 @@ func (k *testEnv) run(settings config.NodeDrain) {
 // upgrade starts an upgrade that has passed its point of no return.
 func (k *testEnv) upgrade(pdbTimeout int32) {
 	k.tb.Helper()
-	cfg := &v1alpha1.UpgradeConfig{
+	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: "2026-03-01T12:00:00Z", PDBForceDrainTimeout: &pdbTimeout,
-			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+			Desired: upgradev1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
 		},
 	}
 	k.create(cfg)
@@ -201,7 +202,7 @@ func (k *testEnv) upgrade(pdbTimeout int32) {
 // draining nodes.
 func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
-	cfg := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
+	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
 	k.patch(cfg, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/at":%q}}}`, time.Now()))
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -28,15 +28,11 @@ const nodeName = "worker-0"
 // world is a cluster in which an upgrade has commenced and the machine config operator drains a node
 // since noon, with the operator.
 type world struct {
-	*simulation.World
-	t        *testing.T
-	api      client.WithWatch
+	*simulation.Harness
 	kubelets map[types.UID]time.Duration // how long pods take to terminate; negative means forever
 
 	config     config.NodeDrain
 	attempts   []Attempt // the active ones
-	program    simulation.Program
-	process    *simulation.Process
 	registry   *prometheus.Registry
 	reconciler *Reconciler // of this life of the process
 	reconciles int
@@ -46,41 +42,26 @@ type world struct {
 	plan      simulation.Plan         // of the writes; nil serves all
 	refuse    func(what string) error // the writes that admission denies; nil means none
 	readError func(what string) error // of reads; nil serves all
-	requests  []string                // of the operator to the API server
 	writes    int
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{
-		World: simulation.New(simulation.Options{Start: noon}), t: t, kubelets: map[types.UID]time.Duration{},
+		Harness: simulation.NewHarness(t, simulation.Options{Start: noon}), kubelets: map[types.UID]time.Duration{},
 		config:   config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},
 		attempts: []Attempt{upgrading()},
 	}
-	w.api = w.Client("test")
-	w.must(w.Add(append(objects, draining())...))
+	w.Must(w.Add(append(objects, draining())...))
 	w.EnableKubelets(func(pod *corev1.Pod) time.Duration { return w.kubelets[pod.UID] })
-	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
-	w.start()
+	w.Describe, w.Plan = nameOf, w.decide
+	w.Run(w.controllers)
 	return w
-}
-
-// start begins a life of the operator.
-func (w *world) start() {
-	process, err := w.Start(&w.program)
-	w.must(err)
-	w.process = process
-}
-
-// restart ends the life of the operator and begins another one.
-func (w *world) restart() {
-	w.process.Kill()
-	w.start()
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	w.registry = prometheus.NewPedanticRegistry()
-	drainMetrics, err := metrics.NewDrains(w.registry, checks.HoldReasons()...)
+	drainMetrics, err := metrics.NewDrains(w.registry, clusterstate.HoldReasons()...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,24 +80,28 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{controller}, nil
 }
 
-// decide records each request and applies the plans.
-func (w *world) decide(r simulation.Request) simulation.Fault {
-	what := r.Verb + " " + r.Kind
+// nameOf returns the text of a request.
+func nameOf(r simulation.Request) string {
 	switch {
 	case r.Subresource == "eviction":
-		what = "evict " + r.Key.String()
+		return "evict " + r.Key.String()
 	case r.Verb == "delete":
-		what = "delete " + r.Key.String()
-	case r.Cached:
-		return refused(w.failure("cached " + what))
+		return "delete " + r.Key.String()
 	}
-	w.requests = append(w.requests, what)
-	if !r.IsWrite() {
-		return refused(w.failure(what))
+	return r.Verb + " " + r.Kind
+}
+
+// decide applies the plans.
+func (w *world) decide(r simulation.Request) simulation.Fault {
+	switch {
+	case r.Cached && !r.IsWrite():
+		return refused(w.failure("cached " + nameOf(r)))
+	case !r.IsWrite():
+		return refused(w.failure(nameOf(r)))
 	}
 	w.writes = r.Write
 	if w.refuse != nil {
-		if err := w.refuse(what); err != nil {
+		if err := w.refuse(nameOf(r)); err != nil {
 			return refused(err)
 		}
 	}

@@ -7,103 +7,111 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list
 
-// jobPageSize is the number of UpgradeJobs in one page of a list. They are few, since annotations
+// ownerPageSize is the number of owners in one page of a list. They are few, since annotations
 // may be long.
-const jobPageSize = 25
+const ownerPageSize = 25
 
-// attemptState is how far the attempt is that has marked a pool.
-type attemptState int
+// owner is the object whose attempt has marked a pool. The UID in the mark identifies it, whatever its kind.
+type owner struct {
+	maintenance.OwnerKind
 
-// The states.
-const (
-	attemptEnded    attemptState = iota // or it is gone
-	attemptPausing                      // it has not commenced, and may still pause pools
-	attemptReleases                     // it has commenced, and releases its pools
-)
-
-// attemptOf returns the state of the attempt that has marked a pool.
-func attemptOf(ctx context.Context, cache client.Reader, mark clusterstate.PoolMark) (attemptState, error) {
-	job, err := cachedJob(ctx, cache, mark.JobUID)
-	if err != nil || job == nil {
-		return attemptEnded, err
-	}
-	return stateOf(job, mark.Attempt), nil
+	object client.Object // nil means that there is none
 }
 
-// cachedJob returns the UpgradeJob in the cache, which must not be changed; nil means that there is
-// none.
-func cachedJob(ctx context.Context, cache client.Reader, uid string) (*v1beta1.UpgradeJob, error) {
-	var jobs v1beta1.UpgradeJobList
-	if err := cache.List(ctx, &jobs, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
+// attempt returns the state of the attempt that has marked a pool.
+func (o owner) attempt(mark clusterstate.PoolMark) maintenance.AttemptState {
+	if o.object == nil {
+		return maintenance.AttemptEnded
 	}
-	for i := range jobs.Items {
-		if string(jobs.Items[i].UID) == uid {
-			return &jobs.Items[i], nil
+	state, _ := o.Attempt(o.object, mark.Attempt)
+	return state
+}
+
+// cachedOwner returns the owner in the cache, which must not be changed.
+func (r *Reconciler) cachedOwner(ctx context.Context, uid string) (owner, error) {
+	for _, kind := range r.owners() {
+		list := kind.NewList()
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return owner{}, fmt.Errorf("listing the owners of pools of kind %s: %w", kind.Kind, err)
+		}
+		found := owner{OwnerKind: kind}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok && string(object.GetUID()) == uid {
+				found.object = object
+			}
+			return nil
+		})
+		if err != nil || found.object != nil {
+			return found, err
 		}
 	}
-	return nil, nil
+	return owner{}, nil
 }
 
-// attemptLive is attemptOf of the API server: the cache may be behind.
-func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark) (attemptState, error) {
-	cached, err := cachedJob(ctx, r.Client, mark.JobUID)
+// attemptLive returns the state of the attempt that has marked a pool, as the API server has it: the cache may be
+// behind.
+func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark) (maintenance.AttemptState, error) {
+	found, err := r.cachedOwner(ctx, mark.OwnerUID)
 	if err != nil {
-		return attemptEnded, err
+		return maintenance.AttemptEnded, err
 	}
 	var key client.ObjectKey
-	if cached != nil {
-		key = client.ObjectKeyFromObject(cached)
-	} else if key, err = r.findLive(ctx, mark.JobUID); err != nil || key.Name == "" {
-		return attemptEnded, err
+	if found.object != nil {
+		key = client.ObjectKeyFromObject(found.object)
+	} else if found, key, err = r.findLive(ctx, mark.OwnerUID); err != nil || key.Name == "" {
+		return maintenance.AttemptEnded, err
 	}
-	var job v1beta1.UpgradeJob
-	if err := r.Live.Get(ctx, key, &job); err != nil {
+	found.object = found.New()
+	if err := r.Live.Get(ctx, key, found.object); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return attemptEnded, nil
+			return maintenance.AttemptEnded, nil
 		}
-		return attemptEnded, fmt.Errorf("getting UpgradeJob %s: %w", key, err)
+		return maintenance.AttemptEnded, fmt.Errorf("getting %s %s: %w", found.Kind, key, err)
 	}
-	if string(job.UID) != mark.JobUID {
-		return attemptEnded, nil
+	if string(found.object.GetUID()) != mark.OwnerUID {
+		return maintenance.AttemptEnded, nil
 	}
-	return stateOf(&job, mark.Attempt), nil
+	return found.attempt(mark), nil
 }
 
-// findLive returns the key of an UpgradeJob that the cache does not have; an empty name means that
-// the API server has none in the watched namespaces.
-func (r *Reconciler) findLive(ctx context.Context, uid string) (client.ObjectKey, error) {
+// findLive returns the kind and the key of an owner that the cache does not have; an empty name means that the API
+// server has none in the watched namespaces.
+func (r *Reconciler) findLive(ctx context.Context, uid string) (owner, client.ObjectKey, error) {
 	namespaces := r.WatchNamespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	for _, namespace := range namespaces {
-		if key, err := findJob(ctx, r.Live, uid, namespace); err != nil || key.Name != "" {
-			return key, err
+	for _, kind := range r.owners() {
+		for _, namespace := range namespaces {
+			if key, err := findOwner(ctx, r.Live, kind, uid, namespace); err != nil || key.Name != "" {
+				return owner{OwnerKind: kind}, key, err
+			}
 		}
 	}
-	return client.ObjectKey{}, nil
+	return owner{}, client.ObjectKey{}, nil
 }
 
-// findJob lists the metadata of the UpgradeJobs in a namespace, page by page.
-func findJob(ctx context.Context, live client.Reader, uid, namespace string) (client.ObjectKey, error) {
+// findOwner lists the metadata of the objects of a kind in a namespace, page by page.
+func findOwner(ctx context.Context, live client.Reader, kind maintenance.OwnerKind, uid, namespace string) (client.ObjectKey, error) {
 	page := metav1.PartialObjectMetadataList{}
 	for more := true; more; more = page.Continue != "" {
 		from := page.Continue
 		page = metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("UpgradeJobList"))
-		if err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(jobPageSize), client.Continue(from)); err != nil {
-			return client.ObjectKey{}, fmt.Errorf("listing the UpgradeJobs: %w", err)
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(ownerPageSize), client.Continue(from)); err != nil {
+			return client.ObjectKey{}, fmt.Errorf("listing the owners of pools of kind %s: %w", kind.Kind, err)
 		}
 		for i := range page.Items {
 			if string(page.Items[i].UID) == uid {
@@ -112,17 +120,4 @@ func findJob(ctx context.Context, live client.Reader, uid, namespace string) (cl
 		}
 	}
 	return client.ObjectKey{}, nil
-}
-
-// stateOf returns the state of an attempt. A job without a record has lost it and resumes the attempt.
-func stateOf(job *v1beta1.UpgradeJob, attempt int32) attemptState {
-	switch latest := maintenance.LatestAttempt(job); {
-	case latest == nil:
-		return attemptPausing
-	case latest.Attempt > attempt || latest.Finished():
-		return attemptEnded
-	case latest.CommenceTime == nil:
-		return attemptPausing
-	}
-	return attemptReleases
 }

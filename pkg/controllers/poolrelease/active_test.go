@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -36,7 +38,7 @@ func paged(t *testing.T, requests *[]string, objects ...client.Object) client.Wi
 			if !ok || options.Limit == 0 {
 				return fmt.Errorf("unpaged list of %T", list)
 			}
-			*requests = append(*requests, "list "+options.Namespace+" from "+options.Continue)
+			*requests = append(*requests, "list "+strings.TrimPrefix(page.Kind+" ", "UpgradeJobList ")+options.Namespace+" from "+options.Continue)
 			from, _ := strconv.Atoi(options.Continue)
 			if err := c.List(ctx, page, client.InNamespace(options.Namespace)); err != nil {
 				return err
@@ -53,19 +55,19 @@ func paged(t *testing.T, requests *[]string, objects ...client.Object) client.Wi
 
 func TestAttemptLive(t *testing.T) {
 	t.Parallel()
-	job := func(namespace, name, uid string, finished bool) *v1beta1.UpgradeJob {
+	job := func(namespace, name, uid string, finished bool) *maintenancev1beta1.UpgradeJob {
 		record := history.Record{Version: "4.4.5", Attempt: 1, StartTime: &metav1.Time{Time: simulation.Start}}
 		if finished {
 			record.CompleteTime = &metav1.Time{Time: simulation.Start}
 		}
-		return &v1beta1.UpgradeJob{
+		return &maintenancev1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)},
-			Status:     v1beta1.UpgradeJobStatus{History: []history.Record{record}},
+			Status:     maintenancev1beta1.UpgradeJobStatus{History: []history.Record{record}},
 		}
 	}
 	others := []client.Object{job("a", "1", "1", false), job("a", "2", "2", false), job("a", "3", "3", false)}
 	for name, tc := range map[string]struct {
-		cached, live *v1beta1.UpgradeJob
+		cached, live *maintenancev1beta1.UpgradeJob
 		namespaces   []string
 		active       bool
 		requests     []string
@@ -76,7 +78,7 @@ func TestAttemptLive(t *testing.T) {
 		"created again":                {cached: job("a", "x", "uid", true), live: job("a", "x", "another", false), requests: []string{"get a/x"}},
 		"not in the cache":             {live: job("b", "x", "uid", false), active: true, requests: []string{"list  from ", "list  from 2", "get b/x"}},
 		"not in the cache, namespaces": {live: job("b", "x", "uid", false), namespaces: []string{"a", "b"}, active: true, requests: []string{"list a from ", "list a from 2", "list b from ", "get b/x"}},
-		"nowhere":                      {requests: []string{"list  from ", "list  from 2"}},
+		"nowhere":                      {requests: []string{"list  from ", "list  from 2", "list UpgradeConfigList  from "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,8 +91,8 @@ func TestAttemptLive(t *testing.T) {
 				live = append(live[:3:3], tc.live)
 			}
 			r := &Reconciler{Client: simulation.NewFakeClient(t, cached...), Live: paged(t, &requests, live...), WatchNamespaces: tc.namespaces}
-			state, err := r.attemptLive(t.Context(), clusterstate.PoolMark{JobUID: "uid", Attempt: 1})
-			if active := state != attemptEnded; err != nil || active != tc.active {
+			state, err := r.attemptLive(t.Context(), clusterstate.PoolMark{OwnerUID: "uid", Attempt: 1})
+			if active := state != maintenance.AttemptEnded; err != nil || active != tc.active {
 				t.Errorf("active is %t, %v", active, err)
 			}
 			if diff := cmp.Diff(tc.requests, requests); diff != "" {

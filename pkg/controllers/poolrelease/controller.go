@@ -16,48 +16,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
-	// maxRequeue is the longest time between two passes over a marked pool: the machine config operator
-	// may report only later that nothing is to be updated.
+	// maxRequeue is the longest time between two passes over a marked pool: the machine config operator may report only
+	// later that the pool has nothing to update.
 	maxRequeue = 5 * time.Minute
 	// conflictRequeue is when a pool is reconciled again that has changed since it was read.
 	conflictRequeue = time.Second
 )
 
-// EventPublisher publishes Events about pools.
-type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
-	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
-	Reset(uid string)
-}
-
-// Reconciler unpauses pools that no UpgradeJob unpauses any more.
+// Reconciler unpauses pools whose upgrade no longer unpauses them.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// WatchNamespaces lists the namespaces whose UpgradeJobs are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose upgrades are reconciled; empty means all.
 	WatchNamespaces []string
-	Events          EventPublisher
-	Metrics         *metrics.Pools
+	// WithoutMaintenance reports that there are no UpgradeJobs.
+	WithoutMaintenance bool
+	Events             notify.EventPublisher
+	Metrics            *metrics.Pools
 }
 
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
@@ -71,12 +68,15 @@ func (r *Reconciler) Controller() manager.Controller {
 			reads[i].Requests = manager.Self
 		}
 	}
-	jobs := facts.UpgradeJobs(r.WatchNamespaces)
-	jobs.Requests = r.mapToPools
+	for _, kind := range r.owners() {
+		objects := facts.Owners(kind, r.WatchNamespaces)
+		objects.Requests = r.mapToPools
+		reads = append(reads, objects)
+	}
 	return manager.Controller{
 		Name:        "poolrelease",
-		AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
-		Reads:       append(reads, jobs),
+		AddToScheme: facts.AddToScheme(),
+		Reads:       reads,
 		Bind: func(c manager.Clients) error {
 			r.Client, r.Live = c.Client, c.Live
 			return nil
@@ -85,16 +85,24 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// mapToPools returns requests for the pools that an UpgradeJob has marked.
-func (r *Reconciler) mapToPools(ctx context.Context, job client.Object) []reconcile.Request {
+// owners returns the kinds of objects whose upgrades pause pools.
+func (r *Reconciler) owners() []maintenance.OwnerKind {
+	if r.WithoutMaintenance {
+		return []maintenance.OwnerKind{maintenance.ConfigOwners()}
+	}
+	return maintenance.OwnerKinds()
+}
+
+// mapToPools returns requests for the pools that an upgrade has marked.
+func (r *Reconciler) mapToPools(ctx context.Context, object client.Object) []reconcile.Request {
 	all, err := clusterstate.ListPools(ctx, r.Client)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of an UpgradeJob")
+		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of an upgrade")
 		return nil
 	}
 	var requests []reconcile.Request
 	for _, pool := range all {
-		if pool.Mark != nil && pool.Mark.JobUID == string(job.GetUID()) {
+		if pool.Mark != nil && pool.Mark.OwnerUID == string(object.GetUID()) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: pool.Name}})
 		}
 	}
@@ -116,22 +124,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.Events.Reset(string(object.UID))
 		return reconcile.Result{}, nil
 	}
-	state, err := attemptOf(ctx, r.Client, *pool.Mark)
-	switch {
+	found, err := r.cachedOwner(ctx, pool.Mark.OwnerUID)
+	switch state := found.attempt(*pool.Mark); {
 	case err != nil:
 		return reconcile.Result{}, err
-	case !pool.Paused && state != attemptPausing:
+	case !pool.Paused && state != maintenance.AttemptOpen:
 		return r.removeMark(ctx, pool)
-	case state != attemptEnded:
+	case state != maintenance.AttemptEnded:
 		return reconcile.Result{}, nil // the upgrade releases the pool
 	}
 	return r.reconcilePaused(ctx, &object, pool)
 }
 
-// removeMark removes the mark of a pool that a user has unpaused. Until the upgrade has commenced, the
-// mark is what keeps it from pausing the pool again.
+// removeMark removes the mark of a pool that a user has unpaused. Until the upgrade has commenced, the mark keeps it
+// from pausing the pool again.
 func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (reconcile.Result, error) {
-	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state == attemptPausing {
+	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state == maintenance.AttemptOpen {
 		return reconcile.Result{RequeueAfter: maxRequeue}, err
 	}
 	return reconcile.Result{}, pools.RemoveMark(ctx, r.Client, pool)
@@ -139,21 +147,21 @@ func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (re
 
 // reconcilePaused makes one pass over a pool that no upgrade releases.
 func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool) (reconcile.Result, error) {
-	release := checks.ReleaseOf(pool, r.upToDate(ctx, pool), r.Clock.Now())
+	release := clusterstate.ReleaseOf(pool, r.upToDate(ctx, pool), r.Clock.Now())
 	switch release.State {
-	case checks.ReleaseLater:
+	case clusterstate.ReleaseLater:
 		return reconcile.Result{RequeueAfter: min(max(release.At.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
-	case checks.ReleaseNow:
+	case clusterstate.ReleaseNow:
 		return r.release(ctx, object, pool, release)
-	case checks.ReleaseMissed:
+	case clusterstate.ReleaseMissed:
 		return reconcile.Result{RequeueAfter: maxRequeue}, r.publish(ctx, object, corev1.EventTypeWarning, "PoolLeftPaused", fmt.Sprintf(
-			"machine config pool %s stays paused: it was to be unpaused before %s; set spec.paused to false to update its nodes", pool.Name, format(release.At)))
-	case checks.ReleaseKept, checks.ReleaseNotOurs:
+			"machine config pool %s stays paused: it was to be unpaused before %s; set spec.paused to false to update its nodes", pool.Name, text.FormatTime(release.At)))
+	case clusterstate.ReleaseKept, clusterstate.ReleaseNotOurs:
 	}
 	return reconcile.Result{}, nil
 }
 
-// upToDate reports whether nothing is to be updated in the pool. If that is unknown, it is not.
+// upToDate reports whether the pool has nothing to update. If that is unknown, it does not.
 func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool {
 	rollout, err := checks.GetRollout(ctx, r.Client)
 	if err != nil {
@@ -165,13 +173,13 @@ func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool 
 
 // release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event comes
 // first: if the operator ends in between, it is still true by the next pass.
-func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release checks.Release) (reconcile.Result, error) {
-	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state != attemptEnded {
+func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release clusterstate.PoolRelease) (reconcile.Result, error) {
+	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state != maintenance.AttemptEnded {
 		return reconcile.Result{RequeueAfter: maxRequeue}, err
 	}
-	message := fmt.Sprintf("machine config pool %s is unpaused in its release window, without the UpgradeJob that paused it: its hooks for the event MachineConfigPoolUnpause do not run", pool.Name)
+	message := fmt.Sprintf("machine config pool %s is unpaused in its release window, without the upgrade that paused it: its hooks for the event MachineConfigPoolUnpause do not run", pool.Name)
 	if release.UpToDate {
-		message = fmt.Sprintf("machine config pool %s is unpaused, since nothing is to be updated; the UpgradeJob that paused it has ended", pool.Name)
+		message = fmt.Sprintf("machine config pool %s is unpaused, because it has nothing to update; the upgrade that paused it has ended", pool.Name)
 	}
 	if err := r.publish(ctx, object, corev1.EventTypeNormal, "PoolReleased", message); err != nil {
 		return reconcile.Result{}, err
@@ -186,14 +194,9 @@ func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPo
 // publish publishes an Event about a pool, once for each mark. One that is refused is logged and blocks
 // nothing.
 func (r *Reconciler) publish(ctx context.Context, object *mcfgv1.MachineConfigPool, eventType, reason, message string) error {
-	ref := corev1.ObjectReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfigPool", Name: object.Name, UID: object.UID}
 	id := engine.NotificationID(string(object.UID), object.Annotations[clusterstate.AnnotationPausedBy], "", reason)
-	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: eventType, Reason: reason, Message: message})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", text.Excerpt(message))
-		return nil
-	}
-	return err
+	return notify.TryPublish(ctx, r.Events, objects.Reference(object, mcfgv1.GroupVersion.WithKind("MachineConfigPool")),
+		engine.Notification{ID: id, Type: eventType, Reason: reason, Message: message})
 }
 
 func (r *Reconciler) setMetrics(pool clusterstate.Pool) {
@@ -206,5 +209,3 @@ func (r *Reconciler) setMetrics(pool clusterstate.Pool) {
 	}
 	r.Metrics.SetPool(pool.Name, state)
 }
-
-func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/poolrelease"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -40,21 +40,15 @@ const (
 
 // world is a scripted cluster with a paused pool night, and the controller.
 type world struct {
-	*simulation.World
-	t        testing.TB
-	client   client.Client
-	program  simulation.Program
-	process  *simulation.Process
+	*simulation.Harness
 	registry *prometheus.Registry
-	plan     simulation.Plan
-	requests []string // of the operator to the API server
 	log      []string // changes of the pool
 }
 
 func newWorld(t *testing.T, mark string, outdated bool) *world {
 	t.Helper()
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 50}), t: t}
-	w.client = w.Client("user")
+	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 50})}
+	w.User = w.Client("user")
 	if _, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,16 +65,8 @@ func newWorld(t *testing.T, mark string, outdated bool) *world {
 		t.Fatal(err)
 	}
 	w.Observe(w.observe)
-	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, OnCrash: func() { w.After(10*time.Second, w.start) }, Plan: w.decide}
+	w.Program.Controllers, w.Program.OnCrash = w.controllers, func() { w.After(10*time.Second, w.Begin) }
 	return w
-}
-
-func (w *world) start() {
-	process, err := w.Start(&w.program)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.process = process
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
@@ -90,16 +76,6 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Clock: env.Clock, WatchNamespaces: []string{namespace}, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: pools,
 	}
 	return []manager.Controller{r.Controller()}, err
-}
-
-func (w *world) decide(r simulation.Request) simulation.Fault {
-	if !r.Cached {
-		w.requests = append(w.requests, r.String())
-	}
-	if w.plan == nil || !r.IsWrite() {
-		return simulation.Fault{}
-	}
-	return w.plan(r)
 }
 
 func (w *world) observe(change simulation.Change) {
@@ -117,8 +93,8 @@ func (w *world) observe(change simulation.Change) {
 
 // setJob stores an UpgradeJob with that record.
 func (w *world) setJob(namespace string, record ...history.Record) {
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job", UID: "uid"}, Status: v1beta1.UpgradeJobStatus{History: record}}
-	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(job), &v1beta1.UpgradeJob{})
+	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job", UID: "uid"}, Status: maintenancev1beta1.UpgradeJobStatus{History: record}}
+	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(job), &maintenancev1beta1.UpgradeJob{})
 	switch {
 	case apierrors.IsNotFound(err):
 		err = w.Add(job)
@@ -126,7 +102,7 @@ func (w *world) setJob(namespace string, record ...history.Record) {
 		err = w.Set(job)
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
 }
 
@@ -140,23 +116,16 @@ func attempt(number int32, finished bool) history.Record {
 
 func (w *world) patch(patch string) {
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}
-	if err := w.client.Patch(w.t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	if err := w.RunFor(d); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.Patch(w.TB.Context(), pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.TB.Fatal(err)
 	}
 }
 
 // events returns the reasons of the Events about the pool.
 func (w *world) events() []string {
 	var list corev1.EventList
-	if err := w.client.List(w.t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.List(w.TB.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		w.TB.Fatal(err)
 	}
 	var reasons []string
 	for _, event := range list.Items {
@@ -170,7 +139,7 @@ func (w *world) events() []string {
 func (w *world) series() map[string]float64 {
 	families, err := w.registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
 	series := map[string]float64{}
 	for _, family := range families {
@@ -230,7 +199,7 @@ func TestReconcile(t *testing.T) {
 			mark: window, setup: func(w *world) {
 				w.setJob(namespace, attempt(1, false))
 				w.After(90*time.Minute, func() {
-					_ = w.client.Delete(w.t.Context(), &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}})
+					_ = w.User.Delete(w.TB.Context(), &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}})
 				})
 			},
 			log: []string{"1h30m0s operator: paused false, marked false"}, events: []string{"Normal PoolReleased"}, series: map[string]float64{"updating": 1},
@@ -245,7 +214,7 @@ func TestReconcile(t *testing.T) {
 		"UpgradeJob that the cache does not show": {
 			mark: window, setup: func(w *world) {
 				w.After(time.Minute, func() {
-					w.process.Lag("UpgradeJob", 24*time.Hour)
+					w.Process.Lag("UpgradeJob", 24*time.Hour)
 					w.setJob(namespace, attempt(1, false))
 				})
 			}, events: []string{"Warning PoolLeftPaused"}, series: map[string]float64{"updating": 0, "paused_timestamp_seconds Delayed": 2},
@@ -296,7 +265,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"Events are refused": {
 			mark: window, setup: func(w *world) {
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Writes = func(r simulation.Request) simulation.Fault {
 					if r.Kind == "Event" {
 						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("quota"))}
 					}
@@ -308,7 +277,7 @@ func TestReconcile(t *testing.T) {
 		"pool is deleted": {
 			mark: window, setup: func(w *world) {
 				w.After(30*time.Minute, func() {
-					_ = w.client.Delete(w.t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}})
+					_ = w.User.Delete(w.TB.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}})
 				})
 			}, series: map[string]float64{},
 		},
@@ -319,8 +288,8 @@ func TestReconcile(t *testing.T) {
 			if tc.setup != nil {
 				tc.setup(w)
 			}
-			w.After(tc.down, w.start)
-			w.runFor(3 * time.Hour)
+			w.After(tc.down, w.Begin)
+			w.RunFor(3 * time.Hour)
 			if diff := cmp.Diff(tc.log, w.log); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -346,14 +315,14 @@ func TestReconcile_with_a_fault_at_every_write(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of write %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, window, true)
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Writes = func(r simulation.Request) simulation.Fault {
 					if r.Write == n {
 						return fault
 					}
 					return simulation.Fault{}
 				}
-				w.start()
-				w.runFor(3 * time.Hour)
+				w.Begin()
+				w.RunFor(3 * time.Hour)
 				if diff := cmp.Diff([]string{"1h0m0s operator: paused false, marked false"}, w.log); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -369,18 +338,18 @@ func TestReconcile_with_a_fault_at_every_write(t *testing.T) {
 func TestReconcile_makes_no_request_while_nothing_happens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, window, true)
-	w.start()
-	w.runFor(59 * time.Minute)
-	if len(w.requests) > 0 {
-		t.Errorf("before the window: %v", w.requests)
+	w.Begin()
+	w.RunFor(59 * time.Minute)
+	if len(w.Requests) > 0 {
+		t.Errorf("before the window: %v", w.Requests)
 	}
-	w.runFor(5 * time.Minute)
-	if want := []string{"list UpgradeJob managed-upgrade-operator/", "create Event default/", "patch MachineConfigPool /night"}; len(w.requests) != len(want) {
-		t.Errorf("in the window: %v", w.requests)
+	w.RunFor(5 * time.Minute)
+	if want := []string{"list UpgradeJob managed-upgrade-operator/", "list UpgradeConfig managed-upgrade-operator/", "create Event default/", "patch MachineConfigPool /night"}; len(w.Requests) != len(want) {
+		t.Errorf("in the window: %v", w.Requests)
 	}
-	w.requests = nil
-	w.runFor(24 * time.Hour)
-	if len(w.requests) > 0 {
-		t.Errorf("after the release: %v", w.requests)
+	w.Requests = nil
+	w.RunFor(24 * time.Hour)
+	if len(w.Requests) > 0 {
+		t.Errorf("after the release: %v", w.Requests)
 	}
 }

@@ -16,21 +16,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -49,14 +50,6 @@ const (
 	retryDelay = time.Second
 )
 
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
-	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
-	Reset(uid string)
-}
-
 // Reconciler keeps the status of UpgradeSuspensionWindows.
 type Reconciler struct {
 	// Clock provides the time.
@@ -64,7 +57,7 @@ type Reconciler struct {
 	// WatchNamespaces lists the namespaces whose windows are reconciled; empty means all.
 	WatchNamespaces []string
 	// Events publishes that a window is invalid.
-	Events EventPublisher
+	Events notify.EventPublisher
 
 	client client.Client
 	uids   map[client.ObjectKey]string
@@ -83,7 +76,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	jobs.Predicates = []predicate.Predicate{predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: attemptChanged})}
 	return manager.Controller{
 		Name:        "suspensionwindow",
-		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{maintenancev1beta1.AddToScheme, corev1.AddToScheme},
 		Reads:       []manager.Kind{windows, configs, jobs},
 		Bind: func(clients manager.Clients) error {
 			r.client, r.uids = clients.Client, map[client.ObjectKey]string{}
@@ -95,7 +88,7 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // nextStart returns the start of an UpgradeJob that a window may suspend; false means that there is
 // none, since the UpgradeJob has ended or its times are invalid.
-func nextStart(job *v1beta1.UpgradeJob) (time.Time, bool) {
+func nextStart(job *maintenancev1beta1.UpgradeJob) (time.Time, bool) {
 	if _, ended := maintenance.EndPhase(job); ended {
 		return time.Time{}, false
 	}
@@ -106,8 +99,8 @@ func nextStart(job *v1beta1.UpgradeJob) (time.Time, bool) {
 // attemptChanged reports whether an update of an UpgradeJob changed the start that a window may
 // suspend.
 func attemptChanged(e event.UpdateEvent) bool {
-	before, isJob := e.ObjectOld.(*v1beta1.UpgradeJob)
-	after, isJobStill := e.ObjectNew.(*v1beta1.UpgradeJob)
+	before, isJob := e.ObjectOld.(*maintenancev1beta1.UpgradeJob)
+	after, isJobStill := e.ObjectNew.(*maintenancev1beta1.UpgradeJob)
 	if !isJob || !isJobStill {
 		return true
 	}
@@ -118,12 +111,12 @@ func attemptChanged(e event.UpdateEvent) bool {
 
 // namespaceRequests requests a reconcile of all windows in the namespace of an object.
 func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpgradeSuspensionWindow](ctx, r.client, &v1beta1.UpgradeSuspensionWindowList{}, nil, client.InNamespace(obj.GetNamespace()))
+	return manager.Requests[*maintenancev1beta1.UpgradeSuspensionWindow](ctx, r.client, &maintenancev1beta1.UpgradeSuspensionWindowList{}, nil, client.InNamespace(obj.GetNamespace()))
 }
 
 // Reconcile makes one pass over one window.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	window := &v1beta1.UpgradeSuspensionWindow{}
+	window := &maintenancev1beta1.UpgradeSuspensionWindow{}
 	if err := r.client.Get(ctx, req.NamespacedName, window); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("getting UpgradeSuspensionWindow %s: %w", req, err)
 	}
@@ -135,6 +128,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	r.uids[req.NamespacedName] = string(window.UID)
+	if refused, err := manager.RefuseUndecodable(ctx, r.client, r.Clock.Now(), window); refused || err != nil {
+		return reconcile.Result{}, err
+	}
 	status, err := r.observe(ctx, window)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -155,12 +151,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // observe returns the status, and publishes an Event if the window is invalid.
-func (r *Reconciler) observe(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) (*v1beta1.UpgradeSuspensionWindowStatus, error) {
+func (r *Reconciler) observe(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow) (*maintenancev1beta1.UpgradeSuspensionWindowStatus, error) {
 	status := window.Status.DeepCopy()
 	status.ObservedGeneration = window.Generation
 	accepted := metav1.Condition{
-		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the times and the selectors are valid",
-		ObservedGeneration: window.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
+		Type: maintenancev1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the times and the selectors are valid",
 	}
 	if reason, problem := validate(window); reason != "" {
 		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, reason, text.Truncate(problem, maxMessage)
@@ -168,8 +163,10 @@ func (r *Reconciler) observe(ctx context.Context, window *v1beta1.UpgradeSuspens
 			return nil, err
 		}
 	}
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type != v1beta1.ConditionAccepted })
-	meta.SetStatusCondition(&status.Conditions, accepted)
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Type != maintenancev1beta1.ConditionAccepted && !readiness.IsOwn(c.Type)
+	})
+	readiness.SetAccepted(&status.Conditions, accepted, window.Generation, r.Clock.Now())
 	var err error
 	if status.MatchingConfigs, err = r.matchingConfigs(ctx, window); err != nil {
 		return nil, err
@@ -180,7 +177,7 @@ func (r *Reconciler) observe(ctx context.Context, window *v1beta1.UpgradeSuspens
 
 // validate returns the reason and the message of a window that is invalid; empty means that it is
 // valid.
-func validate(window *v1beta1.UpgradeSuspensionWindow) (reason, message string) {
+func validate(window *maintenancev1beta1.UpgradeSuspensionWindow) (reason, message string) {
 	if _, _, err := maintenance.WindowTimes(window); err != nil {
 		return reasonInvalidTime, err.Error() + "; the window suspends nothing"
 	}
@@ -197,23 +194,15 @@ func validate(window *v1beta1.UpgradeSuspensionWindow) (reason, message string) 
 	return "", ""
 }
 
-func (r *Reconciler) publish(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow, reason, message string) error {
-	ref := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeSuspensionWindow",
-		Namespace: window.Namespace, Name: window.Name, UID: window.UID,
-	}
+func (r *Reconciler) publish(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow, reason, message string) error {
 	id := engine.NotificationID(string(window.UID), strconv.FormatInt(window.Generation, 10), reason, "")
-	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
-		return nil
-	}
-	return err
+	return notify.TryPublish(ctx, r.Events, objects.Reference(window, maintenancev1beta1.GroupVersion.WithKind("UpgradeSuspensionWindow")),
+		engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
 // matchingConfigs returns the names of the UpgradeConfigs that a window selects.
-func (r *Reconciler) matchingConfigs(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) ([]string, error) {
-	var configs v1beta1.UpgradeConfigList
+func (r *Reconciler) matchingConfigs(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow) ([]string, error) {
+	var configs maintenancev1beta1.UpgradeConfigList
 	if err := r.client.List(ctx, &configs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
 	}
@@ -228,12 +217,12 @@ func (r *Reconciler) matchingConfigs(ctx context.Context, window *v1beta1.Upgrad
 
 // matchingJobs returns the names of the UpgradeJobs that a window selects, that have not ended, and
 // whose latest attempt starts in it.
-func (r *Reconciler) matchingJobs(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) ([]string, error) {
-	var jobs v1beta1.UpgradeJobList
+func (r *Reconciler) matchingJobs(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow) ([]string, error) {
+	var jobs maintenancev1beta1.UpgradeJobList
 	if err := r.client.List(ctx, &jobs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
 	}
-	one := []v1beta1.UpgradeSuspensionWindow{*window}
+	one := []maintenancev1beta1.UpgradeSuspensionWindow{*window}
 	var names []string
 	for i := range jobs.Items {
 		job := &jobs.Items[i]

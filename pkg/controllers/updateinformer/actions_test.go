@@ -4,6 +4,8 @@
 package updateinformer_test
 
 import (
+	"cmp"
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -13,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 func service(namespace, name, ip string, port int32) *corev1.Service {
@@ -43,10 +45,10 @@ func (w *world) update(pending, active bool) {
 		}
 		return metav1.ConditionFalse
 	}
-	w.change(&v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}}, func(object client.Object) {
-		object.(*v1beta1.UpdateStatus).Status.ControlPlane = &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{Conditions: []metav1.Condition{
-			{Type: v1beta1.ConditionUpdatePending, Status: status(pending), Reason: "R", LastTransitionTime: metav1.NewTime(start)},
-			{Type: v1beta1.ConditionUpdateActive, Status: status(active), Reason: "R", LastTransitionTime: metav1.NewTime(start)},
+	w.change(&updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}, func(object client.Object) {
+		object.(*updatev1beta1.UpdateStatus).Status.ControlPlane = &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{Conditions: []metav1.Condition{
+			{Type: updatev1beta1.ConditionUpdatePending, Status: status(pending), Reason: "R", LastTransitionTime: metav1.NewTime(start)},
+			{Type: updatev1beta1.ConditionUpdateActive, Status: status(active), Reason: "R", LastTransitionTime: metav1.NewTime(start)},
 		}}}
 	})
 }
@@ -63,7 +65,7 @@ func (w *world) change(object client.Object, do func(client.Object)) {
 	}
 	must(w.t, w.client.Update(w.t.Context(), object))
 	switch status.(type) {
-	case *v1beta1.UpdateStatus, *v1beta1.UpdateInformer:
+	case *updatev1beta1.UpdateStatus, *updatev1beta1.UpdateInformer:
 		status.SetResourceVersion(object.GetResourceVersion())
 		status.SetGeneration(max(before, object.GetGeneration()))
 		must(w.t, w.client.Status().Update(w.t.Context(), status))
@@ -71,10 +73,10 @@ func (w *world) change(object client.Object, do func(client.Object)) {
 }
 
 // changeInformer changes the UpdateInformer.
-func (w *world) changeInformer(do func(*v1beta1.UpdateInformer)) {
+func (w *world) changeInformer(do func(*updatev1beta1.UpdateInformer)) {
 	w.t.Helper()
-	w.change(&v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(object client.Object) {
-		informer, ok := object.(*v1beta1.UpdateInformer)
+	w.change(&updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(object client.Object) {
+		informer, ok := object.(*updatev1beta1.UpdateInformer)
 		if !ok {
 			w.t.Fatalf("%T is no UpdateInformer", object)
 		}
@@ -86,7 +88,9 @@ func (w *world) changeInformer(do func(*v1beta1.UpdateInformer)) {
 // pass makes one pass and returns when the next one is due.
 func (w *world) pass() time.Duration {
 	w.t.Helper()
-	result, err := w.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "shop"}})
+	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, time.Minute))
+	defer cancel()
+	result, err := w.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "shop"}})
 	must(w.t, err)
 	return result.RequeueAfter
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -34,10 +34,10 @@ type Exchange struct {
 	planChanged   chan event.GenericEvent
 }
 
-// planRequest is what a plan requests from every informer.
+// planRequest holds what a plan requests from every informer.
 type planRequest struct {
 	round   int
-	request v1alpha.UpdatePlanInsightsRequest
+	request hooksv1alpha.UpdatePlanInsightsRequest
 	asks    map[string]*planAsk // by informer
 }
 
@@ -47,6 +47,17 @@ type planAsk struct {
 	waitingSince time.Time
 	nextAt       time.Time
 	answer       *insight.Answer // nil means that the informer has not finished
+	unavailable  bool            // the informer could not be asked; once it can be, it is
+}
+
+// settle stores an answer.
+func (a *planAsk) settle(answer insight.Answer, now time.Time) {
+	a.answer, a.nextAt, a.unavailable = &answer, now.Add(repairInterval), false
+}
+
+// isOpen reports whether the informer is still asked: it has not answered, or it could not, which a person may repair.
+func (a *planAsk) isOpen() bool {
+	return a.answer == nil || a.answer.Degraded != "" || a.answer.Result != insight.Success && a.answer.Result != insight.NotQueried
 }
 
 // NewExchange returns an Exchange without answers and requests.
@@ -60,7 +71,7 @@ func NewExchange() *Exchange {
 // signal sends an event, unless one is pending: an event of any object is one of all.
 func signal(to chan<- event.GenericEvent) {
 	select {
-	case to <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
+	case to <- event.GenericEvent{Object: &updatev1beta1.UpdateInformer{}}:
 	default:
 	}
 }
@@ -86,7 +97,7 @@ func (x *Exchange) Answers() []insight.Answer {
 
 // AskPlan requests the insights of every enabled informer for a plan. Another call for the same plan
 // starts again: answers to the earlier request are dropped.
-func (x *Exchange) AskPlan(plan types.NamespacedName, request v1alpha.UpdatePlanInsightsRequest) {
+func (x *Exchange) AskPlan(plan types.NamespacedName, request hooksv1alpha.UpdatePlanInsightsRequest) {
 	x.mu.Lock()
 	x.rounds++
 	x.plans[plan] = &planRequest{round: x.rounds, request: request, asks: map[string]*planAsk{}}
@@ -139,15 +150,15 @@ func (x *Exchange) answer(informer string) (insight.Answer, bool) {
 	return answer, known
 }
 
-// openAsk is a request of a plan that an informer has not finished.
+// openAsk is a request of a plan for which an informer is still asked.
 type openAsk struct {
 	plan    types.NamespacedName
 	round   int
-	request v1alpha.UpdatePlanInsightsRequest
+	request hooksv1alpha.UpdatePlanInsightsRequest
 	ask     planAsk
 }
 
-// openAsks returns the requests of plans that an informer has not finished, sorted by plan.
+// openAsks returns the requests of plans for which an informer is still asked, sorted by plan.
 func (x *Exchange) openAsks(informer string) []openAsk {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,7 +169,7 @@ func (x *Exchange) openAsks(informer string) []openAsk {
 			ask = &planAsk{}
 			request.asks[informer] = ask
 		}
-		if ask.answer == nil {
+		if ask.isOpen() {
 			open = append(open, openAsk{plan, request.round, request.request, *ask})
 		}
 	}
@@ -166,8 +177,8 @@ func (x *Exchange) openAsks(informer string) []openAsk {
 	return open
 }
 
-// setAsk stores the state of the request of a plan to an informer. It has no effect if the plan has
-// requested again meanwhile.
+// setAsk stores the state of the request of a plan to an informer. It has no effect if the plan has made another
+// request in the meantime.
 func (x *Exchange) setAsk(informer string, open openAsk) {
 	x.mu.Lock()
 	request := x.plans[open.plan]
@@ -181,7 +192,7 @@ func (x *Exchange) setAsk(informer string, open openAsk) {
 	}
 }
 
-// dropInformer drops what an informer that is not queried any more has answered to plans.
+// dropInformer drops the answers of an informer that is no longer queried.
 func (x *Exchange) dropInformer(informer string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,25 +15,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/wire"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// conditionTypes are the conditions that this controller writes, in the order in which their problems
-// prevent requests.
-var conditionTypes = []string{v1beta1.ConditionCABundleResolved, v1beta1.ConditionReachable, v1beta1.ConditionDiscovered}
+// reasonNotChecked is the reason of an informer that was not queried yet.
+const reasonNotChecked = "NotChecked"
+
+// conditionTypes are the conditions that have problems, in the order in which these prevent requests.
+var conditionTypes = []string{updatev1beta1.ConditionCABundleResolved, updatev1beta1.ConditionReachable, updatev1beta1.ConditionDiscovered}
 
 // fineMessages are the messages of conditions that are True.
 var fineMessages = map[string]string{
-	v1beta1.ConditionCABundleResolved: "the authorities of the informer are known",
-	v1beta1.ConditionReachable:        "the informer answers",
-	v1beta1.ConditionDiscovered:       "the informer has listed its handlers",
+	updatev1beta1.ConditionCABundleResolved: "the authorities of the informer are known",
+	updatev1beta1.ConditionReachable:        "the informer answers",
+	updatev1beta1.ConditionDiscovered:       "the informer has listed its handlers",
 }
 
 // explain returns the condition that reports a failed request, with a message that names the fix.
-func explain(informer *v1beta1.UpdateInformer, discovery bool, err error) *problem {
+func explain(informer *updatev1beta1.UpdateInformer, discovery bool, err error) *problem {
 	ref := informer.Spec.ClientConfig.Service
 	where := fmt.Sprintf("%s:%d", serverName(ref), informerPort(ref))
 	detail := text.Reason(err.Error())
@@ -41,28 +45,28 @@ func explain(informer *v1beta1.UpdateInformer, discovery bool, err error) *probl
 	var failure *tokenError
 	switch {
 	case errors.As(err, &failure):
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonTokenRequestFailed,
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonTokenRequestFailed,
 			"the API server granted no token for the informer: %s; check the Role update-status-controller", detail)
 	case httpclient.IsTLSError(err):
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonTLSFailed,
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonTLSFailed,
 			"%s; the certificate of the informer must be valid for %s and signed by the authorities in spec.clientConfig.caBundle, "+
 				"in the annotated Secret, or of the service CA", detail, serverName(ref))
 	case errors.Is(err, context.DeadlineExceeded):
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonTimeout,
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonTimeout,
 			"%s: no complete answer in time; check the pods of Service %s/%s, and the NetworkPolicies between them and the Update Status Controller",
 			where, ref.Namespace, ref.Name)
 	case errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonRequestRejected,
-			"%s; the informer must accept tokens for audience %s", detail, v1alpha.Audience(ref.Namespace, ref.Name))
-	case errors.Is(err, errUnsupported):
-		return newProblem(v1beta1.ConditionDiscovered, v1beta1.ReasonProtocolUnsupported,
-			"%s; the informer must serve %s", detail, v1alpha.DiscoveryPath)
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonRequestRejected,
+			"%s; the informer must accept tokens for audience %s", detail, hooksv1alpha.Audience(ref.Namespace, ref.Name))
+	case errors.Is(err, wire.ErrUnsupported):
+		return newProblem(updatev1beta1.ConditionDiscovered, updatev1beta1.ReasonProtocolUnsupported,
+			"%s; the informer must serve %s", detail, hooksv1alpha.DiscoveryPath)
 	case errors.As(err, &status):
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonRequestRejected, "%s; check the log of the informer", detail)
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonRequestRejected, "%s; check the log of the informer", detail)
 	case discovery && !isConnectionError(err):
-		return newProblem(v1beta1.ConditionDiscovered, v1beta1.ReasonInvalidResponse, "%s; check %s of the informer", detail, v1alpha.DiscoveryPath)
+		return newProblem(updatev1beta1.ConditionDiscovered, updatev1beta1.ReasonInvalidResponse, "%s; check %s of the informer", detail, hooksv1alpha.DiscoveryPath)
 	default:
-		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonConnectionFailed,
+		return newProblem(updatev1beta1.ConditionReachable, updatev1beta1.ReasonConnectionFailed,
 			"%s; check that Service %s/%s has ready endpoints", detail, ref.Namespace, ref.Name)
 	}
 }
@@ -73,7 +77,7 @@ func isConnectionError(err error) bool {
 	return errors.As(err, &failure)
 }
 
-// The outcomes of requests in metrics, beside those of the protocol.
+// The outcomes of requests in metrics, in addition to the outcomes of the protocol.
 const (
 	outcomeInvalid     = "Invalid"
 	outcomeUnreachable = "Unreachable"
@@ -85,7 +89,7 @@ func outcome(err error) string {
 	var status *httpclient.StatusError
 	switch {
 	case err == nil:
-		return string(v1alpha.ResponseSuccess)
+		return string(hooksv1alpha.ResponseSuccess)
 	case errors.As(err, &status):
 		return outcomeRejected
 	case isConnectionError(err):
@@ -105,11 +109,11 @@ func describe(reason, message string) string {
 
 // publish writes the conditions, if they changed.
 func (p *pass) publish(ctx context.Context) error {
-	p.Metrics.SetInformerReachable(p.informer.Name, p.problem() == nil && p.checked[v1beta1.ConditionDiscovered])
-	return p.patch(ctx, func(status *v1beta1.UpdateInformerStatus) {
+	p.Metrics.SetInformerReachable(p.informer.Name, p.problem() == nil && p.checked[updatev1beta1.ConditionDiscovered])
+	return p.patch(ctx, func(status *updatev1beta1.UpdateInformerStatus) {
 		for _, condition := range conditionTypes {
-			c := v1beta1.InformerCondition{
-				Type: condition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonAsExpected, Message: fineMessages[condition],
+			c := updatev1beta1.InformerCondition{
+				Type: condition, Status: metav1.ConditionTrue, Reason: updatev1beta1.ReasonAsExpected, Message: fineMessages[condition],
 			}
 			switch found := p.problems[condition]; {
 			case found != nil:
@@ -119,6 +123,7 @@ func (p *pass) publish(ctx context.Context) error {
 			}
 			setCondition(status, c, metav1.NewTime(p.now))
 		}
+		p.setReadiness(status)
 		if p.discoveredAt.IsZero() {
 			return
 		}
@@ -128,19 +133,47 @@ func (p *pass) publish(ctx context.Context) error {
 
 // publishDisabled writes that nothing is known of an informer that is disabled.
 func (p *pass) publishDisabled(ctx context.Context) error {
-	return p.patch(ctx, func(status *v1beta1.UpdateInformerStatus) {
+	return p.patch(ctx, func(status *updatev1beta1.UpdateInformerStatus) {
 		for _, condition := range conditionTypes {
-			setCondition(status, v1beta1.InformerCondition{
-				Type: condition, Status: metav1.ConditionUnknown, Reason: v1beta1.ReasonDisabled, Message: "the informer is disabled: it is not queried",
+			setCondition(status, updatev1beta1.InformerCondition{
+				Type: condition, Status: metav1.ConditionUnknown, Reason: updatev1beta1.ReasonDisabled, Message: "the informer is disabled: it is not queried",
 			}, metav1.NewTime(p.now))
 		}
+		p.show(status, readiness.Verdict{Level: readiness.Ready, Reason: updatev1beta1.ReasonDisabled, Message: "the informer is disabled: it is not queried"})
 	})
 }
 
+// setReadiness shows how the informer is, for tools that know nothing about informers: ready once it has
+// answered without a problem. It is queried again all the time.
+func (p *pass) setReadiness(status *updatev1beta1.UpdateInformerStatus) {
+	verdict := readiness.Verdict{Level: readiness.Ready, Reason: updatev1beta1.ReasonAsExpected, Message: fineMessages[updatev1beta1.ConditionReachable]}
+	for _, name := range conditionTypes {
+		i := slices.IndexFunc(status.Conditions, func(c updatev1beta1.InformerCondition) bool { return c.Type == name })
+		switch {
+		case i < 0 || status.Conditions[i].Status == metav1.ConditionUnknown:
+			verdict = readiness.Verdict{Level: readiness.Reconciling, Reason: reasonNotChecked, Message: "the informer was not queried yet"}
+		case status.Conditions[i].Status == metav1.ConditionFalse:
+			p.show(status, readiness.Verdict{Level: readiness.Reconciling, Reason: status.Conditions[i].Reason, Message: status.Conditions[i].Message})
+			return
+		}
+	}
+	p.show(status, verdict)
+}
+
+func (p *pass) show(status *updatev1beta1.UpdateInformerStatus, verdict readiness.Verdict) {
+	for _, c := range verdict.Conditions() {
+		if c.Status == "" {
+			status.Conditions = slices.DeleteFunc(status.Conditions, func(other updatev1beta1.InformerCondition) bool { return other.Type == c.Type })
+			continue
+		}
+		setCondition(status, updatev1beta1.InformerCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}, metav1.NewTime(p.now))
+	}
+}
+
 // setCondition adds or replaces a condition. Its transition time changes with its status.
-func setCondition(status *v1beta1.UpdateInformerStatus, c v1beta1.InformerCondition, now metav1.Time) {
+func setCondition(status *updatev1beta1.UpdateInformerStatus, c updatev1beta1.InformerCondition, now metav1.Time) {
 	c.LastTransitionTime = now
-	i := slices.IndexFunc(status.Conditions, func(other v1beta1.InformerCondition) bool { return other.Type == c.Type })
+	i := slices.IndexFunc(status.Conditions, func(other updatev1beta1.InformerCondition) bool { return other.Type == c.Type })
 	if i < 0 {
 		status.Conditions = append(status.Conditions, c)
 		return
@@ -152,7 +185,7 @@ func setCondition(status *v1beta1.UpdateInformerStatus, c v1beta1.InformerCondit
 }
 
 // patch writes a changed status. The time of the last contact alone is no change.
-func (p *pass) patch(ctx context.Context, change func(*v1beta1.UpdateInformerStatus)) error {
+func (p *pass) patch(ctx context.Context, change func(*updatev1beta1.UpdateInformerStatus)) error {
 	updated := p.informer.DeepCopy()
 	change(&updated.Status)
 	if equality.Semantic.DeepEqual(p.informer.Status, updated.Status) {

@@ -16,9 +16,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/wire"
+)
+
+const (
+	// maxCallTimeout bounds the time that an informer may request for an answer.
+	maxCallTimeout = hooksv1alpha.MaxTimeoutSeconds * time.Second
+	// defaultCallTimeout is the time for an answer if the informer requests none.
+	defaultCallTimeout = hooksv1alpha.DefaultTimeoutSeconds * time.Second
 )
 
 // dialTimeout bounds the opening of a connection.
@@ -36,7 +44,7 @@ type target struct {
 type connection struct {
 	target target
 	client *httpclient.Client
-	// token is that of the latest request.
+	// token is the token of the latest request.
 	token string
 	// post holds the handlers that rejected GET since the last discovery.
 	post map[string]bool
@@ -48,7 +56,7 @@ func connect(t target, token func(ctx context.Context, audience string) (string,
 	var err error
 	c.client, err = httpclient.New(httpclient.Options{
 		URL: fmt.Sprintf("https://%s:%d", t.serverName, t.port), DialAddress: t.address, ServerName: t.serverName, CA: []byte(t.ca),
-		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: v1alpha.MaxAnswerBytes,
+		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: hooksv1alpha.MaxAnswerBytes,
 		Token: func(ctx context.Context) (string, error) {
 			value, err := token(ctx, t.audience)
 			if err != nil {
@@ -72,31 +80,47 @@ func (e *tokenError) Error() string { return e.err.Error() }
 func (e *tokenError) Unwrap() error { return e.err }
 
 // discover requests what the informer has implemented.
-func (c *connection) discover(ctx context.Context) ([]v1beta1.InformerHandler, error) {
+func (c *connection) discover(ctx context.Context) ([]updatev1beta1.InformerHandler, error) {
 	clear(c.post)
-	body, err := c.send(ctx, http.MethodGet, v1alpha.DiscoveryPath, nil, defaultCallTimeout)
+	body, err := c.send(ctx, http.MethodGet, hooksv1alpha.DiscoveryPath, nil, defaultCallTimeout)
 	var status *httpclient.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed):
-		return nil, fmt.Errorf("%w: %w", errUnsupported, err)
+		return nil, fmt.Errorf("%w: %w", wire.ErrUnsupported, err)
 	case err != nil:
 		return nil, err
 	}
-	return decodeDiscovery(body)
+	_, listed, err := wire.DecodeDiscovery(body)
+	return handlersOf(listed), err
+}
+
+// handlersOf returns the handlers as they are published.
+func handlersOf(listed []hooksv1alpha.Handler) []updatev1beta1.InformerHandler {
+	var handlers []updatev1beta1.InformerHandler
+	for _, h := range listed {
+		handler := updatev1beta1.InformerHandler{Name: h.Name, TimeoutSeconds: min(max(h.TimeoutSeconds, 0), hooksv1alpha.MaxTimeoutSeconds)}
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if slices.Contains(h.Methods, method) {
+				handler.Methods = append(handler.Methods, method)
+			}
+		}
+		handlers = append(handlers, handler)
+	}
+	return handlers
 }
 
 // ask requests insights. The status handler is requested by GET with a body, as the protocol defines, and
 // by POST if the informer does not accept that.
-func (c *connection) ask(ctx context.Context, handler v1beta1.InformerHandler, spec v1alpha.RequestSpec) ([]byte, error) {
-	method, path, kind := http.MethodGet, v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind
-	if handler.Name == v1alpha.HandlerPlan {
-		method, path, kind = http.MethodPost, v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind
+func (c *connection) ask(ctx context.Context, handler updatev1beta1.InformerHandler, spec hooksv1alpha.RequestSpec) ([]byte, error) {
+	method, path, kind := http.MethodGet, hooksv1alpha.UpdateInsightsPath, hooksv1alpha.UpdateInsightsRequestKind
+	if handler.Name == hooksv1alpha.HandlerPlan {
+		method, path, kind = http.MethodPost, hooksv1alpha.UpdatePlanInsightsPath, hooksv1alpha.UpdatePlanInsightsRequestKind
 	}
 	onlyPost := len(handler.Methods) > 0 && !slices.Contains(handler.Methods, http.MethodGet)
 	if onlyPost || c.post[handler.Name] {
 		method = http.MethodPost
 	}
-	request, err := json.Marshal(v1alpha.UpdateInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: kind}, Spec: spec})
+	request, err := json.Marshal(hooksv1alpha.UpdateInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: kind}, Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
@@ -111,7 +135,7 @@ func (c *connection) ask(ctx context.Context, handler v1beta1.InformerHandler, s
 }
 
 // callTimeout returns how long an answer of a handler may take.
-func callTimeout(handler v1beta1.InformerHandler) time.Duration {
+func callTimeout(handler updatev1beta1.InformerHandler) time.Duration {
 	if handler.TimeoutSeconds <= 0 {
 		return defaultCallTimeout
 	}
@@ -134,7 +158,11 @@ func (c *connection) send(ctx context.Context, method, path string, body []byte,
 		request.ContentType = "application/json"
 	}
 	response, err := c.client.Do(ctx, request)
-	if err != nil {
+	var invalid *httpclient.ResponseError
+	switch {
+	case errors.As(err, &invalid): // the informer has answered
+		return nil, err
+	case err != nil:
 		return nil, &requestError{err}
 	}
 	return c.redact(response), nil

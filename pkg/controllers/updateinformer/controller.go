@@ -19,11 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 const (
@@ -33,12 +34,6 @@ const (
 	// passTimeout bounds a pass over one informer.
 	passTimeout = 45 * time.Second
 )
-
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// Publish publishes an Event about an object.
-	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
-}
 
 // Metrics observes the requests to informers.
 type Metrics interface {
@@ -66,8 +61,8 @@ type Reconciler struct {
 	// ServiceCA returns the authorities of OpenShift's service CA, in PEM; empty if there are none.
 	ServiceCA func() ([]byte, error)
 	// Request returns the description of the update in progress. It reads from the cache.
-	Request func(ctx context.Context) (v1alpha.RequestSpec, error)
-	Events  EventPublisher
+	Request func(ctx context.Context) (hooksv1alpha.RequestSpec, error)
+	Events  notify.ObjectPublisher
 	Metrics Metrics
 
 	mu     sync.Mutex
@@ -101,13 +96,13 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // mapToAll returns requests for all informers.
 func (r *Reconciler) mapToAll(ctx context.Context, _ client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpdateInformer](ctx, r.Client, &v1beta1.UpdateInformerList{}, nil)
+	return manager.Requests[*updatev1beta1.UpdateInformer](ctx, r.Client, &updatev1beta1.UpdateInformerList{}, nil)
 }
 
 // mapService returns requests for the informers behind a Service.
 func (r *Reconciler) mapService(ctx context.Context, service client.Object) []reconcile.Request {
 	all := client.ObjectKeyFromObject(service) == apiServerService
-	return manager.Requests(ctx, r.Client, &v1beta1.UpdateInformerList{}, func(informer *v1beta1.UpdateInformer) bool {
+	return manager.Requests(ctx, r.Client, &updatev1beta1.UpdateInformerList{}, func(informer *updatev1beta1.UpdateInformer) bool {
 		ref := informer.Spec.ClientConfig.Service
 		return all || ref.Namespace == service.GetNamespace() && ref.Name == service.GetName()
 	})
@@ -122,13 +117,13 @@ type demandChangedPredicate struct {
 
 // Update compares two states of the UpdateStatus.
 func (p demandChangedPredicate) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1beta1.UpdateStatus)
-	after, okAfter := e.ObjectNew.(*v1beta1.UpdateStatus)
+	before, ok := e.ObjectOld.(*updatev1beta1.UpdateStatus)
+	after, okAfter := e.ObjectNew.(*updatev1beta1.UpdateStatus)
 	if !ok || !okAfter {
 		return true
 	}
 	now := p.clock.Now()
-	demand := func(s *v1beta1.UpdateStatus) map[string]time.Duration {
+	demand := func(s *updatev1beta1.UpdateStatus) map[string]time.Duration {
 		all := map[string]time.Duration{"": pollInterval(s.Status, "", now)}
 		for _, retained := range s.Status.AfterUpdate {
 			all[retained.UpdateInformer] = pollInterval(s.Status, retained.UpdateInformer, now)
@@ -152,7 +147,7 @@ func (serviceChangedPredicate) Update(e event.UpdateEvent) bool {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	var informer v1beta1.UpdateInformer
+	var informer updatev1beta1.UpdateInformer
 	switch err := r.Client.Get(ctx, req.NamespacedName, &informer); {
 	case apierrors.IsNotFound(err):
 		r.forget(req.Name)
@@ -162,6 +157,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if insight.IsBuiltIn(informer.Name) { // validation refuses the name; it may have been created before
 		return reconcile.Result{}, nil
+	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &informer); refused || err != nil {
+		return reconcile.Result{}, err
 	}
 	p := &pass{Reconciler: r, informer: &informer, state: r.stateOf(&informer), now: r.Clock.Now()}
 	if !informer.IsEnabled() {
@@ -177,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // stateOf returns what is known of an informer. A deleted and created informer is another one.
-func (r *Reconciler) stateOf(informer *v1beta1.UpdateInformer) *state {
+func (r *Reconciler) stateOf(informer *updatev1beta1.UpdateInformer) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
@@ -192,7 +190,7 @@ func (r *Reconciler) stateOf(informer *v1beta1.UpdateInformer) *state {
 	return s
 }
 
-// forget drops what is known of an informer that does not exist any more.
+// forget drops everything about an informer that no longer exists.
 func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
 	s, known := r.states[name]

@@ -6,7 +6,7 @@ package updateinformer_test
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -22,7 +22,7 @@ func (w *world) took() []string {
 // conditions returns the conditions as type=status:reason.
 func (w *world) conditions() []string {
 	w.t.Helper()
-	var informer v1beta1.UpdateInformer
+	var informer updatev1beta1.UpdateInformer
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: "shop"}, &informer))
 	var all []string
 	for _, c := range informer.Status.Conditions {
@@ -32,16 +32,16 @@ func (w *world) conditions() []string {
 }
 
 // condition returns a condition.
-func (w *world) condition(name string) v1beta1.InformerCondition {
+func (w *world) condition(name string) updatev1beta1.InformerCondition {
 	w.t.Helper()
-	var informer v1beta1.UpdateInformer
+	var informer updatev1beta1.UpdateInformer
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: "shop"}, &informer))
 	for _, c := range informer.Status.Conditions {
 		if c.Type == name {
 			return c
 		}
 	}
-	return v1beta1.InformerCondition{}
+	return updatev1beta1.InformerCondition{}
 }
 
 // result returns the latest answer about the update in progress.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateinformer"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -28,9 +28,9 @@ func TestInformer_named_like_a_built_in_one(t *testing.T) {
 	for _, name := range []string{"builtin-nodes", "builtin-", "update-status-controller"} {
 		w := newWorld(t)
 		w.update(true, true)
-		var informer v1beta1.UpdateInformer
+		var informer updatev1beta1.UpdateInformer
 		must(t, w.client.Get(t.Context(), client.ObjectKey{Name: "shop"}, &informer))
-		must(t, w.client.Create(t.Context(), &v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: informer.Spec}))
+		must(t, w.client.Create(t.Context(), &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: informer.Spec}))
 		result, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 		must(t, err)
 		if requests := w.took(); len(requests) > 0 || len(w.Answers()) > 0 || result.RequeueAfter > 0 {
@@ -47,7 +47,7 @@ func TestHeartbeat_without_answers(t *testing.T) {
 	w.pass()
 	w.server.Close()
 	for range 20 {
-		w.setOnline(metav1.ConditionTrue, v1beta1.ReasonAsExpected, w.clock.Now())
+		w.setOnline(metav1.ConditionTrue, updatev1beta1.ReasonAsExpected, w.clock.Now())
 		w.runFor(30 * time.Second)
 	}
 	if got := w.result(); got.Result != insight.Unreachable {
@@ -64,7 +64,7 @@ func TestAnswer_after_the_deletion(t *testing.T) {
 	w := newWorld(t)
 	w.update(true, true)
 	w.answer(func(rw http.ResponseWriter, r *http.Request) {
-		if err := w.client.Delete(r.Context(), &v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
+		if err := w.client.Delete(r.Context(), &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
 			t.Error(err)
 		}
 		answering(success)(rw, r)

@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/wire"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// state is what is known of an informer between passes. One pass at a time uses it.
+// state holds what is known of an informer between passes. One pass at a time uses it.
 type state struct {
 	uid        types.UID
 	generation int64
@@ -31,7 +33,7 @@ type state struct {
 	ca       string
 	caReadAt time.Time
 	// handlers were discovered at discoveredAt; zero means that a discovery is due.
-	handlers     []v1beta1.InformerHandler
+	handlers     []updatev1beta1.InformerHandler
 	discoveredAt time.Time
 	breaker      breaker
 	failing      string // the handler that failed last; empty means none
@@ -48,10 +50,10 @@ type state struct {
 	contactTime time.Time
 }
 
-func newState(informer *v1beta1.UpdateInformer) *state {
+func newState(informer *updatev1beta1.UpdateInformer) *state {
 	s := &state{uid: informer.UID, problems: map[string]*problem{}, checked: map[string]bool{}}
 	for i := range informer.Status.Conditions {
-		if c := informer.Status.Conditions[i]; c.Type == v1beta1.ConditionReachable && c.Status == metav1.ConditionFalse {
+		if c := informer.Status.Conditions[i]; c.Type == updatev1beta1.ConditionReachable && c.Status == metav1.ConditionFalse {
 			s.lost = true // reported before a restart
 		}
 	}
@@ -80,7 +82,7 @@ type pass struct {
 	*Reconciler
 	*state
 
-	informer *v1beta1.UpdateInformer
+	informer *updatev1beta1.UpdateInformer
 	now      time.Time
 	interval time.Duration // between requests about the update in progress; 0 means none
 	asks     []openAsk
@@ -100,7 +102,7 @@ func (p *pass) disable(ctx context.Context) error {
 
 // query makes the requests that are due.
 func (p *pass) query(ctx context.Context) error {
-	var list v1beta1.UpdateStatusList // a Get would copy it
+	var list updatev1beta1.UpdateStatusList // a Get would copy it
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("reading the UpdateStatus: %w", err)
 	}
@@ -135,7 +137,7 @@ func (p *pass) inUse() bool { return p.interval > 0 || len(p.asks) > 0 || p.rech
 // What is not cached is read when the informer changed, and while it is in use once between
 // discoveries and after a failed handshake.
 func (p *pass) resolve(ctx context.Context) (bool, error) {
-	ref, annotation := p.informer.Spec.ClientConfig.Service, p.informer.Annotations[v1beta1.InjectCAAnnotation]
+	ref, annotation := p.informer.Spec.ClientConfig.Service, p.informer.Annotations[updatev1beta1.InjectCAAnnotation]
 	if p.generation != p.informer.Generation || p.annotation != annotation {
 		p.generation, p.annotation, p.caReadAt = p.informer.Generation, annotation, time.Time{}
 	}
@@ -147,18 +149,22 @@ func (p *pass) resolve(ctx context.Context) (bool, error) {
 		p.close()
 		p.breaker = breaker{}
 		p.discoveredAt = time.Time{}
-		p.set(v1beta1.ConditionReachable, addressProblem)
+		p.set(updatev1beta1.ConditionReachable, addressProblem)
 	}
-	t := target{address: address, serverName: serverName(ref), port: informerPort(ref), audience: v1alpha.Audience(ref.Namespace, ref.Name)}
+	t := target{address: address, serverName: serverName(ref), port: informerPort(ref), audience: hooksv1alpha.Audience(ref.Namespace, ref.Name)}
 	if p.caDue() {
 		ca, caProblem, err := p.resolveCA(ctx, p.informer)
 		if err != nil {
 			return false, err
 		}
 		p.caReadAt, p.ca = p.now, string(ca)
-		p.set(v1beta1.ConditionCABundleResolved, caProblem)
+		p.set(updatev1beta1.ConditionCABundleResolved, caProblem)
 	}
-	if addressProblem != nil || p.problems[v1beta1.ConditionCABundleResolved] != nil {
+	caProblem := p.problems[updatev1beta1.ConditionCABundleResolved]
+	if caProblem != nil {
+		p.close() // the connection trusts authorities that no longer count
+	}
+	if addressProblem != nil || caProblem != nil {
 		return false, nil
 	}
 	t.ca = p.ca
@@ -176,8 +182,8 @@ func (p *pass) caDue() bool {
 	if p.caReadAt.IsZero() || p.connection == nil {
 		return p.caReadAt.IsZero() || p.now.Sub(p.caReadAt) >= pollActive || p.now.Before(p.caReadAt)
 	}
-	failed := p.problems[v1beta1.ConditionReachable] != nil
-	if failed && p.problems[v1beta1.ConditionReachable].reason == v1beta1.ReasonTLSFailed {
+	failed := p.problems[updatev1beta1.ConditionReachable] != nil
+	if failed && p.problems[updatev1beta1.ConditionReachable].reason == updatev1beta1.ReasonTLSFailed {
 		return !p.now.Before(p.breaker.retryAt)
 	}
 	return p.inUse() && p.discoveryDue()
@@ -201,31 +207,31 @@ func (p *pass) discover(ctx context.Context) bool {
 		return false
 	}
 	p.handlers, p.discoveredAt = handlers, p.now
-	p.set(v1beta1.ConditionDiscovered, nil)
+	p.set(updatev1beta1.ConditionDiscovered, nil)
 	p.succeed(ctx, handlerDiscovery)
 	return true
 }
 
 // handler returns a handler of the informer.
-func (p *pass) handler(name string) (v1beta1.InformerHandler, bool) {
-	i := slices.IndexFunc(p.handlers, func(h v1beta1.InformerHandler) bool { return h.Name == name })
+func (p *pass) handler(name string) (updatev1beta1.InformerHandler, bool) {
+	i := slices.IndexFunc(p.handlers, func(h updatev1beta1.InformerHandler) bool { return h.Name == name })
 	if i < 0 {
-		return v1beta1.InformerHandler{}, false
+		return updatev1beta1.InformerHandler{}, false
 	}
 	return p.handlers[i], true
 }
 
 // pollStatus requests the insights about the update in progress, if that is due.
 func (p *pass) pollStatus(ctx context.Context) {
-	handler, reports := p.handler(v1alpha.HandlerStatus)
+	handler, reports := p.handler(hooksv1alpha.HandlerStatus)
 	switch last, known := p.answer(p.informer.Name); {
 	case !reports:
 		if !known || last.Result != insight.NotQueried {
 			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
 		}
 		p.recheck = false
-		if p.failing == v1alpha.HandlerStatus {
-			p.succeed(ctx, v1alpha.HandlerStatus)
+		if p.failing == hooksv1alpha.HandlerStatus {
+			p.succeed(ctx, hooksv1alpha.HandlerStatus)
 		}
 		return
 	case p.interval == 0 && !p.recheck:
@@ -242,7 +248,7 @@ func (p *pass) pollStatus(ctx context.Context) {
 		p.pollAt = p.now.Add(waitInterval) // the cache does not hold the ClusterVersion
 		return
 	}
-	answer, ok := p.ask(ctx, handler, v1alpha.UpdateInsightsResponseKind, spec)
+	answer, ok := p.ask(ctx, handler, hooksv1alpha.UpdateInsightsResponseKind, spec)
 	if !ok {
 		p.answerUnavailable()
 		return
@@ -263,18 +269,18 @@ func (p *pass) pollStatus(ctx context.Context) {
 
 // pollPlans requests the insights for plans, if that is due.
 func (p *pass) pollPlans(ctx context.Context) {
-	handler, analyzes := p.handler(v1alpha.HandlerPlan)
+	handler, analyzes := p.handler(hooksv1alpha.HandlerPlan)
 	for i := range p.asks {
 		open := &p.asks[i]
 		switch {
-		case !analyzes:
-			open.ask.answer = &insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now, Degraded: p.degraded()}
-		case p.now.Before(open.ask.nextAt):
+		case p.now.Before(open.ask.nextAt) && !open.ask.unavailable:
 			continue
+		case !analyzes:
+			open.ask.settle(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now, Degraded: p.degraded()}, p.now)
 		case p.Clock.Since(p.now)+callTimeout(handler) > passTimeout:
 			return // the next pass continues
 		default:
-			answer, ok := p.ask(ctx, handler, v1alpha.UpdatePlanInsightsResponseKind, open.request.Spec)
+			answer, ok := p.ask(ctx, handler, hooksv1alpha.UpdatePlanInsightsResponseKind, open.request.Spec)
 			if !ok {
 				p.answerUnavailable()
 				return
@@ -296,27 +302,36 @@ func (p *pass) settlePlan(open *openAsk, answer insight.Answer) {
 			return
 		}
 	}
-	open.ask.answer = &answer
+	open.ask.settle(answer, p.now)
 }
 
 // ask makes one request. It reports false if the informer cannot be used.
-func (p *pass) ask(ctx context.Context, handler v1beta1.InformerHandler, kind string, spec v1alpha.RequestSpec) (insight.Answer, bool) {
+func (p *pass) ask(ctx context.Context, handler updatev1beta1.InformerHandler, kind string, spec hooksv1alpha.RequestSpec) (insight.Answer, bool) {
 	body, err := p.connection.ask(ctx, handler, spec)
-	if err != nil {
+	if isConnectionError(err) {
 		p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, outcome(err))
 		p.fail(ctx, handler.Name, err)
 		return insight.Answer{}, false
 	}
 	p.succeed(ctx, handler.Name)
 	answer := insight.Answer{Informer: p.informer.Name, At: p.now, Degraded: p.degraded()}
-	status, insights, err := decodeInsights(kind, body)
+	var status hooksv1alpha.ResponseStatus
+	var insights []hooksv1alpha.Insight
+	if err == nil {
+		status, insights, err = wire.DecodeInsights(kind, body)
+	}
 	if err != nil {
 		p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, outcomeInvalid)
-		answer.Result, answer.Reason, answer.Message = insight.Invalid, v1beta1.ReasonInvalidResponse, err.Error()
+		answer.Result, answer.Reason, answer.Message = insight.Invalid, updatev1beta1.ReasonInvalidResponse, text.Excerpt(text.Redact(err.Error()))
 		return answer, true
 	}
 	p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, string(status.Response))
-	answer.Result, answer.Message, answer.Insights = insight.Result(status.Response), status.Message, insights
+	answer.Result, answer.Message = insight.Result(status.Response), status.Message
+	for _, i := range insights {
+		answer.Insights = append(answer.Insights, updatev1beta1.Insight{
+			UID: i.UID, AcquisitionTime: i.AcquisitionTime, Scope: i.Scope, Impact: i.Impact, Remediation: i.Remediation,
+		})
+	}
 	return answer, true
 }
 
@@ -324,12 +339,12 @@ func (p *pass) ask(ctx context.Context, handler v1beta1.InformerHandler, kind st
 // other answers change nothing.
 func (p *pass) succeed(ctx context.Context, handler string) {
 	p.contactTime = p.now
-	if p.failing == v1alpha.HandlerStatus && handler != v1alpha.HandlerStatus {
+	if p.failing == hooksv1alpha.HandlerStatus && handler != hooksv1alpha.HandlerStatus {
 		return
 	}
 	p.failing = ""
 	p.breaker.succeed()
-	p.set(v1beta1.ConditionReachable, nil)
+	p.set(updatev1beta1.ConditionReachable, nil)
 	if p.lost {
 		p.lost = false
 		p.Events.Publish(ctx, p.informer, corev1.EventTypeNormal, "InformerBack", "the update informer answers again")
@@ -346,14 +361,14 @@ func (p *pass) fail(ctx context.Context, handler string, err error) {
 		p.breaker.fail(p.informer.Name, p.now)
 	}
 	p.set(found.condition, found)
-	if found.condition == v1beta1.ConditionDiscovered { // the informer has answered
-		p.set(v1beta1.ConditionReachable, nil)
+	if found.condition == updatev1beta1.ConditionDiscovered { // the informer has answered
+		p.set(updatev1beta1.ConditionReachable, nil)
 	}
 	p.failing = handler
 	switch handler {
-	case v1alpha.HandlerStatus:
+	case hooksv1alpha.HandlerStatus:
 		p.recheck = true
-	case v1alpha.HandlerPlan: // a discovery shows when the informer answers again
+	case hooksv1alpha.HandlerPlan: // a discovery shows when the informer answers again
 		p.discoveredAt = time.Time{}
 	}
 	if p.breaker.isOpen() && !p.lost {
@@ -372,7 +387,7 @@ func (p *pass) answerUnavailable() {
 	answer := insight.Answer{
 		Informer: p.informer.Name, Result: insight.Unreachable, Reason: found.reason, Message: found.message, At: p.now, Degraded: p.degraded(),
 	}
-	if found.reason == v1beta1.ReasonInvalidResponse || found.reason == v1beta1.ReasonProtocolUnsupported {
+	if found.reason == updatev1beta1.ReasonInvalidResponse || found.reason == updatev1beta1.ReasonProtocolUnsupported {
 		answer.Result = insight.Invalid
 	}
 	if p.isUpdating() {
@@ -396,18 +411,19 @@ const planAttempts = 3
 func (p *pass) failPlans(answer insight.Answer, found *problem) {
 	for i := range p.asks {
 		open := &p.asks[i]
-		if p.now.Before(open.ask.nextAt) || open.ask.answer != nil {
+		if p.now.Before(open.ask.nextAt) {
 			continue
 		}
 		open.ask.failures++
 		open.ask.nextAt = p.now.Add(waitInterval)
-		permanent := found.condition == v1beta1.ConditionCABundleResolved || found.reason == v1beta1.ReasonServiceNotFound ||
-			found.reason == v1beta1.ReasonServiceNotClusterIP
+		permanent := found.condition == updatev1beta1.ConditionCABundleResolved || found.reason == updatev1beta1.ReasonServiceNotFound ||
+			found.reason == updatev1beta1.ReasonServiceNotClusterIP
 		switch {
 		case answer.Result == insight.Wait:
 			p.settlePlan(open, answer)
 		case permanent, open.ask.failures >= planAttempts:
-			open.ask.answer = &answer
+			open.ask.settle(answer, p.now)
+			open.ask.unavailable = true
 		}
 		p.setAsk(p.informer.Name, *open)
 	}
@@ -425,9 +441,9 @@ func (p *pass) problem() *problem {
 
 // online returns the condition Online, which the informer writes; nil if it has none. One that no writer
 // confirms does not count as True.
-func (p *pass) online() (condition *v1beta1.InformerCondition, stale bool) {
+func (p *pass) online() (condition *updatev1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {
-		if c := &p.informer.Status.Conditions[i]; c.Type == v1beta1.ConditionOnline {
+		if c := &p.informer.Status.Conditions[i]; c.Type == updatev1beta1.ConditionOnline {
 			return c, c.IsStale(p.now)
 		}
 	}
@@ -437,7 +453,7 @@ func (p *pass) online() (condition *v1beta1.InformerCondition, stale bool) {
 // isUpdating reports whether the informer announced that it updates itself.
 func (p *pass) isUpdating() bool {
 	online, stale := p.online()
-	return online != nil && !stale && online.Status == metav1.ConditionFalse && online.Reason == v1beta1.ReasonInformerUpdating
+	return online != nil && !stale && online.Status == metav1.ConditionFalse && online.Reason == updatev1beta1.ReasonInformerUpdating
 }
 
 // degraded returns why the informer reports that it does not work; empty if it does not report that.
@@ -448,10 +464,10 @@ func (p *pass) degraded() string {
 	case stale && online.ConfirmedTime().IsZero():
 		return "its condition Online has no heartbeat"
 	case stale && online.ConfirmedTime().After(p.now):
-		return "the heartbeat of its condition Online is of the future: " + online.ConfirmedTime().UTC().Format(time.RFC3339)
+		return "the heartbeat of its condition Online is in the future: " + text.FormatTime(online.ConfirmedTime())
 	case stale:
-		return "its condition Online has had no heartbeat since " + online.ConfirmedTime().UTC().Format(time.RFC3339)
-	case online.Status != metav1.ConditionTrue && online.Reason != v1beta1.ReasonInformerUpdating:
+		return "its condition Online has had no heartbeat since " + text.FormatTime(online.ConfirmedTime())
+	case online.Status != metav1.ConditionTrue && online.Reason != updatev1beta1.ReasonInformerUpdating:
 		return "its condition Online is " + string(online.Status) + ": " + describe(online.Reason, online.Message)
 	}
 	return ""
@@ -465,24 +481,24 @@ func (p *pass) requeueAfter() time.Duration {
 			next = at
 		}
 	}
-	blocked := p.problems[v1beta1.ConditionCABundleResolved] != nil || p.connection == nil
+	unknownCA := p.problems[updatev1beta1.ConditionCABundleResolved] != nil
+	blocked := unknownCA || p.connection == nil
 	switch {
+	case unknownCA: // idle or not: what the condition advises is followed by no event
+		earliest(p.caReadAt.Add(pollActive))
 	case blocked:
-		if p.problems[v1beta1.ConditionCABundleResolved] != nil && p.inUse() {
-			earliest(p.caReadAt.Add(pollActive))
-		}
-	case p.discoveredAt.IsZero() || p.breaker.failures > 0:
+	case p.discoveredAt.IsZero() || p.breaker.failures > 0 || p.recheck:
 		earliest(latest(p.breaker.retryAt, p.now.Add(waitInterval)))
 	default:
 		if p.inUse() {
 			earliest(p.discoveredAt.Add(discoveryInterval))
 		}
 	}
-	if _, reports := p.handler(v1alpha.HandlerStatus); reports && p.interval > 0 && !blocked {
+	if _, reports := p.handler(hooksv1alpha.HandlerStatus); reports && p.interval > 0 && !blocked {
 		earliest(latest(p.pollAt, p.breaker.retryAt))
 	}
 	for _, open := range p.asks {
-		if open.ask.answer == nil {
+		if open.ask.isOpen() {
 			earliest(latest(open.ask.nextAt, p.now.Add(time.Second)))
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // The times between requests to an informer.
@@ -23,27 +23,21 @@ const (
 
 	discoveryInterval = 10 * time.Minute // while an informer is in use
 
-	waitInterval    = v1alpha.WaitRetrySeconds * time.Second     // after an answer Wait
-	waitLimitStatus = v1alpha.MaxStatusWaitSeconds * time.Second // after which the informer is reported
-	waitLimitPlan   = v1alpha.MaxPlanWaitSeconds * time.Second   // after which the informer is reported
+	waitInterval    = hooksv1alpha.WaitRetrySeconds * time.Second     // after an answer Wait
+	waitLimitStatus = hooksv1alpha.MaxStatusWaitSeconds * time.Second // after which the informer is reported
+	waitLimitPlan   = hooksv1alpha.MaxPlanWaitSeconds * time.Second   // after which the informer is reported
 )
 
 // pollInterval returns the time between two requests for the insights of an informer about the update in
 // progress; 0 means that none is due. It follows from what the UpdateStatus reports: the first update of
 // that object decides, also after a restart.
-func pollInterval(status v1beta1.UpdateStatusStatus, informer string, now time.Time) time.Duration {
+func pollInterval(status updatev1beta1.UpdateStatusStatus, informer string, now time.Time) time.Duration {
 	pending, active := false, false
-	consider := func(conditions []metav1.Condition) {
-		if c := apimeta.FindStatusCondition(conditions, v1beta1.ConditionUpdatePending); c != nil && c.Status != metav1.ConditionFalse {
+	for _, section := range status.Sections() {
+		if c := apimeta.FindStatusCondition(section.Conditions, updatev1beta1.ConditionUpdatePending); c != nil && c.Status != metav1.ConditionFalse {
 			pending = true
-			active = active || apimeta.IsStatusConditionTrue(conditions, v1beta1.ConditionUpdateActive)
+			active = active || apimeta.IsStatusConditionTrue(section.Conditions, updatev1beta1.ConditionUpdateActive)
 		}
-	}
-	if status.ControlPlane != nil {
-		consider(status.ControlPlane.Conditions)
-	}
-	for i := range status.WorkerPools {
-		consider(status.WorkerPools[i].Conditions)
 	}
 	switch {
 	case active:
@@ -59,11 +53,14 @@ func pollInterval(status v1beta1.UpdateStatusStatus, informer string, now time.T
 	return 0
 }
 
+// repairInterval is the longest time between two attempts: what a condition or an insight advises takes effect within it.
+const repairInterval = 30 * time.Second
+
 // The breaker.
 const (
 	breakerThreshold = 5 // failures in a row
 	breakerFirst     = 5 * time.Second
-	breakerLongest   = 5 * time.Minute
+	breakerLongest   = repairInterval
 )
 
 // breaker counts failures in a row. After breakerThreshold of them it opens: requests pause, longer

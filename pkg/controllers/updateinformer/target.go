@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // apiServerService is the Service of the API server. It has the first address of the service network.
@@ -36,40 +36,40 @@ func newProblem(condition, reason, format string, args ...any) *problem {
 
 // resolveAddress returns the address of the Service of an informer: its clusterIP, which the API server
 // has assigned. A name is never resolved: what a DNS server answers could be any host.
-func resolveAddress(ctx context.Context, cache client.Reader, ref v1beta1.InformerService) (string, *problem, error) {
+func resolveAddress(ctx context.Context, cache client.Reader, ref updatev1beta1.InformerService) (string, *problem, error) {
 	fail := func(reason, format string, args ...any) (string, *problem, error) {
-		return "", newProblem(v1beta1.ConditionReachable, reason, format, args...), nil
+		return "", newProblem(updatev1beta1.ConditionReachable, reason, format, args...), nil
 	}
 	var service corev1.Service
 	err := cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &service)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fail(v1beta1.ReasonServiceNotFound,
+		return fail(updatev1beta1.ReasonServiceNotFound,
 			"Service %s/%s does not exist: create it, or correct spec.clientConfig.service", ref.Namespace, ref.Name)
 	case err != nil:
 		return "", nil, fmt.Errorf("getting Service %s/%s: %w", ref.Namespace, ref.Name, err)
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return fail(v1beta1.ReasonServiceNotClusterIP,
+		return fail(updatev1beta1.ReasonServiceNotClusterIP,
 			"Service %s/%s has type ExternalName: an informer needs a Service with a clusterIP", ref.Namespace, ref.Name)
 	case service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone:
-		return fail(v1beta1.ReasonServiceNotClusterIP,
+		return fail(updatev1beta1.ReasonServiceNotClusterIP,
 			"Service %s/%s has no clusterIP: create it without clusterIP: None", ref.Namespace, ref.Name)
 	}
 	port := informerPort(ref)
 	if ports := tcpPorts(&service); !slices.Contains(ports, port) {
-		return fail(v1beta1.ReasonServiceNotFound, "Service %s/%s has no TCP port %d: set spec.clientConfig.service.port to a port of the Service (%s)",
+		return fail(updatev1beta1.ReasonServiceNotFound, "Service %s/%s has no TCP port %d: set spec.clientConfig.service.port to a port of the Service (%s)",
 			ref.Namespace, ref.Name, port, formatPorts(ports))
 	}
 	address, err := netip.ParseAddr(service.Spec.ClusterIP)
 	if err != nil || !isDialable(address.Unmap(), serviceNetwork(ctx, cache)) {
-		return fail(v1beta1.ReasonServiceNotClusterIP, "the clusterIP %s of Service %s/%s is not an address of the service network",
+		return fail(updatev1beta1.ReasonServiceNotClusterIP, "the clusterIP %s of Service %s/%s is not an address of the service network",
 			service.Spec.ClusterIP, ref.Namespace, ref.Name)
 	}
 	return net.JoinHostPort(address.Unmap().String(), strconv.Itoa(int(port))), nil, nil
 }
 
 // informerPort returns the port of the Service of an informer.
-func informerPort(ref v1beta1.InformerService) int32 {
+func informerPort(ref updatev1beta1.InformerService) int32 {
 	if ref.Port == 0 {
 		return 443
 	}
@@ -77,7 +77,9 @@ func informerPort(ref v1beta1.InformerService) int32 {
 }
 
 // serverName returns the name that the certificate of an informer must have.
-func serverName(ref v1beta1.InformerService) string { return ref.Name + "." + ref.Namespace + ".svc" }
+func serverName(ref updatev1beta1.InformerService) string {
+	return ref.Name + "." + ref.Namespace + ".svc"
+}
 
 func tcpPorts(service *corev1.Service) []int32 {
 	var ports []int32
@@ -115,9 +117,9 @@ func serviceNetwork(ctx context.Context, cache client.Reader) netip.Addr {
 	return address.Unmap()
 }
 
-// isDialable reports whether an address can be that of a Service. The API server assigns no address
-// outside of the service network; this is a second guard against the metadata service of a cloud and
-// against ports of the node. The service network of a development cluster is within loopback.
+// isDialable reports whether an address can belong to a Service. The API server assigns no address outside of the
+// service network; this is a second guard against the metadata service of a cloud and against ports of the node. The
+// service network of a development cluster is within loopback.
 func isDialable(address, network netip.Addr) bool {
 	switch {
 	case address.IsUnspecified(), address.IsMulticast(), address.IsLinkLocalUnicast(), address.Zone() != "":

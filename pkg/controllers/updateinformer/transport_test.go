@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -41,7 +41,7 @@ func TestInformer_answers(t *testing.T) {
 		answering(success)(rw, r)
 	})
 	w.pass()
-	want := []string{"CABundleResolved=True:AsExpected", "Reachable=True:AsExpected", "Discovered=True:AsExpected"}
+	want := []string{"CABundleResolved=True:AsExpected", "Reachable=True:AsExpected", "Discovered=True:AsExpected", "Ready=True:AsExpected"}
 	if diff := cmp.Diff(want, w.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -96,7 +96,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 			w.change(service(metav1.NamespaceDefault, "kubernetes", "", 0), func(o client.Object) { o.(*corev1.Service).Spec.ClusterIP = "172.30.0.1" })
 		}, "Reachable", "ServiceNotClusterIP", "not an address of the service network"},
 		"another port": {func(_ *testing.T, w *world) {
-			w.changeInformer(func(i *v1beta1.UpdateInformer) { i.Spec.ClientConfig.Service.Port = 1 })
+			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.Service.Port = 1 })
 		}, "Reachable", "ServiceNotFound", "set spec.clientConfig.service.port to a port of the Service"},
 		"nothing listens":             {func(_ *testing.T, w *world) { w.server.Close() }, "Reachable", "ConnectionFailed", "has ready endpoints"},
 		"expired certificate":         {certificate(serverHost, -time.Hour), "Reachable", "TLSFailed", "must be valid for informer.shop.svc"},
@@ -107,14 +107,14 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 			w.certificate = newAuthority(t).issue(t, serverHost, start.Add(time.Hour))
 		}, "Reachable", "TLSFailed", "signed by"},
 		"caBundle without certificate": {func(_ *testing.T, w *world) {
-			w.changeInformer(func(i *v1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = []byte("x") })
+			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = []byte("x") })
 		}, "CABundleResolved", "NoCACertificate", "contains no certificate in PEM"},
 		"no CA at all": {func(_ *testing.T, w *world) {
-			w.changeInformer(func(i *v1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = nil })
+			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = nil })
 		}, "CABundleResolved", "NoCACertificate", "set spec.clientConfig.caBundle"},
 		"Secret of another namespace": {func(_ *testing.T, w *world) {
-			w.changeInformer(func(i *v1beta1.UpdateInformer) {
-				i.Spec.ClientConfig.CABundle, i.Annotations = nil, map[string]string{v1beta1.InjectCAAnnotation: "kube-system/secret"}
+			w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
+				i.Spec.ClientConfig.CABundle, i.Annotations = nil, map[string]string{updatev1beta1.InjectCAAnnotation: "kube-system/secret"}
 			})
 		}, "CABundleResolved", "SecretForbidden", "must be shop/NAME"},
 	} {
@@ -153,8 +153,8 @@ func TestInformer_with_a_hostile_answer(t *testing.T) {
 		"status 500":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, insight.Unreachable, "RequestRejected"},
 		"status 401":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, insight.Unreachable, "RequestRejected"},
 		"connection cut": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, insight.Unreachable, "ConnectionFailed"},
-		"oversized":      {func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) }, insight.Unreachable, "ConnectionFailed"},
-		"compressed":     {compressed, insight.Unreachable, "ConnectionFailed"},
+		"oversized":      {func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) }, insight.Invalid, "InvalidResponse"},
+		"compressed":     {compressed, insight.Invalid, "InvalidResponse"},
 		"oversized error": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 			endless(w, 2<<20)
@@ -200,7 +200,7 @@ func compressed(w http.ResponseWriter, _ *http.Request) {
 	_ = body.Close()
 }
 
-// The bounds of an answer are those of the discovery, too.
+// The bounds of an answer also apply to the discovery.
 func TestDiscovery_that_is_hostile(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
@@ -262,7 +262,7 @@ func TestInformer_that_is_too_slow(t *testing.T) {
 			w.update(true, true)
 			w.answer(handler)
 			w.pass()
-			if answer := w.result(); answer.Result != insight.Unreachable || answer.Reason != v1beta1.ReasonTimeout {
+			if answer := w.result(); answer.Result != insight.Unreachable || answer.Reason != updatev1beta1.ReasonTimeout {
 				t.Errorf("the answer is %s %s: %s", answer.Result, answer.Reason, answer.Message)
 			}
 		})
@@ -280,9 +280,9 @@ func TestInformer_that_speaks_plain_HTTP(t *testing.T) {
 	n, err := strconv.ParseInt(port, 10, 32)
 	must(t, err)
 	w.changeService(func(s *corev1.Service) { s.Spec.Ports[0].Port = int32(n) })
-	w.changeInformer(func(i *v1beta1.UpdateInformer) { i.Spec.ClientConfig.Service.Port = int32(n) })
+	w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.Service.Port = int32(n) })
 	w.pass()
-	if got := w.condition("Reachable"); got.Reason != v1beta1.ReasonTLSFailed || !strings.Contains(got.Message, "does not speak TLS") {
+	if got := w.condition("Reachable"); got.Reason != updatev1beta1.ReasonTLSFailed || !strings.Contains(got.Message, "does not speak TLS") {
 		t.Errorf("Reachable is %s: %s", got.Reason, got.Message)
 	}
 }
@@ -317,7 +317,7 @@ func TestAuthorities_are_kept_while_the_Service_is_missing(t *testing.T) {
 	w := newWorld(t)
 	must(t, w.client.Delete(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
 	w.pass()
-	if got := w.condition("Reachable").Reason; got != v1beta1.ReasonServiceNotFound {
+	if got := w.condition("Reachable").Reason; got != updatev1beta1.ReasonServiceNotFound {
 		t.Fatalf("Reachable is %s without a Service", got)
 	}
 	must(t, w.client.Create(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
@@ -335,7 +335,7 @@ func TestReachable_is_true_once_the_informer_answers(t *testing.T) {
 	right := w.certificate
 	w.certificate = w.ca.issue(t, "other.shop.svc", start.Add(24*time.Hour))
 	w.pass()
-	if got := w.condition("Reachable").Reason; got != v1beta1.ReasonTLSFailed {
+	if got := w.condition("Reachable").Reason; got != updatev1beta1.ReasonTLSFailed {
 		t.Fatalf("Reachable is %s", got)
 	}
 	w.mu.Lock()
@@ -343,7 +343,7 @@ func TestReachable_is_true_once_the_informer_answers(t *testing.T) {
 	w.mu.Unlock()
 	w.clock.SetTime(start.Add(time.Minute))
 	w.pass()
-	if reachable, discovered := w.condition("Reachable"), w.condition("Discovered"); reachable.Status != "True" || discovered.Reason != v1beta1.ReasonProtocolUnsupported {
+	if reachable, discovered := w.condition("Reachable"), w.condition("Discovered"); reachable.Status != "True" || discovered.Reason != updatev1beta1.ReasonProtocolUnsupported {
 		t.Errorf("Reachable is %s: %s; Discovered is %s", reachable.Reason, reachable.Message, discovered.Reason)
 	}
 }

@@ -23,9 +23,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateinformer"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -43,11 +44,12 @@ var start = clock.RealClock{}.Now().UTC().Truncate(time.Second)
 // world is an update informer, served by a real HTTPS server, and the controller that queries it.
 type world struct {
 	*updateinformer.Reconciler
-	t      *testing.T
-	client client.Client
-	clock  *clocktesting.FakePassiveClock
-	ca     *authority
-	server *httptest.Server
+	notify.ObjectPublisher // what is not published here
+	t                      *testing.T
+	client                 client.Client
+	clock                  *clocktesting.FakePassiveClock
+	ca                     *authority
+	server                 *httptest.Server
 
 	mu          sync.Mutex
 	certificate tls.Certificate
@@ -58,6 +60,7 @@ type world struct {
 	serviceCA   string
 	discovery   string
 	discover    http.HandlerFunc // answers instead of discovery; nil means that it does not
+	patience    time.Duration    // of a pass; 0 means the controller's
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,13 +79,13 @@ func newWorld(t *testing.T) *world {
 
 	w.client = simulation.NewFakeClient(t,
 		service(metav1.NamespaceDefault, "kubernetes", "127.0.0.1", 443), service(namespace, "informer", "127.0.0.1", w.port()),
-		&v1beta1.UpdateInformer{
+		&updatev1beta1.UpdateInformer{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Generation: 1},
-			Spec: v1beta1.UpdateInformerSpec{ClientConfig: v1beta1.InformerClientConfig{
-				Service: v1beta1.InformerService{Namespace: namespace, Name: "informer", Port: w.port()}, CABundle: []byte(w.ca.pem),
+			Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
+				Service: updatev1beta1.InformerService{Namespace: namespace, Name: "informer", Port: w.port()}, CABundle: []byte(w.ca.pem),
 			}},
 		},
-		&v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}})
+		&updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}})
 	w.Reconciler = &updateinformer.Reconciler{
 		Exchange: updateinformer.NewExchange(), Client: w.client, Live: w.client, Clock: w.clock,
 		ServiceAccount: types.NamespacedName{Namespace: "managed-upgrade-operator", Name: "update-status-controller"},
@@ -91,8 +94,8 @@ func newWorld(t *testing.T) *world {
 			return "secret-token", nil
 		},
 		ServiceCA: func() ([]byte, error) { return []byte(w.serviceCA), nil },
-		Request: func(context.Context) (v1alpha.RequestSpec, error) {
-			return v1alpha.RequestSpec{ClusterID: "id", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: "4.20.6"}, nil
+		Request: func(context.Context) (hooksv1alpha.RequestSpec, error) {
+			return hooksv1alpha.RequestSpec{ClusterID: "id", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: "4.20.6"}, nil
 		},
 		Events: w, Metrics: ignored{},
 	}
@@ -122,7 +125,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	handler(rw, r)
 }
 
-// Publish implements updateinformer.EventPublisher.
+// Publish implements notify.ObjectPublisher.
 func (w *world) Publish(_ context.Context, _ client.Object, eventType, reason, _ string) {
 	w.events = append(w.events, eventType+" "+reason)
 }

@@ -5,7 +5,6 @@ package updateplan
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
@@ -37,7 +36,7 @@ func (p *pass) begin() {
 		insights = insight.NewState()
 	}
 	if status.FromRelease == p.current {
-		insights.Restore(v1beta1.UpdateStatusStatus{
+		insights.Restore(updatev1beta1.UpdateStatusStatus{
 			ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: status.RecentlyResolved, ObservedTime: status.LastAnalysisTime,
 		})
 	}
@@ -54,8 +53,8 @@ func (p *pass) ask(clusterID string) {
 		return
 	}
 	r.asked = true
-	request := v1alpha.UpdatePlanInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: v1alpha.UpdatePlanInsightsRequestKind}}
-	request.Spec = v1alpha.RequestSpec{
+	request := hooksv1alpha.UpdatePlanInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: hooksv1alpha.UpdatePlanInsightsRequestKind}}
+	request.Spec = hooksv1alpha.RequestSpec{
 		ClusterID: clusterID, ControlPlaneVersion: p.current, TargetControlPlaneVersion: p.plan.Spec.TargetRelease,
 		InformerUpdate: p.suggestsInformerUpdate(),
 	}
@@ -66,7 +65,7 @@ func (p *pass) ask(clusterID string) {
 // updates of their own software: if a user requested that, and hourly at most for all plans
 // together.
 func (p *pass) suggestsInformerUpdate() bool {
-	_, requested := p.plan.Annotations[v1beta1.RefreshInformersAnnotation]
+	_, requested := p.plan.Annotations[updatev1beta1.RefreshInformersAnnotation]
 	if !requested || p.state.round.requestedAt.IsZero() {
 		return false
 	}
@@ -86,13 +85,13 @@ func (p *pass) evaluate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.mustGather() {
-		r.facts = informers.GatherPlan(ctx, informers.PlanReaders{Live: p.Live, Metrics: p.Metrics, LockNamespace: p.LockNamespace})
-		r.gatheredAt = p.now
+	readers := checks.Readers{
+		Reader: p.Client, Cached: true, Live: p.Live, Prometheus: p.Prometheus, Metrics: p.Metrics, LockNamespace: p.LockNamespace, Clock: p.Clock, Sources: p.limits,
 	}
-	facts := informers.Gather(ctx, informers.Readers{
-		Reader: p.Client, Live: p.Live, Prometheus: p.Prometheus, Clock: p.Clock, Memory: &p.memory, Always: true,
-	})
+	if p.mustGather() {
+		r.facts, r.gatheredAt = checks.GatherPlan(ctx, readers), p.now
+	}
+	facts := checks.Gather(ctx, checks.Plan, readers).With(r.facts)
 	p.ask(facts.ClusterID)
 	p.state.insights.Apply(p.readiness(facts), p.now)
 	unpublished := p.published.FromRelease != p.current
@@ -115,7 +114,7 @@ func (p *pass) mustGather() bool {
 	switch {
 	case p.plan.Generation != p.published.ObservedGeneration:
 		interval = debounce
-	case !meta.IsStatusConditionTrue(p.published.Conditions, v1beta1.ConditionStartable):
+	case !meta.IsStatusConditionTrue(p.published.Conditions, updatev1beta1.ConditionStartable):
 		interval = followInterval
 	}
 	age := p.now.Sub(p.state.round.gatheredAt)
@@ -141,7 +140,7 @@ func (p *pass) applyAnswers(enabled, disabled []string) (waiting []string) {
 }
 
 // report sets the status apart from its conditions.
-func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
+func (p *pass) report(all []updatev1beta1.InformerInsights, facts checks.Facts) {
 	status, r := &p.plan.Status, p.state.round
 	status.FromRelease, status.LastRefresh = r.fromRelease, r.token
 	if !r.requestedAt.IsZero() {
@@ -151,11 +150,12 @@ func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
 		status.LastAnalysisTime = second(r.completedAt)
 	}
 	pools := map[string]string{}
-	for _, node := range facts.Nodes.All() {
+	for i := range facts.Nodes {
+		node := &facts.Nodes[i]
 		pools[node.Name] = clusterstate.PoolOf(facts.Pools, node)
 	}
 	updateplan.Arrange(status, all, func(node string) string { return pools[node] }, p.now)
-	sized := v1beta1.UpdateStatusStatus{
+	sized := updatev1beta1.UpdateStatusStatus{
 		ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: p.state.insights.RecentlyResolved(), ObservedTime: status.LastAnalysisTime,
 	}
 	updatestatus.Fit(&sized)
@@ -168,32 +168,26 @@ const capacityUIDs = "capacity/"
 
 // readiness returns the answer of the built-in informer. What it reports was first observed when it
 // was first reported for this plan: an earlier acceptance is about something else.
-func (p *pass) readiness(facts informers.Facts) insight.Answer {
-	answer := insight.Answer{Informer: informers.NameReadiness, Result: insight.Success, At: p.now, Live: true}
-	if !facts.Has(informers.SourceClusterVersion) {
+func (p *pass) readiness(facts checks.Facts) insight.Answer {
+	answer := insight.Answer{Informer: checks.InformerReadiness, Result: insight.Success, At: p.now, Live: true, Unread: facts.Unread(checks.Plan)}
+	if !facts.Has(checks.SourceClusterVersion) {
 		answer.Result = insight.Failure
 	}
-	plan := p.state.round.facts
-	for _, source := range slices.Sorted(maps.Keys(informers.ReadinessKinds)) {
-		if !facts.Has(source) || !plan.Has(source) {
-			answer.Unread = append(answer.Unread, informers.ReadinessKinds[source])
-		}
-	}
-	if !plan.Has(informers.SourcePodRequests) {
+	if !facts.Has(checks.SourcePodRequests) {
 		answer.UnreadUIDs = []string{capacityUIDs}
 	}
-	for _, finding := range informers.Readiness(facts, plan, p.plan.Spec.TargetRelease) {
+	for _, finding := range checks.Readiness(facts, p.plan.Spec.TargetRelease) {
 		finding.Since = time.Time{}
-		answer.Insights = append(answer.Insights, insight.FromFinding(informers.NameReadiness, finding, p.now))
+		answer.Insights = append(answer.Insights, insight.FromFinding(checks.InformerReadiness, finding, p.now))
 	}
 	return answer
 }
 
 // keepTimes replaces the acquisition times of insights that are otherwise as they were published: a
 // plan in which nothing has changed is not written.
-func keepTimes(all []v1beta1.InformerInsights, published []updateplan.Reported) []v1beta1.InformerInsights {
+func keepTimes(all []updatev1beta1.InformerInsights, published []updateplan.Reported) []updatev1beta1.InformerInsights {
 	before := map[string]metav1.Time{}
-	same := map[string]v1beta1.Insight{}
+	same := map[string]updatev1beta1.Insight{}
 	for i := range published {
 		of := published[i].Insight
 		before[of.UUID] = of.AcquisitionTime

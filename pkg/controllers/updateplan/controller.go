@@ -23,12 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 const (
@@ -56,21 +57,12 @@ const (
 // Informers requests the insights of the update informers for plans.
 type Informers interface {
 	// AskPlan requests the insights of each enabled informer. Another call for a plan starts again.
-	AskPlan(plan types.NamespacedName, request v1alpha.UpdatePlanInsightsRequest)
+	AskPlan(plan types.NamespacedName, request hooksv1alpha.UpdatePlanInsightsRequest)
 	// PlanAnswers returns the answers of the informers that have finished, and whether they were
 	// requested in this process.
 	PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool)
 	// ForgetPlan drops the request of a plan and its answers.
 	ForgetPlan(plan types.NamespacedName)
-}
-
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// PublishChange publishes an Event about a change of the status of an object, before it is
-	// written. The same change of the same status is the same Event.
-	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
-	// PublishOnce publishes an Event about an object, unless an equal one exists.
-	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
 }
 
 // Reconciler keeps the status of UpdatePlans.
@@ -80,19 +72,19 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts, and Metrics that of the requests of pods; nil means that
-	// none is configured.
-	Prometheus informers.Prometheus
-	Metrics    informers.Metrics
+	// Prometheus is the source of alerts, and Metrics the source of the requests of pods; nil means that none is
+	// configured.
+	Prometheus checks.AlertSource
+	Metrics    checks.Metrics
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
 	// Informers requests the insights of the update informers, and Changed receives an event when
 	// one has answered.
 	Informers Informers
 	Changed   <-chan event.GenericEvent
-	Events    EventPublisher
+	Events    notify.ObjectPublisher
 
-	memory informers.Memory
+	limits *checks.Sources // of what is read from the API server and Prometheus for all plans together
 	mu     sync.Mutex
 	states map[string]*state // by the name of the plan
 	// suggestedAt is when an analysis last suggested that the informers check for updates of their
@@ -100,12 +92,12 @@ type Reconciler struct {
 	suggestedAt time.Time
 }
 
-// state is what a process knows of a plan, beside its status.
+// state holds what a process knows of a plan, beside its status.
 type state struct {
 	uid types.UID
 	// round identifies the analysis that this process has begun; nil means none.
 	round *round
-	// insights are those of the plan; zero means that the plan is not followed.
+	// insights are the insights of the plan; zero means that the plan is not followed.
 	insights insight.State
 	// lastPass is when the plan was last evaluated.
 	lastPass time.Time
@@ -117,19 +109,18 @@ type state struct {
 
 // round is an analysis. The status reflects it as soon as it can be written.
 type round struct {
-	// fromRelease is the release of the cluster, and token that of the annotation that requested
-	// the analysis.
+	// fromRelease is the release of the cluster, and token the value of the annotation that requested the analysis.
 	fromRelease, token string
 	// requestedAt is when a user requested the analysis; zero means that something else did.
 	requestedAt time.Time
-	// releaseChanged reports that the analysis is the first one for this release, and generation is
-	// that of the spec then.
+	// releaseChanged reports that the analysis is the first one for this release, and generation is the generation of
+	// the spec then.
 	releaseChanged bool
 	generation     int64
 	// asked reports that the update informers were asked.
 	asked bool
 	// facts are those that are not cached, and gatheredAt is when they were read; zero means never.
-	facts      informers.PlanFacts
+	facts      checks.PlanFacts
 	gatheredAt time.Time
 	// completedAt is when each informer had answered; zero means that some have not.
 	completedAt time.Time
@@ -158,18 +149,19 @@ func (r *Reconciler) Controller() manager.Controller {
 		if gvk := reads[i].Object.GetObjectKind().GroupVersionKind(); gvk.Kind == "ClusterVersion" {
 			reads[i].Requests = r.requestsOfAll
 		}
-		if _, is := reads[i].Object.(*v1beta1.UpdateInformer); is {
+		if _, is := reads[i].Object.(*updatev1beta1.UpdateInformer); is {
 			reads[i].Predicates = []predicate.Predicate{predicate.GenerationChangedPredicate{}}
 		}
 	}
 	return manager.Controller{
 		Name: "updateplan",
 		AddToScheme: []func(*runtime.Scheme) error{
-			v1beta1.AddToScheme, apiserverv1.Install, operatorv1.Install, coordinationv1.AddToScheme, corev1.AddToScheme,
+			updatev1beta1.AddToScheme, apiserverv1.Install, operatorv1.Install, coordinationv1.AddToScheme, corev1.AddToScheme,
 		},
 		Reads:    reads,
 		Channels: []manager.Channel{{Events: r.Changed, Requests: r.requestsOfFollowed}},
 		Bind: func(c manager.Clients) error {
+			r.limits = checks.NewSources(r.Clock)
 			r.Client, r.Live = c.Client, c.Live
 			return nil
 		},
@@ -188,12 +180,12 @@ func (r *Reconciler) requestsOfPlan(ctx context.Context, plan client.Object) []r
 
 // requestsOfAll requests the reconcile of all plans.
 func (r *Reconciler) requestsOfAll(ctx context.Context, _ client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpdatePlan](ctx, r.Client, &v1beta1.UpdatePlanList{}, nil)
+	return manager.Requests[*updatev1beta1.UpdatePlan](ctx, r.Client, &updatev1beta1.UpdatePlanList{}, nil)
 }
 
 // requestsOfFollowed requests the reconcile of the plans that are followed.
 func (r *Reconciler) requestsOfFollowed(ctx context.Context, _ client.Object) []reconcile.Request {
-	return manager.Requests(ctx, r.Client, &v1beta1.UpdatePlanList{}, func(plan *v1beta1.UpdatePlan) bool {
+	return manager.Requests(ctx, r.Client, &updatev1beta1.UpdatePlanList{}, func(plan *updatev1beta1.UpdatePlan) bool {
 		s := r.peek(plan.Name)
 		return s == nil || !s.insights.IsZero()
 	})
@@ -211,7 +203,7 @@ func (r *Reconciler) peek(name string) *state {
 }
 
 // stateOf returns what is known of a plan. A plan that was deleted and created is another one.
-func (r *Reconciler) stateOf(plan *v1beta1.UpdatePlan) *state {
+func (r *Reconciler) stateOf(plan *updatev1beta1.UpdatePlan) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
@@ -237,7 +229,7 @@ func (r *Reconciler) forget(name string) {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	var plan v1beta1.UpdatePlan
+	var plan updatev1beta1.UpdatePlan
 	err := r.Client.Get(ctx, req.NamespacedName, &plan)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("getting UpdatePlan %s: %w", req.Name, err)
@@ -245,6 +237,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || plan.DeletionTimestamp != nil {
 		r.forget(req.Name)
 		return reconcile.Result{}, nil
+	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &plan); refused || err != nil {
+		return reconcile.Result{}, err
 	}
 	p := &pass{Reconciler: r, plan: &plan, published: plan.Status.DeepCopy(), state: r.stateOf(&plan), now: r.Clock.Now()}
 	next, err := p.run(ctx)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
@@ -25,12 +25,12 @@ import (
 // remote simulates the exchange with update informers: what they answer, by informer.
 type remote struct {
 	answers map[string]*insight.Answer
-	asked   []v1alpha.UpdatePlanInsightsRequest
+	asked   []hooksv1alpha.UpdatePlanInsightsRequest
 	known   map[types.NamespacedName]bool
 	changed chan event.GenericEvent
 }
 
-func (r *remote) AskPlan(plan types.NamespacedName, request v1alpha.UpdatePlanInsightsRequest) {
+func (r *remote) AskPlan(plan types.NamespacedName, request hooksv1alpha.UpdatePlanInsightsRequest) {
 	r.asked, r.known[plan] = append(r.asked, request), true
 }
 
@@ -50,14 +50,14 @@ func (r *remote) PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool)
 func (w *world) answer(informer string, result insight.Result, uids ...string) {
 	answer := insight.Answer{Informer: informer, Result: result, At: w.Now()}
 	for _, uid := range uids {
-		answer.Insights = append(answer.Insights, v1beta1.Insight{
+		answer.Insights = append(answer.Insights, updatev1beta1.Insight{
 			UID: uid, AcquisitionTime: metav1.NewTime(w.Now()),
-			Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}, Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: uid},
+			Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}, Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: uid},
 		})
 	}
 	w.remote.answers[informer] = &answer
 	select {
-	case w.remote.changed <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
+	case w.remote.changed <- event.GenericEvent{Object: &updatev1beta1.UpdateInformer{}}:
 	default:
 	}
 }
@@ -82,18 +82,18 @@ func (m metrics) Samples(_ context.Context, query string) ([]checks.Sample, erro
 	return samples, nil
 }
 
-// ActiveAlerts implements informers.Prometheus.
+// ActiveAlerts implements checks.AlertSource.
 func (w *world) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) { return w.alerts, nil }
 
-// PublishChange implements EventPublisher.
+// PublishChange implements notify.ObjectPublisher.
 func (w *world) PublishChange(_ context.Context, object client.Object, before any, _, reason, message string) {
 	event := fmt.Sprintf("%s %s: %s", object.GetName(), reason, message)
-	if change := asJSON(w.t, before) + event; !w.changes[change] {
+	if change := asJSON(w.TB, before) + event; !w.changes[change] {
 		w.changes[change], w.events = true, append(w.events, event)
 	}
 }
 
-// PublishOnce implements EventPublisher.
+// PublishOnce implements notify.ObjectPublisher.
 func (w *world) PublishOnce(_ context.Context, object client.Object, _, reason, message string) error {
 	if w.eventError != nil {
 		return w.eventError

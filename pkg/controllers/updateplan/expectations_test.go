@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
 // expectEvents compares the reasons of the Events of the plan of the target.
 func (w *world) expectEvents(reasons ...string) {
-	w.t.Helper()
+	w.TB.Helper()
 	var got []string
 	for _, event := range w.events {
 		_, text, _ := strings.Cut(event, " ")
@@ -27,47 +27,48 @@ func (w *world) expectEvents(reasons ...string) {
 		got = append(got, reason)
 	}
 	if !slices.Equal(got, reasons) {
-		w.t.Errorf("the Events are %s, want the reasons %s", strings.Join(w.events, "\n"), reasons)
+		w.TB.Errorf("the Events are %s, want the reasons %s", strings.Join(w.events, "\n"), reasons)
 	}
 }
 
-func asJSON(t *testing.T, value any) string {
-	t.Helper()
+func asJSON(tb testing.TB, value any) string {
+	tb.Helper()
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(encoded)
 }
 
 // informer registers an enabled update informer.
 func (w *world) informer(name string) {
-	w.t.Helper()
-	w.must(w.user.Create(w.t.Context(), &v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.UpdateInformerSpec{
-		ClientConfig: v1beta1.InformerClientConfig{Service: v1beta1.InformerService{Namespace: "a", Name: name, Port: 443}},
+	w.TB.Helper()
+	w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: updatev1beta1.UpdateInformerSpec{
+		ClientConfig: updatev1beta1.InformerClientConfig{Service: updatev1beta1.InformerService{Namespace: "a", Name: name, Port: 443}},
 	}}))
 }
 
-func (w *world) get(release string) *v1beta1.UpdatePlan {
-	w.t.Helper()
-	var plan v1beta1.UpdatePlan
-	w.must(w.user.Get(w.t.Context(), client.ObjectKey{Name: updateplan.Name(release)}, &plan))
+func (w *world) get(release string) *updatev1beta1.UpdatePlan {
+	w.TB.Helper()
+	var plan updatev1beta1.UpdatePlan
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: updateplan.Name(release)}, &plan))
 	return &plan
 }
 
 // expect checks the reasons of the conditions Complete, Startable, and AcceptanceStale.
 func (w *world) expect(complete, startable, stale string) {
-	w.t.Helper()
+	w.TB.Helper()
 	plan := w.get(target)
 	var got []string
-	for _, name := range []string{v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale} {
+	for _, name := range []string{updatev1beta1.ConditionComplete, updatev1beta1.ConditionStartable, updatev1beta1.ConditionAcceptanceStale} {
 		c := apimeta.FindStatusCondition(plan.Status.Conditions, name)
 		if c == nil {
-			w.t.Fatalf("the plan has no condition %s", name)
+			w.TB.Fatalf("the plan has no condition %s", name)
+			return
 		}
 		got = append(got, c.Reason)
 	}
 	if want := []string{complete, startable, stale}; !slices.Equal(got, want) {
-		w.t.Errorf("the reasons are %v, want %v: %+v", got, want, plan.Status.Conditions)
+		w.TB.Errorf("the reasons are %v, want %v: %+v", got, want, plan.Status.Conditions)
 	}
 }

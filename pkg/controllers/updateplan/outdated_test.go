@@ -19,19 +19,19 @@ func TestPlanAfterARestoreOfEtcd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 	backup := w.Backup()
 	before := w.get(target).ResourceVersion
 	w.setOperator(configv1.ConditionTrue)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
 	w.Restore(backup)
 	w.setOperator(configv1.ConditionTrue)
 	if got := w.get(target).ResourceVersion; got != before {
 		t.Fatalf("resource version %s after the restore, want %s", got, before)
 	}
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	w.expect(complete, rest, current)
 }
 
@@ -45,13 +45,13 @@ func TestPlanWithAnOlderDefinition(t *testing.T) {
 	}
 	w := newWorldWith(t, definitions)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 	w.setOperator(configv1.ConditionTrue)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.setOperator(configv1.ConditionFalse)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, startable, current)
 }

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -27,22 +27,28 @@ import (
 type pass struct {
 	*Reconciler
 
-	plan *v1beta1.UpdatePlan
+	plan *updatev1beta1.UpdatePlan
 	// published is the status before the pass.
-	published *v1beta1.UpdatePlanStatus
+	published *updatev1beta1.UpdatePlanStatus
 	state     *state
 	now       time.Time
 
 	version clusterstate.Version
 	// current is the release of the cluster; empty means that it is unknown.
 	current string
+	// pools are the MachineConfigPools, unless they are unknown.
+	pools        []clusterstate.Pool
+	poolsUnknown bool
 }
 
 // run makes the pass, and returns when the next one is due; zero means that nothing is planned.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
-	if version, err := informers.ReadVersion(ctx, p.Client); err == nil { // else the release is unknown
+	if version, err := checks.ReadVersion(ctx, p.Client); err == nil { // else the release is unknown
 		p.version, p.current = version, version.Current.Version
 	}
+	var err error
+	p.pools, err = clusterstate.ListPools(ctx, p.Client)
+	p.poolsUnknown = err != nil && !meta.IsNoMatchError(err)
 	gone, nextPrune, err := p.prune(ctx)
 	if err != nil || gone {
 		return time.Time{}, err
@@ -94,7 +100,7 @@ func (p *pass) isDue() bool {
 		return r.fromRelease != p.current || r.token != updateplan.RefreshToken(p.plan)
 	}
 	return status.FromRelease != p.current || status.LastRefresh != updateplan.RefreshToken(p.plan) || p.isFollowed() ||
-		!meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionComplete)
+		!meta.IsStatusConditionTrue(status.Conditions, updatev1beta1.ConditionComplete)
 }
 
 // isFollowed reports whether the analysis is in progress, or recent.
@@ -124,7 +130,7 @@ func (p *pass) rest() {
 
 // write settles the conditions, and writes the status if it has changed.
 func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updateplan.Analysis) error {
-	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, updateplan.NotAnUpdate(p.version, p.plan.Spec.TargetRelease)
+	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, updateplan.NotAnUpdate(p.version, p.pools, p.plan.Spec.TargetRelease)
 	updateplan.Settle(p.plan, all, a)
 	if equality.Semantic.DeepEqual(p.published, &p.plan.Status) {
 		return nil
@@ -157,14 +163,14 @@ func (p *pass) publish(ctx context.Context) {
 		}
 		return c
 	}
-	if c := becomes(v1beta1.ConditionComplete); c != nil {
+	if c := becomes(updatev1beta1.ConditionComplete); c != nil {
 		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeNormal, "AnalysisComplete",
 			fmt.Sprintf("the update from %s to %s was analyzed: %s", after.FromRelease, p.plan.Spec.TargetRelease, describeCounts(after.Counts)))
 	}
-	if c := becomes(v1beta1.ConditionStartable); c != nil {
+	if c := becomes(updatev1beta1.ConditionStartable); c != nil {
 		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeNormal, "Startable", c.Message)
 	}
-	if c := becomes(v1beta1.ConditionAcceptanceStale); c != nil {
+	if c := becomes(updatev1beta1.ConditionAcceptanceStale); c != nil {
 		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeWarning, "AcceptanceStale", c.Message)
 	}
 	if before.Counts != nil && after.Counts != nil && after.Counts.Accepted > before.Counts.Accepted && before.ObservedGeneration != after.ObservedGeneration {
@@ -172,7 +178,7 @@ func (p *pass) publish(ctx context.Context) {
 	}
 }
 
-func describeCounts(counts *v1beta1.InsightCounts) string {
+func describeCounts(counts *updatev1beta1.InsightCounts) string {
 	if counts == nil || counts.Total == 0 {
 		return "nothing needs acceptance"
 	}
@@ -181,7 +187,7 @@ func describeCounts(counts *v1beta1.InsightCounts) string {
 
 // updateInformers returns the names of the enabled and of the disabled update informers, sorted.
 func (p *pass) updateInformers(ctx context.Context) (enabled, disabled []string, err error) {
-	var list v1beta1.UpdateInformerList
+	var list updatev1beta1.UpdateInformerList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -25,7 +25,7 @@ import (
 // bytes.
 const acceptancesPerEvent = 3
 
-// prune deletes the plan if it is of no use any more, and otherwise returns when that may be.
+// prune deletes the plan if it is no longer of use, and otherwise returns when that may be.
 func (p *pass) prune(ctx context.Context) (gone bool, next time.Time, err error) {
 	target := clusterstate.Target{Version: p.plan.Spec.TargetRelease}
 	since := p.state.notOfferedSince
@@ -37,7 +37,7 @@ func (p *pass) prune(ctx context.Context) (gone bool, next time.Time, err error)
 	}
 	p.set(func(s *state) { s.notOfferedSince = since })
 	reason, next := updateplan.Prune(p.plan, updateplan.Age{
-		Now: p.now, Installed: p.current == target.Version && p.version.Completed, UnderWay: p.isUnderWay(p.plan), NotOfferedSince: since,
+		Now: p.now, Installed: p.isInstalled(), UnderWay: p.isUnderWay(p.plan), NotOfferedSince: since,
 	})
 	if reason == "" {
 		surplus, err := p.surplus(ctx)
@@ -75,7 +75,7 @@ func (p *pass) deletePlan(ctx context.Context, options ...client.DeleteOption) e
 // since now.
 func (p *pass) notOffered() time.Time {
 	for _, of := range updateplan.Insights(&p.plan.Status) {
-		if of.Insight.UID == informers.UIDNotOffered && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
+		if of.Insight.UID == checks.UIDNotOffered && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
 			return of.Insight.FirstObservedTime.Time
 		}
 	}
@@ -83,13 +83,18 @@ func (p *pass) notOffered() time.Time {
 }
 
 // isRunning reports whether the cluster is at the release of a plan or being updated to it.
-func (p *pass) isRunning(plan *v1beta1.UpdatePlan) bool {
+func (p *pass) isRunning(plan *updatev1beta1.UpdatePlan) bool {
 	return p.current != "" && p.current == plan.Spec.TargetRelease
+}
+
+// isInstalled reports whether the release of the plan is installed, also on the nodes of paused pools.
+func (p *pass) isInstalled() bool {
+	return p.isRunning(p.plan) && p.version.Completed && !p.poolsUnknown && !clusterstate.HoldsBackWorkers(p.pools)
 }
 
 // isUnderWay reports whether the update of a plan is requested or in progress, or being analyzed.
 // An unknown release may be any.
-func (p *pass) isUnderWay(plan *v1beta1.UpdatePlan) bool {
+func (p *pass) isUnderWay(plan *updatev1beta1.UpdatePlan) bool {
 	requested, pending := p.version.PendingRequest()
 	s := p.peek(plan.Name)
 	return p.current == "" || p.isRunning(plan) && !p.version.Completed || pending && requested.Version == plan.Spec.TargetRelease ||
@@ -97,7 +102,7 @@ func (p *pass) isUnderWay(plan *v1beta1.UpdatePlan) bool {
 }
 
 func (p *pass) surplus(ctx context.Context) ([]string, error) {
-	var plans v1beta1.UpdatePlanList
+	var plans updatev1beta1.UpdatePlanList
 	if err := p.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the UpdatePlans: %w", err)
 	}
@@ -125,7 +130,7 @@ func (p *pass) publishPruned(ctx context.Context, reason updateplan.PruneReason)
 		p.plan.Spec.TargetRelease, reason, len(p.plan.Spec.AcceptedInsights)))
 }
 
-func describeAcceptance(of *v1beta1.AcceptedInsight) string {
+func describeAcceptance(of *updatev1beta1.AcceptedInsight) string {
 	verb := "accepted"
 	if !of.Accepted {
 		verb = "not accepted"
@@ -135,7 +140,7 @@ func describeAcceptance(of *v1beta1.AcceptedInsight) string {
 		line += " by " + text.Sanitize(of.AcceptedBy, 60)
 	}
 	if of.AcceptedTime != nil {
-		line += " at " + of.AcceptedTime.UTC().Format(time.RFC3339)
+		line += " at " + text.FormatTime(of.AcceptedTime.Time)
 	}
 	if of.Reason != "" {
 		line += ": " + text.Sanitize(of.Reason, 60)
@@ -143,4 +148,4 @@ func describeAcceptance(of *v1beta1.AcceptedInsight) string {
 	return line
 }
 
-func equalInsights(a, b *v1beta1.Insight) bool { return equality.Semantic.DeepEqual(a, b) }
+func equalInsights(a, b *updatev1beta1.Insight) bool { return equality.Semantic.DeepEqual(a, b) }

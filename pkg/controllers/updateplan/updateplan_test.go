@@ -4,6 +4,7 @@
 package updateplan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,12 +18,13 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
@@ -32,17 +34,17 @@ const (
 	complete  = updateplan.ReasonComplete
 	startable = updateplan.ReasonStartable
 	current   = updateplan.ReasonCurrent
-	waiting   = v1beta1.ReasonWaitingForInformers
-	tooOld    = v1beta1.ReasonAnalysisTooOld
-	rest      = v1beta1.ReasonUnacceptedInsights
+	waiting   = updatev1beta1.ReasonWaitingForInformers
+	tooOld    = updatev1beta1.ReasonAnalysisTooOld
+	rest      = updatev1beta1.ReasonUnacceptedInsights
 )
 
 // accept accepts the insights of the plan as the CLI does: by informer, uid, and time.
 func (w *world) accept(informer string, uids ...string) {
-	w.t.Helper()
-	w.change(func(plan *v1beta1.UpdatePlan) {
+	w.TB.Helper()
+	w.change(func(plan *updatev1beta1.UpdatePlan) {
 		for _, uid := range uids {
-			plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, v1beta1.AcceptedInsight{
+			plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, updatev1beta1.AcceptedInsight{
 				UpdateInformer: informer, UID: uid, Accepted: true, AcceptedTime: &metav1.Time{Time: w.Now().Truncate(time.Second)},
 			})
 		}
@@ -50,9 +52,9 @@ func (w *world) accept(informer string, uids ...string) {
 }
 
 func (w *world) refresh(token string) {
-	w.t.Helper()
-	w.change(func(plan *v1beta1.UpdatePlan) {
-		metav1.SetMetaDataAnnotation(&plan.ObjectMeta, v1beta1.RefreshAnnotation, token)
+	w.TB.Helper()
+	w.change(func(plan *updatev1beta1.UpdatePlan) {
+		metav1.SetMetaDataAnnotation(&plan.ObjectMeta, updatev1beta1.RefreshAnnotation, token)
 	})
 }
 
@@ -60,7 +62,7 @@ func TestPlanLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(target)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, startable, current)
 	if got := updateplan.Insights(&w.get(target).Status); len(got) != 0 {
 		t.Errorf("there are insights of a cluster that is ready: %v", got)
@@ -68,32 +70,32 @@ func TestPlanLife(t *testing.T) {
 
 	// The cluster is followed.
 	w.setOperator(configv1.ConditionTrue)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
 	w.setOperator(configv1.ConditionFalse)
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, startable, current)
 
 	// After an hour, the plan is dormant.
-	w.runFor(time.Hour)
+	w.RunFor(time.Hour)
 	w.expect(complete, tooOld, current)
-	w.requests = nil
+	w.Requests = nil
 	w.setOperator(configv1.ConditionTrue)
-	w.runFor(20 * time.Hour)
-	if len(w.requests) != 0 {
-		t.Errorf("requests for a dormant plan: %v", w.requests)
+	w.RunFor(20 * time.Hour)
+	if len(w.Requests) != 0 {
+		t.Errorf("requests for a dormant plan: %v", w.Requests)
 	}
 	w.expect(complete, tooOld, current)
 
-	// Another analysis finds what has changed meanwhile.
+	// Another analysis finds what has changed since.
 	w.refresh("again")
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
-	w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
-	w.runFor(10 * time.Second)
+	w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
+	w.RunFor(10 * time.Second)
 	w.expect(complete, startable, current)
 	plan := w.get(target)
-	if got := plan.Status; got.LastRefresh != "again" || got.FromRelease != from || *got.Counts != (v1beta1.InsightCounts{Total: 1, Accepted: 1}) {
+	if got := plan.Status; got.LastRefresh != "again" || got.FromRelease != from || *got.Counts != (updatev1beta1.InsightCounts{Total: 1, Accepted: 1}) {
 		t.Errorf("the status is %+v", got)
 	}
 	w.expectEvents("AnalysisComplete", "Startable", "Startable", "Startable", "InsightsAccepted")
@@ -104,9 +106,9 @@ func TestPlanFollowsWithoutWrites(t *testing.T) {
 	w := newWorld(t)
 	w.setOperator(configv1.ConditionTrue)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	version := w.get(target).ResourceVersion
-	w.runFor(50 * time.Minute)
+	w.RunFor(50 * time.Minute)
 	if got := w.get(target).ResourceVersion; got != version {
 		t.Errorf("a plan in which nothing changed was written: %s, then %s", version, got)
 	}
@@ -118,41 +120,41 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	w.informer("one")
 	w.informer("two")
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(waiting, waiting, current)
 	w.answer("one", insight.Success, "a")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(waiting, waiting, current)
 	w.answer("two", insight.NotQueried)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, rest, current)
 	if len(w.remote.asked) != 1 || w.remote.asked[0].Spec.TargetControlPlaneVersion != target || w.remote.asked[0].Spec.ControlPlaneVersion != from || w.remote.asked[0].Spec.InformerUpdate {
 		t.Errorf("asked %+v", w.remote.asked)
 	}
 	w.accept("one", "a")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
 	// One that is enabled later is missing until it has answered.
 	w.informer("three")
-	w.runFor(time.Minute)
-	w.expect(waiting, v1beta1.ReasonInformerMissing, current)
+	w.RunFor(time.Minute)
+	w.expect(waiting, updatev1beta1.ReasonInformerMissing, current)
 	w.answer("three", insight.Success)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
 	// An informer that fails reports that, and that is acceptable.
 	w.refresh("1")
 	w.answer("two", insight.Unreachable)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, rest, current)
-	w.accept(v1beta1.StatusControllerInformer, "InformerUnreachable/two")
-	w.runFor(time.Minute)
+	w.accept(updatev1beta1.StatusControllerInformer, "InformerUnreachable/two")
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
-	w.change(func(plan *v1beta1.UpdatePlan) {
-		plan.Annotations[v1beta1.RefreshAnnotation], plan.Annotations[v1beta1.RefreshInformersAnnotation] = "2", ""
+	w.change(func(plan *updatev1beta1.UpdatePlan) {
+		plan.Annotations[updatev1beta1.RefreshAnnotation], plan.Annotations[updatev1beta1.RefreshInformersAnnotation] = "2", ""
 	})
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if n := len(w.remote.asked); n != 3 || !w.remote.asked[2].Spec.InformerUpdate {
 		t.Errorf("asked %+v", w.remote.asked)
 	}
@@ -168,35 +170,56 @@ func TestPlanAcceptance(t *testing.T) {
 		event string
 	}{
 		"returns within a day": {23 * time.Hour, startable, current, "Startable"},
-		"returns after a day":  {25 * time.Hour, rest, v1beta1.ReasonInsightsChanged, "AcceptanceStale"},
+		"returns after a day":  {25 * time.Hour, rest, updatev1beta1.ReasonInsightsChanged, "AcceptanceStale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.setOperator(configv1.ConditionTrue)
 			w.create(target)
-			w.runFor(time.Minute)
-			w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
+			w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
+			w.RunFor(time.Minute)
 			w.expect(complete, startable, current)
 			w.setOperator(configv1.ConditionFalse)
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(complete, startable, current)
-			w.runFor(tc.away)
+			w.RunFor(tc.away)
 			w.setOperator(configv1.ConditionTrue)
 			w.refresh("again")
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(complete, tc.start, tc.stale)
 			w.expectEvents("AnalysisComplete", "Startable", "InsightsAccepted", tc.event)
-			w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
-			w.runFor(time.Minute)
+			w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
+			w.RunFor(time.Minute)
 			w.expect(complete, rest, current)
 		})
 	}
 }
 
-// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance holds any
-// more.
+// TestPlanReviewed has an accepted risk that is more severe than it was when it was reviewed: the update may be started
+// once it is reviewed again.
+func TestPlanReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setOperator(configv1.ConditionTrue)
+	w.create(target)
+	w.RunFor(time.Minute)
+	w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
+	for _, tc := range []struct {
+		level updatev1beta1.Level // that was reviewed; empty means the present one
+		start string
+	}{{updatev1beta1.LevelInfo, updatev1beta1.ReasonInsightsChanged}, {"", startable}, {updatev1beta1.LevelCritical, startable}} {
+		w.change(func(plan *updatev1beta1.UpdatePlan) {
+			uuid, level, _ := strings.Cut(updateplan.Reviewed(plan), "=")
+			metav1.SetMetaDataAnnotation(&plan.ObjectMeta, updatev1beta1.ReviewedAnnotation, uuid+"="+cmp.Or(string(tc.level), level))
+		})
+		w.RunFor(time.Minute)
+		w.expect(complete, tc.start, current)
+	}
+}
+
+// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance remains valid.
 func TestPlanOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ dated, dormant bool }{
@@ -207,29 +230,29 @@ func TestPlanOfAnotherRelease(t *testing.T) {
 			w := newWorld(t)
 			w.setOperator(configv1.ConditionTrue)
 			w.create(target)
-			w.runFor(time.Minute)
-			w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+			w.RunFor(time.Minute)
+			w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
 			if !tc.dated {
-				w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
+				w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
 			}
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(complete, startable, current)
 			if tc.dormant {
-				w.runFor(2 * time.Hour)
+				w.RunFor(2 * time.Hour)
 			}
 			w.setVersion(func(v *configv1.ClusterVersion) {
 				v.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.9-rc.1", Image: "a@7", State: configv1.CompletedUpdate}}, v.Status.History...)
 			})
-			w.runFor(time.Minute)
-			w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
-			w.runFor(2 * time.Hour)
+			w.RunFor(time.Minute)
+			w.expect(complete, rest, updatev1beta1.ReasonFromReleaseChanged)
+			w.RunFor(2 * time.Hour)
 			w.refresh("x")
-			w.runFor(time.Minute)
-			w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
-			w.change(func(plan *v1beta1.UpdatePlan) {
+			w.RunFor(time.Minute)
+			w.expect(complete, rest, updatev1beta1.ReasonFromReleaseChanged)
+			w.change(func(plan *updatev1beta1.UpdatePlan) {
 				plan.Spec.AcceptedInsights[0].AcceptedTime, plan.Spec.AcceptedInsights[0].Reason = &metav1.Time{Time: w.Now().Truncate(time.Second)}, "checked again"
 			})
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(complete, startable, current)
 		})
 	}
@@ -242,15 +265,15 @@ func TestPlanAcceptedAhead(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0", Labels: map[string]string{"pool": "worker"}}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(w.Now())}},
 	}}
-	w.must(w.Set(node))
-	w.runFor(time.Hour)
-	w.must(w.user.Create(t.Context(), &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(target)}, Spec: v1beta1.UpdatePlanSpec{
-		TargetRelease: target, AcceptedInsights: []v1beta1.AcceptedInsight{{
-			UpdateInformer: informers.NameReadiness, UID: "node/worker-0/NodeNotReady", Accepted: true, AcceptedTime: &metav1.Time{Time: w.Now().Add(-time.Minute).Truncate(time.Second)},
+	w.Must(w.Set(node))
+	w.RunFor(time.Hour)
+	w.Must(w.User.Create(t.Context(), &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(target)}, Spec: updatev1beta1.UpdatePlanSpec{
+		TargetRelease: target, AcceptedInsights: []updatev1beta1.AcceptedInsight{{
+			UpdateInformer: checks.InformerReadiness, UID: "node/worker-0/NodeNotReady", Accepted: true, AcceptedTime: &metav1.Time{Time: w.Now().Add(-time.Minute).Truncate(time.Second)},
 		}},
 	}}))
-	w.runFor(time.Minute)
-	w.expect(complete, rest, v1beta1.ReasonInsightsChanged)
+	w.RunFor(time.Minute)
+	w.expect(complete, rest, updatev1beta1.ReasonInsightsChanged)
 }
 
 // TestPlanIsPruned checks each rule, and that an Event keeps the acceptances.
@@ -277,8 +300,18 @@ func TestPlanIsPruned(t *testing.T) {
 		"not offered for six days": {retract, 6 * day, false},
 		"not requested":            {func(*world) {}, 30*day + time.Minute, true},
 		"offered":                  {func(*world) {}, 29 * day, false},
+		"installed, and a pool of worker nodes is paused": {func(w *world) {
+			w.pauseWorkers(1)
+			install(configv1.CompletedUpdate)(w)
+		}, 20 * day, false},
+		"installed, and a pool without nodes is paused": {func(w *world) {
+			w.pauseWorkers(0)
+			install(configv1.CompletedUpdate)(w)
+		}, time.Minute, true},
 		"kept": {func(w *world) {
-			w.change(func(p *v1beta1.UpdatePlan) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.KeepAnnotation, "") })
+			w.change(func(p *updatev1beta1.UpdatePlan) {
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, updatev1beta1.KeepAnnotation, "")
+			})
 			install(configv1.CompletedUpdate)(w)
 		}, 40 * day, false},
 	} {
@@ -286,12 +319,12 @@ func TestPlanIsPruned(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.create(target)
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.accept("x", "one", "two", "three", "four")
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			tc.change(w)
-			w.runFor(tc.after)
-			err := w.user.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &v1beta1.UpdatePlan{})
+			w.RunFor(tc.after)
+			err := w.User.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &updatev1beta1.UpdatePlan{})
 			if apierrors.IsNotFound(err) != tc.gone {
 				t.Fatalf("after %s: %v", tc.after, err)
 			}
@@ -303,15 +336,55 @@ func TestPlanIsPruned(t *testing.T) {
 	}
 }
 
+// pauseWorkers pauses the pool of worker nodes, some of which are not updated.
+func (w *world) pauseWorkers(outdated int32) {
+	w.TB.Helper()
+	pool := &mcfgv1.MachineConfigPool{}
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: "worker"}, pool))
+	pool.Spec.Paused, pool.Status.MachineCount, pool.Status.ObservedGeneration = true, outdated, 100
+	w.Must(w.Set(pool))
+}
+
+// TestPlanOfPausedWorkers analyzes the update of the worker nodes once the control plane is at the release, until
+// the pool is unpaused.
+func TestPlanOfPausedWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(target)
+	w.RunFor(time.Minute)
+	w.pauseWorkers(1)
+	w.setVersion(func(v *configv1.ClusterVersion) {
+		v.Status.History = append([]configv1.UpdateHistory{{Version: target, Image: "a@1", State: configv1.CompletedUpdate}}, v.Status.History...)
+		v.Status.AvailableUpdates = nil
+	})
+	w.RunFor(time.Minute)
+	w.expect(complete, startable, current)
+	plan := w.get(target)
+	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); plan.Status.FromRelease != target || !strings.HasPrefix(c.Message, "the update of worker nodes to "+target) {
+		t.Errorf("from %s: %+v", plan.Status.FromRelease, c)
+	}
+	if releases := updateplan.StartableReleases([]updatev1beta1.UpdatePlan{*plan}, target, w.Now()); len(releases) > 0 {
+		t.Errorf("the start gate lets an update to the installed release pass: %+v", releases)
+	}
+	pool := &mcfgv1.MachineConfigPool{}
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Name: "worker"}, pool))
+	pool.Spec.Paused = false
+	w.Must(w.Set(pool))
+	w.RunFor(time.Hour)
+	if err := w.User.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &updatev1beta1.UpdatePlan{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the plan is kept: %v", err)
+	}
+}
+
 func TestPlansBeyondTheLimitArePruned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range updateplan.MaxPlans + 2 {
 		w.create(fmt.Sprintf("4.15.%d", i))
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 	}
-	var plans v1beta1.UpdatePlanList
-	w.must(w.user.List(t.Context(), &plans))
+	var plans updatev1beta1.UpdatePlanList
+	w.Must(w.User.List(t.Context(), &plans))
 	var names []string
 	for i := range plans.Items {
 		names = append(names, plans.Items[i].Name)
@@ -326,11 +399,11 @@ func TestPlanThatIsInvalid(t *testing.T) {
 	w := newWorld(t)
 	w.create("4.14.8")
 	w.create("4.13.0")
-	w.runFor(time.Minute)
-	if got := w.get("4.13.0").Status.Conditions; !slices.ContainsFunc(got, func(c metav1.Condition) bool { return c.Reason == v1beta1.ReasonNotAnUpdate }) {
+	w.RunFor(time.Minute)
+	if got := w.get("4.13.0").Status.Conditions; !slices.ContainsFunc(got, func(c metav1.Condition) bool { return c.Reason == updatev1beta1.ReasonNotAnUpdate }) {
 		t.Errorf("the conditions of an older release are %+v", got)
 	}
-	if err := w.user.Get(t.Context(), client.ObjectKey{Name: "update-plan-4.14.8"}, &v1beta1.UpdatePlan{}); !apierrors.IsNotFound(err) {
+	if err := w.User.Get(t.Context(), client.ObjectKey{Name: "update-plan-4.14.8"}, &updatev1beta1.UpdatePlan{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the plan of the installed release: %v", err)
 	}
 }
@@ -340,10 +413,10 @@ func TestPlanThatIsInvalid(t *testing.T) {
 // not be.
 func TestPlanKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
-	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus, events []string) {
+	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status updatev1beta1.UpdatePlanStatus, events []string) {
 		t.Helper()
 		w := newWorld(t)
-		w.plan = func(request simulation.Request) simulation.Fault {
+		w.Plan = func(request simulation.Request) simulation.Fault {
 			if request.IsWrite() {
 				writes++
 				if writes == kill {
@@ -354,7 +427,7 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 		}
 		risky := true
 		w.Observe(func(change simulation.Change) {
-			plan, is := change.New.(*v1beta1.UpdatePlan)
+			plan, is := change.New.(*updatev1beta1.UpdatePlan)
 			if is && risky && updateplan.IsStartable(plan, w.Now()) {
 				w.Fail(errors.New("the plan is startable with risks that are not accepted"))
 			}
@@ -362,18 +435,18 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 		w.informer("one")
 		w.setOperator(configv1.ConditionTrue)
 		w.create(target)
-		w.runFor(2 * time.Minute)
+		w.RunFor(2 * time.Minute)
 		w.answer("one", insight.Success, "a")
-		w.runFor(2 * time.Minute)
+		w.RunFor(2 * time.Minute)
 		w.accept("one", "a")
-		w.runFor(2 * time.Minute)
+		w.RunFor(2 * time.Minute)
 		risky = false
-		w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
-		w.runFor(2 * time.Minute)
+		w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
+		w.RunFor(2 * time.Minute)
 		w.expect(complete, startable, current)
 		risky = true
-		w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
-		w.runFor(2 * time.Minute)
+		w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
+		w.RunFor(2 * time.Minute)
 		w.expect(complete, rest, current)
 		return writes, w.get(target).Status, w.events
 	}
@@ -408,23 +481,23 @@ func TestPlanSurvivesARestart(t *testing.T) {
 	w.informer("one")
 	w.create(target)
 	w.answer("one", insight.Success)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 	restart := func() {
-		w.plan = func(request simulation.Request) simulation.Fault {
+		w.Plan = func(request simulation.Request) simulation.Fault {
 			return simulation.Fault{Outcome: simulation.CrashBefore}
 		}
-		w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
-		w.runFor(30 * time.Second)
-		w.plan = nil
-		w.runFor(2 * time.Minute)
+		w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
+		w.RunFor(30 * time.Second)
+		w.Plan = nil
+		w.RunFor(2 * time.Minute)
 	}
 	restart()
 	w.expect(complete, startable, current)
 	if len(w.remote.asked) != 1 {
 		t.Errorf("the new process has asked %d times", len(w.remote.asked))
 	}
-	w.runFor(2 * time.Hour)
+	w.RunFor(2 * time.Hour)
 	restart()
 	w.expect(complete, tooOld, current)
 	if len(w.remote.asked) != 0 {
@@ -435,9 +508,11 @@ func TestPlanSurvivesARestart(t *testing.T) {
 // TestPlanOfAnotherReleaseWithoutWrites changes the plan while its status cannot be written.
 func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*v1beta1.UpdatePlan){
-		"spec changed":      func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" },
-		"refresh requested": func(plan *v1beta1.UpdatePlan) { plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: "x"} },
+	for name, change := range map[string]func(*updatev1beta1.UpdatePlan){
+		"spec changed": func(plan *updatev1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" },
+		"refresh requested": func(plan *updatev1beta1.UpdatePlan) {
+			plan.Annotations = map[string]string{updatev1beta1.RefreshAnnotation: "x"}
+		},
 	} {
 		for _, dated := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dated %t", name, dated), func(t *testing.T) {
@@ -445,14 +520,14 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 				w := newWorld(t)
 				w.setOperator(configv1.ConditionTrue)
 				w.create(target)
-				w.runFor(time.Minute)
-				w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+				w.RunFor(time.Minute)
+				w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
 				if !dated {
-					w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
+					w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
 				}
-				w.runFor(time.Minute)
+				w.RunFor(time.Minute)
 				w.expect(complete, startable, current)
-				w.plan = func(request simulation.Request) simulation.Fault {
+				w.Plan = func(request simulation.Request) simulation.Fault {
 					if request.IsWrite() {
 						return simulation.Fault{Outcome: simulation.Conflict}
 					}
@@ -461,12 +536,12 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 				w.setVersion(func(v *configv1.ClusterVersion) {
 					v.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.9-rc.1", Image: "a@7", State: configv1.CompletedUpdate}}, v.Status.History...)
 				})
-				w.runFor(20 * time.Second)
+				w.RunFor(20 * time.Second)
 				w.change(change)
-				w.runFor(20 * time.Second)
-				w.plan = nil
-				w.runFor(time.Minute)
-				w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
+				w.RunFor(20 * time.Second)
+				w.Plan = nil
+				w.RunFor(time.Minute)
+				w.expect(complete, rest, updatev1beta1.ReasonFromReleaseChanged)
 			})
 		}
 	}
@@ -480,36 +555,36 @@ func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
 	w := newWorld(t)
 	etcd := func(available operatorv1.ConditionStatus) {
 		t.Helper()
-		w.must(w.Set(&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
+		w.Must(w.Set(&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
 			OperatorStatus: operatorv1.OperatorStatus{Conditions: []operatorv1.OperatorCondition{{Type: clusterstate.EtcdMembersAvailable, Status: available}}},
 		}}}))
 	}
 	reads := func() (n int) {
-		for _, request := range w.requests {
+		for _, request := range w.Requests {
 			if strings.Contains(request, "Etcd") {
 				n++
 			}
 		}
-		w.requests = nil
+		w.Requests = nil
 		return n
 	}
 	etcd(operatorv1.ConditionFalse)
 	w.create(target)
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	w.expect(complete, rest, current)
 	etcd(operatorv1.ConditionTrue)
-	w.runFor(61 * time.Second)
+	w.RunFor(61 * time.Second)
 	w.expect(complete, startable, current)
 	reads()
-	w.runFor(29 * time.Minute)
+	w.RunFor(29 * time.Minute)
 	if n := reads(); n < 2 || n > 3 {
 		t.Errorf("%d reads in half an hour in which the update may be started", n)
 	}
 
 	// A change of the spec is judged by recent facts.
 	etcd(operatorv1.ConditionFalse)
-	w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
-	w.runFor(10 * time.Second)
+	w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
+	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
 }
 
@@ -530,14 +605,14 @@ func TestPlanWithoutPodRequests(t *testing.T) {
 	reported := func() bool {
 		return slices.ContainsFunc(updateplan.Insights(&w.get(target).Status), func(of updateplan.Reported) bool { return strings.HasPrefix(of.Insight.UID, "pool/") })
 	}
-	w.must(w.Set(pool(corev1.ConditionTrue)))
+	w.Must(w.Set(pool(corev1.ConditionTrue)))
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if !reported() {
 		t.Fatal("a degraded pool is not reported")
 	}
-	w.must(w.Set(pool(corev1.ConditionFalse)))
-	w.runFor(2 * time.Minute)
+	w.Must(w.Set(pool(corev1.ConditionFalse)))
+	w.RunFor(2 * time.Minute)
 	if reported() {
 		t.Error("a repaired pool is still reported")
 	}
@@ -549,23 +624,23 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	w.informer("one")
 	w.create(target)
 	w.answer("one", insight.Success, "a")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.expect(complete, rest, current)
-	var one v1beta1.UpdateInformer
-	w.must(w.user.Get(t.Context(), client.ObjectKey{Name: "one"}, &one))
+	var one updatev1beta1.UpdateInformer
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Name: "one"}, &one))
 	one.Spec.Enabled = new(false)
-	w.must(w.user.Update(t.Context(), &one))
-	w.runFor(3 * time.Minute)
+	w.Must(w.User.Update(t.Context(), &one))
+	w.RunFor(3 * time.Minute)
 	w.expect(complete, startable, current)
 	status := &w.get(target).Status
 	var got []string
 	for _, of := range updateplan.Insights(status) {
 		got = append(got, of.Informer+" "+of.Insight.UID)
 	}
-	if !slices.Equal(got, []string{v1beta1.StatusControllerInformer + " InformerDisabled/one"}) {
+	if !slices.Equal(got, []string{updatev1beta1.StatusControllerInformer + " InformerDisabled/one"}) {
 		t.Errorf("the insights are %v", got)
 	}
-	if r := status.RecentlyResolved; len(r) != 1 || r[0].Reason != v1beta1.ResolutionInformerDisabled {
+	if r := status.RecentlyResolved; len(r) != 1 || r[0].Reason != updatev1beta1.ResolutionInformerDisabled {
 		t.Errorf("resolved are %+v", r)
 	}
 }
@@ -581,10 +656,10 @@ func TestPlanOfADegradedInformer(t *testing.T) {
 			w.create(target)
 			w.answer("one", result)
 			w.remote.answers["one"].Degraded = "its disk is full"
-			w.runFor(time.Minute)
+			w.RunFor(time.Minute)
 			w.expect(complete, rest, current)
-			w.accept(v1beta1.StatusControllerInformer, "InformerDegraded/one")
-			w.runFor(time.Minute)
+			w.accept(updatev1beta1.StatusControllerInformer, "InformerDegraded/one")
+			w.RunFor(time.Minute)
 			w.expect(complete, startable, current)
 		})
 	}
@@ -595,9 +670,9 @@ func TestPlanOfADegradedInformer(t *testing.T) {
 func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
 	t.Parallel()
 	named := func(name string) client.Object {
-		return &v1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	p := pass{Reconciler: &Reconciler{Client: simulation.NewFakeClient(t, named(v1beta1.BuiltInPrefix+"x"), named("one"))}}
+	p := pass{Reconciler: &Reconciler{Client: simulation.NewFakeClient(t, named(updatev1beta1.BuiltInPrefix+"x"), named("one"))}}
 	enabled, _, err := p.updateInformers(t.Context())
 	if err != nil || !slices.Equal(enabled, []string{"one"}) {
 		t.Errorf("the enabled informers are %v: %v", enabled, err)
@@ -609,9 +684,9 @@ func TestPlanWithALongToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.refresh(strings.Repeat("x", 63) + "é")
-	w.runFor(2 * time.Hour)
+	w.RunFor(2 * time.Hour)
 	w.expect(complete, tooOld, current)
 	if got := w.get(target).Status.LastRefresh; got != strings.Repeat("x", 63) {
 		t.Errorf("lastRefresh is %q", got)
@@ -623,12 +698,12 @@ func TestInformersUpdateHourlyAtMost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	for i, want := range []bool{true, false, false, true} {
-		w.change(func(plan *v1beta1.UpdatePlan) {
-			plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: strconv.Itoa(i), v1beta1.RefreshInformersAnnotation: ""}
+		w.change(func(plan *updatev1beta1.UpdatePlan) {
+			plan.Annotations = map[string]string{updatev1beta1.RefreshAnnotation: strconv.Itoa(i), updatev1beta1.RefreshInformersAnnotation: ""}
 		})
-		w.runFor(25 * time.Minute)
+		w.RunFor(25 * time.Minute)
 		if asked := w.remote.asked; len(asked) != i+2 || asked[i+1].Spec.InformerUpdate != want {
 			t.Errorf("request %d: asked %+v", i, asked)
 		}
@@ -640,32 +715,32 @@ func TestPlanIsKeptWithoutEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(target)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.accept("x", "one")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.eventError = errors.New("no Events")
 	w.setVersion(func(v *configv1.ClusterVersion) {
 		v.Status.History = append([]configv1.UpdateHistory{{Version: target, Image: "a@1", State: configv1.CompletedUpdate}}, v.Status.History...)
 	})
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if got := w.get(target).Spec.AcceptedInsights; len(got) != 1 {
 		t.Fatalf("the acceptances are %v", got)
 	}
 	// One that may not be deleted is not published as deleted.
 	w.eventError = nil
-	w.plan = func(request simulation.Request) simulation.Fault {
+	w.Plan = func(request simulation.Request) simulation.Fault {
 		if request.IsWrite() {
 			return simulation.Fault{Outcome: simulation.Refuse}
 		}
 		return simulation.Fault{}
 	}
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	if kept := strings.Join(w.events, "\n"); strings.Contains(kept, "is deleted") {
 		t.Errorf("the events are\n%s", kept)
 	}
-	w.plan = nil
-	w.runFor(time.Hour)
-	err := w.user.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &v1beta1.UpdatePlan{})
+	w.Plan = nil
+	w.RunFor(time.Hour)
+	err := w.User.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &updatev1beta1.UpdatePlan{})
 	if kept := strings.Join(w.events, "\n"); !apierrors.IsNotFound(err) || !strings.Contains(kept, "x one accepted at") || !strings.Contains(kept, "is deleted") {
 		t.Errorf("%v, and the events are\n%s", err, kept)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -31,14 +32,9 @@ const (
 
 // world is a simulated cluster at 4.14.8 to which 4.14.9 is offered, with the controller.
 type world struct {
-	*simulation.World
+	*simulation.Harness
+	notify.ObjectPublisher // what is not published here
 
-	t       *testing.T
-	user    client.Client
-	program *simulation.Program
-	plan    simulation.Plan
-	// requests are those to the API server.
-	requests []string
 	// remote are the update informers of the present process.
 	remote *remote
 	events []string
@@ -65,9 +61,11 @@ func newWorldWith(t *testing.T, crds fs.FS) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 300, Definitions: definitions}), t: t, changes: map[string]bool{}}
-	w.user = w.Client("user")
-	w.program = &simulation.Program{Name: "usc", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 300, Definitions: definitions}), changes: map[string]bool{}}
+	w.User = w.Client("user")
+	w.Program.Name, w.Program.OnCrash = "usc", func() { w.After(time.Minute, w.Begin) }
+	w.Must(w.Add(cluster()...))
+	w.Run(func(env simulation.Env) ([]manager.Controller, error) {
 		answers := map[string]*insight.Answer{}
 		if w.remote != nil {
 			answers = w.remote.answers
@@ -78,19 +76,7 @@ func newWorldWith(t *testing.T, crds fs.FS) *world {
 			Informers: w.remote, Changed: w.remote.changed, Events: w,
 		}
 		return []manager.Controller{r.Controller()}, nil
-	}}
-	w.program.Plan = func(request simulation.Request) simulation.Fault {
-		if !request.Cached {
-			w.requests = append(w.requests, request.String())
-		}
-		if w.plan != nil {
-			return w.plan(request)
-		}
-		return simulation.Fault{}
-	}
-	w.program.OnCrash = func() { w.After(time.Minute, w.start) }
-	w.must(w.Add(cluster()...))
-	w.start()
+	})
 	return w
 }
 
@@ -127,17 +113,4 @@ func operator(name string, degraded configv1.ConditionStatus) *configv1.ClusterO
 	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: configv1.ClusterOperatorStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
 		{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue}, {Type: configv1.OperatorDegraded, Status: degraded},
 	}}}
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) start() {
-	w.t.Helper()
-	_, err := w.Start(w.program)
-	w.must(err)
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -19,7 +19,7 @@ type write struct {
 	at     time.Time
 	bytes  int // of what it has changed
 	size   int // of the object
-	status v1beta1.UpdateStatusStatus
+	status updatev1beta1.UpdateStatusStatus
 }
 
 func (w *world) runFor(d time.Duration) {
@@ -40,10 +40,10 @@ func (w *world) update() {
 func (w *world) register(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		must(w.t, w.client.Create(w.t.Context(), &v1beta1.UpdateInformer{
+		must(w.t, w.client.Create(w.t.Context(), &updatev1beta1.UpdateInformer{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1beta1.UpdateInformerSpec{ClientConfig: v1beta1.InformerClientConfig{
-				Service: v1beta1.InformerService{Namespace: "shop", Name: "informer"},
+			Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
+				Service: updatev1beta1.InformerService{Namespace: "shop", Name: "informer"},
 			}},
 		}))
 	}
@@ -56,18 +56,18 @@ func (w *world) answer(answers ...insight.Answer) {
 	}
 	w.answers = answers
 	select {
-	case w.changed <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
+	case w.changed <- event.GenericEvent{Object: &updatev1beta1.UpdateInformer{}}:
 	default:
 	}
 }
 
 // reports returns an answer of an informer with insights of a level about the control plane.
-func (w *world) reports(informer string, level v1beta1.Level, uids ...string) insight.Answer {
+func (w *world) reports(informer string, level updatev1beta1.Level, uids ...string) insight.Answer {
 	answer := insight.Answer{Informer: informer, Result: insight.Success}
 	for _, uid := range uids {
-		answer.Insights = append(answer.Insights, v1beta1.Insight{
-			UID: uid, AcquisitionTime: metav1.NewTime(w.Now()), Scope: v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
-			Impact: v1beta1.InsightImpact{Level: level, Summary: "Summary of " + uid},
+		answer.Insights = append(answer.Insights, updatev1beta1.Insight{
+			UID: uid, AcquisitionTime: metav1.NewTime(w.Now()), Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+			Impact: updatev1beta1.InsightImpact{Level: level, Summary: "Summary of " + uid},
 		})
 	}
 	return answer

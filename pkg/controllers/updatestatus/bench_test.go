@@ -6,10 +6,7 @@ package updatestatus_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"reflect"
-	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -38,7 +35,7 @@ func largeCluster(nodes int) []client.Object {
 	started := metav1.NewTime(simulation.Start.Add(-2 * time.Hour))
 	ended, before := metav1.NewTime(simulation.Start.Add(-time.Hour)), metav1.NewTime(simulation.Start.Add(-1000*time.Hour))
 	objects := []client.Object{
-		&v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}},
+		&updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}},
 		&configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{
 			{State: configv1.CompletedUpdate, StartedTime: started, CompletionTime: &ended, Version: newRelease},
 			{State: configv1.CompletedUpdate, StartedTime: before, CompletionTime: &before, Version: oldRelease},
@@ -88,15 +85,15 @@ func largeCluster(nodes int) []client.Object {
 	return objects
 }
 
-// sharing returns a client whose lists share the objects, as those of a cache do: the simulation,
-// which copies them, is not measured.
+// sharing returns a client whose lists share the objects, as in a cache: the simulation, which copies them, is not
+// measured.
 func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 	tb.Helper()
 	lists := map[reflect.Type]client.ObjectList{}
 	return interceptor.NewClient(simulation.NewFakeClient(tb, objects...), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			known := lists[reflect.TypeOf(list)]
-			if _, changes := list.(*v1beta1.UpdateStatusList); known == nil || changes {
+			if _, changes := list.(*updatev1beta1.UpdateStatusList); known == nil || changes {
 				if err := c.List(ctx, list, opts...); err != nil || changes {
 					return err
 				}
@@ -167,8 +164,8 @@ func BenchmarkPass(b *testing.B) {
 				pass()
 			}
 			b.ReportMetric(float64(first), "bytes_written")
-			var status v1beta1.UpdateStatus
-			if err := c.Get(b.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, &status); err != nil {
+			var status updatev1beta1.UpdateStatus
+			if err := c.Get(b.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &status); err != nil {
 				b.Fatal(err)
 			}
 			size := sizeOf(b, &status)
@@ -176,7 +173,7 @@ func BenchmarkPass(b *testing.B) {
 			if size > largestObject {
 				b.Errorf("the object has %d bytes, limit %d", size, largestObject)
 			}
-			fastest := fastestPass(b, pass)
+			fastest := simulation.FastestPass(b, 20, pass)
 			b.ReportMetric(float64(fastest.Microseconds())/1000, "best-ms")
 			best = append(best, fastest)
 		})
@@ -197,37 +194,9 @@ func checkFigures(tb testing.TB, best []time.Duration) {
 	}
 }
 
-// fastestPass returns the processor time of a pass: the least of ten measurements. Each is of
-// twenty passes, because the kernel counts the time of a thread in milliseconds.
-func fastestPass(tb testing.TB, pass func()) time.Duration {
-	tb.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	fastest := time.Duration(math.MaxInt64)
-	for range 10 {
-		const passes = 20
-		started := threadTime(tb)
-		for range passes {
-			pass()
-		}
-		fastest = min(fastest, (threadTime(tb)-started)/passes)
-	}
-	return fastest
-}
-
-// threadTime returns the processor time that the thread has used.
-func threadTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &used); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 // sizes records the size of the latest write.
 type sizes struct{ size *int }
 
-func (sizes) SetStatus(v1beta1.UpdateStatusStatus, time.Time) {}
-func (sizes) SetPlans([]metrics.Plan)                         {}
-func (s sizes) ObserveStatusWrite(bytes int)                  { *s.size = bytes }
+func (sizes) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
+func (sizes) SetPlans([]metrics.Plan)                               {}
+func (s sizes) ObserveStatusWrite(bytes int)                        { *s.size = bytes }

@@ -11,20 +11,19 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// TestCluster_in_trouble has the cluster fail for a while, in the middle of an update. The verdict
-// is no better meanwhile, and afterward everything is as before: nothing was resolved, and nothing
-// is new.
+// TestCluster_in_trouble has the cluster fail for a while, in the middle of an update. The verdict is no better in that
+// time, and afterward everything is as before: nothing was resolved, and nothing is new.
 func TestCluster_in_trouble(t *testing.T) {
 	t.Parallel()
 	var saved configv1.ClusterVersionStatus
 	var deleted *configv1.ClusterVersion
 	for name, tc := range map[string]struct {
 		begin, end func(*world)
-		unknown    bool // the state, meanwhile
+		unknown    bool // the state in that time
 	}{
 		"API server that refuses writes": {
 			func(w *world) {
@@ -64,13 +63,13 @@ func TestCluster_in_trouble(t *testing.T) {
 			w.register("shop")
 			w.start()
 			w.update()
-			w.answer(w.reports("shop", v1beta1.LevelWarning, "disk"))
+			w.answer(w.reports("shop", updatev1beta1.LevelWarning, "disk"))
 			w.runFor(2 * time.Minute)
 			before, started := insights(w.object().Status), w.object().Status.Assessment.StartedTime
 			began := w.Now().Truncate(time.Second)
 			tc.begin(w)
 			w.runFor(10 * time.Minute)
-			if got := w.object().Status.Assessment.State; got == v1beta1.StateIdle || tc.unknown && got != v1beta1.StateUnknown {
+			if got := w.object().Status.Assessment.State; got == updatev1beta1.StateIdle || tc.unknown && got != updatev1beta1.StateUnknown {
 				t.Errorf("the state is %s", got)
 			}
 			tc.end(w)
@@ -99,15 +98,16 @@ func TestTarget_that_is_superseded(t *testing.T) {
 	w.register("shop")
 	w.start()
 	w.update()
-	w.answer(w.reports("shop", v1beta1.LevelWarning, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelWarning, "disk"))
 	w.runFor(2 * time.Minute)
 	before := insights(w.object().Status)["shop disk"]
 	w.script.ChangeVersion(func(v *configv1.ClusterVersion) {
-		v.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", State: configv1.PartialUpdate, StartedTime: metav1.NewTime(w.Now())}}, v.Status.History...)
+		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7", Image: "example.com/release:4.4.7"}
+		v.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", Image: v.Spec.DesiredUpdate.Image, State: configv1.PartialUpdate, StartedTime: metav1.NewTime(w.Now())}}, v.Status.History...)
 	})
 	w.runFor(2 * time.Minute)
 	status := w.object().Status
-	if a := status.Assessment; a.Release != "4.4.7" || a.FromRelease != oldRelease || a.State != v1beta1.StateProgressing {
+	if a := status.Assessment; a.Release != "4.4.7" || a.FromRelease != oldRelease || a.State != updatev1beta1.StateProgressing {
 		t.Errorf("%s from %s to %s", a.State, a.FromRelease, a.Release)
 	}
 	if again := insights(status)["shop disk"]; !again.Equal(before) {

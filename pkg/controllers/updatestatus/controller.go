@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
@@ -40,17 +41,10 @@ const (
 	conflictRequeue = time.Second
 )
 
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// PublishChange publishes an Event about a change of the status of an object, before it is
-	// written. The same change of the same status is the same Event.
-	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
-}
-
 // Metrics observes the UpdateStatus.
 type Metrics interface {
 	// SetStatus replaces the state of the UpdateStatus.
-	SetStatus(status v1beta1.UpdateStatusStatus, at time.Time)
+	SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time)
 	// SetPlans replaces the state of the UpdatePlans.
 	SetPlans(plans []metrics.Plan)
 	// ObserveStatusWrite counts a write of so many bytes.
@@ -65,15 +59,15 @@ type Reconciler struct {
 	Live  client.Reader
 	Clock clock.PassiveClock
 	// Prometheus is the source of alerts; nil means that none is configured.
-	Prometheus informers.Prometheus
+	Prometheus checks.AlertSource
 	// Answers returns the latest answers of the update informers, and Changed receives an event
 	// when there is another one.
 	Answers func() []insight.Answer
 	Changed <-chan event.GenericEvent
-	Events  EventPublisher
+	Events  notify.ObjectPublisher
 	Metrics Metrics
 
-	memory   informers.Memory
+	limits   *checks.Sources
 	insights insight.State
 	// restoredFrom is the resource version of the UpdateStatus from which the insights were
 	// restored. written reports that this process has written it since: what it knows is the newest
@@ -85,7 +79,7 @@ type Reconciler struct {
 	budget       budget
 
 	mu      sync.Mutex
-	request *v1alpha.RequestSpec // of the last pass; nil means that there was none
+	request *hooksv1alpha.RequestSpec // of the last pass; nil means that there was none
 }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=create;list;watch
@@ -93,7 +87,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers;updateplans,verbs=list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
-// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs;machineosbuilds,verbs=list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets;machinedeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=hypershift.openshift.io,resources=nodepools,verbs=list;watch
@@ -110,10 +104,10 @@ func (r *Reconciler) Controller() manager.Controller {
 	reads := append(facts.Updates(), facts.UpdateInformers(), facts.UpdateStatus(), facts.UpdatePlans())
 	for i := range reads {
 		reads[i].Requests = requestStatus
-		if _, ok := reads[i].Object.(*v1beta1.UpdateStatus); ok {
+		if _, ok := reads[i].Object.(*updatev1beta1.UpdateStatus); ok {
 			reads[i].Predicates = []predicate.Predicate{statusChangedPredicate{}}
 		}
-		if _, ok := reads[i].Object.(*v1beta1.UpdateInformer); ok {
+		if _, ok := reads[i].Object.(*updatev1beta1.UpdateInformer); ok {
 			reads[i].Predicates = []predicate.Predicate{predicate.GenerationChangedPredicate{}}
 		}
 	}
@@ -122,6 +116,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		Reads:    reads,
 		Channels: []manager.Channel{{Events: r.Changed, Requests: requestStatus}},
 		Bind: func(c manager.Clients) error {
+			r.limits = checks.NewSources(r.Clock)
 			r.Client, r.Live = c.Client, c.Live
 			return nil
 		},
@@ -131,7 +126,7 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // requestStatus requests the reconcile of the UpdateStatus.
 func requestStatus(context.Context, client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: v1beta1.UpdateStatusName}}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: updatev1beta1.UpdateStatusName}}}
 }
 
 // statusChangedPredicate passes changes of the UpdateStatus by others: its deletion, and what a
@@ -141,15 +136,15 @@ type statusChangedPredicate struct{ predicate.Funcs }
 // Update compares two states of the UpdateStatus.
 func (statusChangedPredicate) Update(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-		e.ObjectOld.GetAnnotations()[v1beta1.AcknowledgedAnnotation] != e.ObjectNew.GetAnnotations()[v1beta1.AcknowledgedAnnotation]
+		e.ObjectOld.GetAnnotations()[updatev1beta1.AcknowledgedAnnotation] != e.ObjectNew.GetAnnotations()[updatev1beta1.AcknowledgedAnnotation]
 }
 
-// Request returns the description of the update for update informers: that of the last pass.
-func (r *Reconciler) Request(context.Context) (v1alpha.RequestSpec, error) {
+// Request returns the description of the update for update informers, from the last pass.
+func (r *Reconciler) Request(context.Context) (hooksv1alpha.RequestSpec, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.request == nil {
-		return v1alpha.RequestSpec{}, errors.New("the state of the cluster was not observed yet")
+		return hooksv1alpha.RequestSpec{}, errors.New("the state of the cluster was not observed yet")
 	}
 	return *r.request, nil
 }
@@ -163,8 +158,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: debounce - age}, nil
 	}
 	r.lastPass = now
-	var object v1beta1.UpdateStatus
-	switch err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.UpdateStatusName}, &object); {
+	var object updatev1beta1.UpdateStatus
+	switch err := r.Client.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &object); {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, r.create(ctx)
 	case err != nil:
@@ -179,25 +174,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // create creates the UpdateStatus. Its creation causes the next pass.
 func (r *Reconciler) create(ctx context.Context) error {
-	object := &v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}, Spec: &v1beta1.UpdateStatusSpec{}}
+	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}, Spec: &updatev1beta1.UpdateStatusSpec{}}
 	if err := r.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the UpdateStatus: %w", err)
 	}
 	return nil
 }
 
-// compute returns the present status. The previous one is that of the object, unless the cache is
-// behind the last write.
-func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) (v1beta1.UpdateStatusStatus, error) {
+// compute returns the present status. The previous one comes from the object, unless the cache is behind the last
+// write.
+func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateStatus) (updatev1beta1.UpdateStatusStatus, error) {
 	r.restore(object)
-	gathered := informers.Gather(ctx, informers.Readers{
-		Reader: wholeLists{r.Client}, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
+	gathered := checks.Gather(ctx, checks.Update, checks.Readers{
+		Reader: r.Client, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Sources: r.limits,
 	})
 	r.setRequest(gathered)
 	answers := r.Answers() // before the list: an informer with an answer that is not in it was deleted
-	var list v1beta1.UpdateInformerList
+	var list updatev1beta1.UpdateInformerList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return v1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
+		return updatev1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
 	for _, answer := range answers {
 		r.insights.Apply(answer, gathered.Now)
@@ -219,7 +214,7 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 // restore continues from the published status. Until this process has written one itself, its cache
 // may be behind the last write of another leader, so that each other version of the object is a new
 // beginning.
-func (r *Reconciler) restore(object *v1beta1.UpdateStatus) {
+func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {
 		return
 	}
@@ -229,8 +224,8 @@ func (r *Reconciler) restore(object *v1beta1.UpdateStatus) {
 
 // startable returns the releases to which an update may be started now. None is, if it is unknown
 // at which release the cluster is.
-func (r *Reconciler) startable(ctx context.Context, gathered informers.Facts) ([]v1beta1.StartableRelease, error) {
-	var plans v1beta1.UpdatePlanList
+func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]updatev1beta1.StartableRelease, error) {
+	var plans updatev1beta1.UpdatePlanList
 	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the UpdatePlans: %w", err)
 	}
@@ -240,7 +235,7 @@ func (r *Reconciler) startable(ctx context.Context, gathered informers.Facts) ([
 }
 
 // observedPlans returns the plans as metrics show them. An invalid plan is about no release.
-func observedPlans(plans []v1beta1.UpdatePlan, startable []v1beta1.StartableRelease) []metrics.Plan {
+func observedPlans(plans []updatev1beta1.UpdatePlan, startable []updatev1beta1.StartableRelease) []metrics.Plan {
 	var observed []metrics.Plan
 	for i := range plans {
 		plan := &plans[i]
@@ -248,7 +243,7 @@ func observedPlans(plans []v1beta1.UpdatePlan, startable []v1beta1.StartableRele
 			continue
 		}
 		release := plan.Spec.TargetRelease
-		o := metrics.Plan{Release: release, Startable: slices.ContainsFunc(startable, func(s v1beta1.StartableRelease) bool { return s.Version == release })}
+		o := metrics.Plan{Release: release, Startable: slices.ContainsFunc(startable, func(s updatev1beta1.StartableRelease) bool { return s.Version == release })}
 		if counts := plan.Status.Counts; counts != nil {
 			o.Accepted, o.Unaccepted = counts.Accepted, counts.Unaccepted
 		}
@@ -260,9 +255,9 @@ func observedPlans(plans []v1beta1.UpdatePlan, startable []v1beta1.StartableRele
 	return observed
 }
 
-// untilWithdrawal returns the time until the first startable release is to be withdrawn; no release
-// means the given time.
-func untilWithdrawal(releases []v1beta1.StartableRelease, now time.Time, next time.Duration) time.Duration {
+// untilWithdrawal returns the time until the first startable release must be withdrawn; no release means the given
+// time.
+func untilWithdrawal(releases []updatev1beta1.StartableRelease, now time.Time, next time.Duration) time.Duration {
 	for i := range releases {
 		next = min(next, max(releases[i].ExpirationTime.Sub(now), time.Millisecond))
 	}
@@ -270,12 +265,12 @@ func untilWithdrawal(releases []v1beta1.StartableRelease, now time.Time, next ti
 }
 
 // setRequest stores what informers are requested with.
-func (r *Reconciler) setRequest(gathered informers.Facts) {
-	if !gathered.Has(informers.SourceClusterVersion) {
+func (r *Reconciler) setRequest(gathered checks.Facts) {
+	if !gathered.Has(checks.SourceClusterVersion) {
 		return
 	}
 	version := gathered.Version
-	spec := v1alpha.RequestSpec{ClusterID: gathered.ClusterID, ControlPlaneVersion: version.Installed, TargetControlPlaneVersion: version.Current.Version}
+	spec := hooksv1alpha.RequestSpec{ClusterID: gathered.ClusterID, ControlPlaneVersion: version.Installed, TargetControlPlaneVersion: version.Current.Version}
 	if requested, pending := version.PendingRequest(); pending {
 		spec.TargetControlPlaneVersion = requested.Version
 	}
@@ -285,14 +280,6 @@ func (r *Reconciler) setRequest(gathered informers.Facts) {
 }
 
 // acknowledged returns the UUIDs that a user has acknowledged.
-func acknowledged(object *v1beta1.UpdateStatus) []string {
-	return strings.FieldsFunc(object.Annotations[v1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
-}
-
-// wholeLists reads lists from a cache without a limit: a cache returns no further pages.
-type wholeLists struct{ client.Reader }
-
-// List reads a whole list.
-func (w wholeLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return w.Reader.List(ctx, list, append(opts, client.Limit(0))...)
+func acknowledged(object *updatev1beta1.UpdateStatus) []string {
+	return strings.FieldsFunc(object.Annotations[updatev1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
 }

@@ -5,9 +5,9 @@
 // the cache, adds the answers of the update informers, has package updatestatus compute the status,
 // and writes it when it changed.
 //
-// A pass makes no request to the API server unless something is to be written, or a node is being
-// drained. A restart, or another leader, continues from the published status: times of first
-// observation are kept, and nothing is resolved that was not observed to be.
+// A pass makes no request to the API server unless it has something to write, or a node is being drained. A restart, or
+// another leader, continues from the published status: times of first observation are kept, and nothing is resolved
+// that was not observed to be.
 //
 // The package judges nothing itself.
 package updatestatus

@@ -11,8 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
 // maxEvents bounds the Events of one change.
@@ -23,7 +22,7 @@ type published struct{ eventType, reason, message string }
 
 // publish publishes what a write will change, before it: a process that is killed in between
 // repeats both.
-func (r *Reconciler) publish(ctx context.Context, before *v1beta1.UpdateStatus, after v1beta1.UpdateStatusStatus) {
+func (r *Reconciler) publish(ctx context.Context, before *updatev1beta1.UpdateStatus, after updatev1beta1.UpdateStatusStatus) {
 	for _, e := range changes(before.Status, after) {
 		r.Events.PublishChange(ctx, before, before.Status, e.eventType, e.reason, e.message)
 	}
@@ -31,7 +30,7 @@ func (r *Reconciler) publish(ctx context.Context, before *v1beta1.UpdateStatus, 
 
 // changes returns the Events about the difference between two statuses: another state of the
 // assessment, and insights of level error and above that are new or resolved.
-func changes(before, after v1beta1.UpdateStatusStatus) []published {
+func changes(before, after updatev1beta1.UpdateStatusStatus) []published {
 	var events []published
 	if e, changed := stateChanged(before.Assessment, after.Assessment); changed {
 		events = append(events, e)
@@ -50,23 +49,23 @@ func changes(before, after v1beta1.UpdateStatusStatus) []published {
 	return events[:min(len(events), maxEvents)]
 }
 
-func resolvedMessage(resolved v1beta1.ResolvedInsight) string {
-	if resolved.Reason != v1beta1.ResolutionResolved {
+func resolvedMessage(resolved updatev1beta1.ResolvedInsight) string {
+	if resolved.Reason != updatev1beta1.ResolutionResolved {
 		return fmt.Sprintf("%s: no longer reported, because informer %s was disabled or deleted", resolved.Summary, resolved.UpdateInformer)
 	}
 	return fmt.Sprintf("%s: resolved (informer %s)", resolved.Summary, resolved.UpdateInformer)
 }
 
 // stateChanged returns the Event about another state.
-func stateChanged(before, after *v1beta1.Assessment) (published, bool) {
+func stateChanged(before, after *updatev1beta1.Assessment) (published, bool) {
 	if after == nil || before != nil && before.State == after.State {
 		return published{}, false
 	}
-	if before == nil && after.State == v1beta1.StateIdle {
+	if before == nil && after.State == updatev1beta1.StateIdle {
 		return published{}, false
 	}
 	eventType := corev1.EventTypeNormal
-	if after.State == v1beta1.StateStuck || after.State == v1beta1.StateUnknown {
+	if after.State == updatev1beta1.StateStuck || after.State == updatev1beta1.StateUnknown {
 		eventType = corev1.EventTypeWarning
 	}
 	return published{eventType, "Update" + string(after.State), stateMessage(after)}, true
@@ -74,7 +73,7 @@ func stateChanged(before, after *v1beta1.Assessment) (published, bool) {
 
 // stateMessage returns the summary of an assessment. Without one, there is no more to say than the
 // state.
-func stateMessage(a *v1beta1.Assessment) string {
+func stateMessage(a *updatev1beta1.Assessment) string {
 	update := "The update to " + a.Release
 	if a.FromRelease != "" {
 		update = "The update from " + a.FromRelease + " to " + a.Release
@@ -82,9 +81,9 @@ func stateMessage(a *v1beta1.Assessment) string {
 	switch {
 	case a.Summary != "":
 		return a.Summary
-	case a.State == v1beta1.StateIdle:
+	case a.State == updatev1beta1.StateIdle:
 		return "No update is in progress."
-	case a.State == v1beta1.StateProgressing:
+	case a.State == updatev1beta1.StateProgressing:
 		return update + " is progressing."
 	}
 	return update + " is " + strings.ToLower(string(a.State)) + "."
@@ -93,27 +92,21 @@ func stateMessage(a *v1beta1.Assessment) string {
 // severeInsight is an insight of level error or above.
 type severeInsight struct {
 	uuid, informer, summary string
-	level                   v1beta1.Level
+	level                   updatev1beta1.Level
 }
 
 // severe returns the insights of level error and above, each once.
-func severe(status v1beta1.UpdateStatusStatus) []severeInsight {
+func severe(status updatev1beta1.UpdateStatusStatus) []severeInsight {
 	var all []severeInsight
-	add := func(informers []v1beta1.InformerInsights) {
-		for _, of := range informers {
+	for _, section := range status.Sections() {
+		for _, of := range section.UpdateInformers {
 			for i := range of.Insights {
 				found := &of.Insights[i]
-				if insight.Rank(found.Impact.Level) >= insight.Rank(v1beta1.LevelError) && !contains(all, found.UUID) {
+				if found.Impact.Level.Rank() >= updatev1beta1.LevelError.Rank() && !contains(all, found.UUID) {
 					all = append(all, severeInsight{found.UUID, of.Name, found.Impact.Summary, found.Impact.Level})
 				}
 			}
 		}
-	}
-	if status.ControlPlane != nil {
-		add(status.ControlPlane.UpdateInformers)
-	}
-	for i := range status.WorkerPools {
-		add(status.WorkerPools[i].UpdateInformers)
 	}
 	return all
 }

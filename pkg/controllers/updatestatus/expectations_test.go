@@ -10,16 +10,25 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// observe records the writes of the controller.
+// noAlerts is why alerts are missing in a world without Prometheus.
+const noAlerts = "no source of alerts is configured"
+
+// observe records the writes of the controller, and checks that it reads each source.
 func (w *world) observe(change simulation.Change) {
-	before, _ := change.Old.(*v1beta1.UpdateStatus)
-	after, ok := change.New.(*v1beta1.UpdateStatus)
+	before, _ := change.Old.(*updatev1beta1.UpdateStatus)
+	after, ok := change.New.(*updatev1beta1.UpdateStatus)
 	if !ok || before == nil || change.Actor != actor {
 		return
+	}
+	for _, source := range after.Status.Assessment.Sources {
+		if checks.Source(source.Name).IsOptional() && w.plan == nil && source.Message != noAlerts {
+			w.t.Errorf("%s, although no request fails, cannot be read: %s", source.Name, source.Message)
+		}
 	}
 	patch, err := client.MergeFrom(before).Data(after)
 	must(w.t, err)
@@ -40,18 +49,18 @@ func sizeOf(tb testing.TB, object client.Object) int {
 }
 
 // object returns the published UpdateStatus.
-func (w *world) object() *v1beta1.UpdateStatus {
+func (w *world) object() *updatev1beta1.UpdateStatus {
 	w.t.Helper()
-	var status v1beta1.UpdateStatus
-	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, &status))
+	var status updatev1beta1.UpdateStatus
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &status))
 	return &status
 }
 
 // insights returns the published insights by informer and uid, with the time of the first
 // observation.
-func insights(status v1beta1.UpdateStatusStatus) map[string]time.Time {
+func insights(status updatev1beta1.UpdateStatusStatus) map[string]time.Time {
 	all := map[string]time.Time{}
-	add := func(section v1beta1.Section) {
+	add := func(section updatev1beta1.Section) {
 		for _, of := range section.UpdateInformers {
 			for i := range of.Insights {
 				all[of.Name+" "+of.Insights[i].UID] = of.Insights[i].FirstObservedTime.UTC()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -23,7 +23,7 @@ func TestRestore_of_etcd(t *testing.T) {
 	w.runFor(time.Minute)
 	backup, before := w.Backup(), w.object().ResourceVersion
 	w.writes = nil
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(7 * time.Second)
 	if len(w.writes) != 1 || insights(w.object().Status)["shop disk"].IsZero() {
 		t.Fatalf("%d writes, want that of the insight", len(w.writes))

@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -33,14 +33,14 @@ func (p plans) SetPlans(all []metrics.Plan) { *p.latest = all }
 func TestReconciler_observes_plans(t *testing.T) {
 	t.Parallel()
 	analyzed := simulation.Start.UTC()
-	plan := func(release string) *v1beta1.UpdatePlan {
-		p := &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(release)}, Spec: v1beta1.UpdatePlanSpec{TargetRelease: release}}
+	plan := func(release string) *updatev1beta1.UpdatePlan {
+		p := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(release)}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}}
 		p.Status.FromRelease, p.Status.LastAnalysisTime = newRelease, new(metav1.NewTime(analyzed))
 		updateplan.Settle(p, nil, updateplan.Analysis{Now: analyzed, Current: newRelease})
 		return p
 	}
 	startable, risky, invalid := plan("4.9.1"), plan("4.9.2"), plan("4.9.3")
-	risk := v1beta1.Insight{UID: "disk", UUID: "disk", Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning}}
+	risk := updatev1beta1.Insight{UID: "disk", UUID: "disk", Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning}}
 	updateplan.Settle(risky, []updateplan.Reported{{Informer: "shop", Insight: risk}}, updateplan.Analysis{Now: analyzed, Current: newRelease})
 	invalid.Name = "other"
 	objects := append(largeCluster(20), startable, risky, invalid)

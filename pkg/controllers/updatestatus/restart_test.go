@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -25,20 +25,20 @@ func (w *world) story() {
 	answers := [][]string{{"disk", "memory"}, {"disk", "memory"}, {"disk"}, {"disk", "network"}}
 	for _, uids := range answers {
 		for range 4 { // each answer is given several times, also to a new process
-			w.answer(w.reports("shop", v1beta1.LevelError, uids...))
+			w.answer(w.reports("shop", updatev1beta1.LevelError, uids...))
 			w.runFor(20 * time.Second)
 		}
 	}
 	w.runFor(2 * time.Minute)
 }
 
-// outcome is what is left of a story.
+// outcome holds what is left of a story.
 type outcome struct {
 	Insights, Resolved []string
 	// Events are those about insights, sorted, each once: a new process may report an insight again
 	// that it does not know yet.
 	Events []string
-	State  v1beta1.AssessmentState
+	State  updatev1beta1.AssessmentState
 }
 
 func (w *world) outcome() outcome {
@@ -138,7 +138,7 @@ func TestLeader_that_is_new(t *testing.T) {
 	w.register("shop")
 	w.start()
 	w.update()
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk", "memory"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk", "memory"))
 	w.runFor(time.Minute)
 	before, past := insights(w.object().Status), w.object().Status.Assessment.StartedTime
 	w.takeEvents()
@@ -164,7 +164,7 @@ func TestLeader_that_is_new(t *testing.T) {
 	if diff := cmp.Diff([]string(nil), w.takeEvents()); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(2 * time.Minute)
 	if diff := cmp.Diff([]string{"Normal InsightResolved: Summary of memory: resolved (informer shop)"}, w.takeEvents()); diff != "" {
 		t.Errorf("Events once the informer has answered (-want +got):\n%s", diff)
@@ -185,13 +185,13 @@ func TestLeader_with_a_stale_cache(t *testing.T) {
 	w.process.Lag("UpdateStatus", 20*time.Second)
 	first := metav1.NewTime(w.Now().Add(-30 * time.Second).Truncate(time.Second))
 	object := w.object()
-	reported := insight.Clean("shop", w.reports("shop", v1beta1.LevelError, "disk").Insights[0], w.Now())
+	reported := insight.Clean("shop", w.reports("shop", updatev1beta1.LevelError, "disk").Insights[0], w.Now())
 	reported.FirstObservedTime = first
 	known := &object.Status.ControlPlane.UpdateInformers
-	*known = append(*known, v1beta1.InformerInsights{Name: "shop", Insights: []v1beta1.Insight{reported}})
+	*known = append(*known, updatev1beta1.InformerInsights{Name: "shop", Insights: []updatev1beta1.Insight{reported}})
 	must(t, w.client.Status().Update(t.Context(), object))
 	w.runFor(10 * time.Second)
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(time.Minute)
 	if got := insights(w.object().Status)["shop disk"]; !got.Equal(first.Time) {
 		t.Errorf("first observed at %s, want %s", got, first.UTC())
@@ -199,10 +199,10 @@ func TestLeader_with_a_stale_cache(t *testing.T) {
 	w.restart()
 	w.process.Lag("UpdateStatus", 20*time.Second)
 	object = w.object()
-	reported = insight.Clean("shop", w.reports("shop", v1beta1.LevelError, "memory").Insights[0], w.Now())
+	reported = insight.Clean("shop", w.reports("shop", updatev1beta1.LevelError, "memory").Insights[0], w.Now())
 	reported.FirstObservedTime = first
 	known = &object.Status.ControlPlane.UpdateInformers
-	*known = append(*known, v1beta1.InformerInsights{Name: "shop", Insights: []v1beta1.Insight{reported}})
+	*known = append(*known, updatev1beta1.InformerInsights{Name: "shop", Insights: []updatev1beta1.Insight{reported}})
 	must(t, w.client.Status().Update(t.Context(), object))
 	w.runFor(5 * time.Minute)
 	if got := insights(w.object().Status)["shop memory"]; !got.Equal(first.Time) {

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -21,8 +21,8 @@ const staleAfter = 4 * time.Minute
 // sources returns the sources of the assessment that are not facts: this controller, which is
 // running, and the enabled informers. While no update is pending, none of them is queried, and
 // their last answers stay current.
-func sources(existing []v1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []v1beta1.Source {
-	all := []v1beta1.Source{{Name: v1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
+func sources(existing []updatev1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []updatev1beta1.Source {
+	all := []updatev1beta1.Source{{Name: updatev1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
 	for i := range existing {
 		informer := &existing[i]
 		if insight.IsBuiltIn(informer.Name) || !informer.IsEnabled() {
@@ -34,13 +34,13 @@ func sources(existing []v1beta1.UpdateInformer, answers []insight.Answer, pendin
 		}
 		all = append(all, source)
 	}
-	slices.SortFunc(all[1:], func(a, b v1beta1.Source) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all[1:], func(a, b updatev1beta1.Source) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // sourceOf returns an informer as a source.
-func sourceOf(name string, answers []insight.Answer) v1beta1.Source {
-	source := v1beta1.Source{Name: v1beta1.SourceInformerPrefix + name}
+func sourceOf(name string, answers []insight.Answer) updatev1beta1.Source {
+	source := updatev1beta1.Source{Name: updatev1beta1.SourceInformerPrefix + name}
 	i := slices.IndexFunc(answers, func(a insight.Answer) bool { return a.Informer == name })
 	if i < 0 {
 		source.Message = "not queried yet"

@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
@@ -36,12 +37,13 @@ const (
 // The answers of update informers are set by the test.
 type world struct {
 	*simulation.World
-	t       testing.TB
-	client  client.Client
-	script  *openshift.Script
-	program simulation.Program
-	process *simulation.Process
-	plan    simulation.Plan
+	notify.ObjectPublisher // what is not published here
+	t                      testing.TB
+	client                 client.Client
+	script                 *openshift.Script
+	program                simulation.Program
+	process                *simulation.Process
+	plan                   simulation.Plan
 
 	answers []insight.Answer
 	changed chan event.GenericEvent
@@ -93,7 +95,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{controller}, controller.Bind(manager.Clients{Client: env.Client, Live: env.Live})
 }
 
-// PublishChange implements updatestatus.EventPublisher.
+// PublishChange implements notify.ObjectPublisher.
 func (w *world) PublishChange(_ context.Context, _ client.Object, before any, eventType, reason, message string) {
 	event := eventType + " " + reason + ": " + message
 	status, err := json.Marshal(before)
@@ -105,9 +107,9 @@ func (w *world) PublishChange(_ context.Context, _ client.Object, before any, ev
 // ignored observes nothing.
 type ignored struct{}
 
-func (ignored) SetStatus(v1beta1.UpdateStatusStatus, time.Time) {}
-func (ignored) SetPlans([]metrics.Plan)                         {}
-func (ignored) ObserveStatusWrite(int)                          {}
+func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
+func (ignored) SetPlans([]metrics.Plan)                               {}
+func (ignored) ObserveStatusWrite(int)                                {}
 
 func (w *world) start() {
 	w.t.Helper()

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -47,7 +47,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 }
 
 // write writes the status if it changed, or if it is time to confirm it.
-func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, status v1beta1.UpdateStatusStatus) (reconcile.Result, error) {
+func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStatus, status updatev1beta1.UpdateStatusStatus) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	r.Metrics.SetStatus(status, now)
 	active := updatestatus.IsActive(status)
@@ -66,7 +66,7 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	if r.replaced.IsBehind(object, now) {
 		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 	}
-	updated := &v1beta1.UpdateStatus{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: status}
+	updated := &updatev1beta1.UpdateStatus{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: status}
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 	data, err := patch.Data(updated)
 	if err != nil {
@@ -87,8 +87,8 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	return next, nil
 }
 
-// isDue reports whether a status is to be written: it changed, or it was confirmed too long ago.
-func isDue(published, status v1beta1.UpdateStatusStatus, active bool, now time.Time) (bool, error) {
+// isDue reports whether a status must be written: it changed, or it was confirmed too long ago.
+func isDue(published, status updatev1beta1.UpdateStatusStatus, active bool, now time.Time) (bool, error) {
 	changed, err := updatestatus.HasChanged(published, status)
 	if err != nil || changed {
 		return changed, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
@@ -33,7 +33,7 @@ func (w *world) flood(informers, each, number int) []insight.Answer {
 		for n := range each {
 			uids = append(uids, fmt.Sprintf("uid-%d", n))
 		}
-		answer := w.reports(fmt.Sprintf("informer-%02d", i), v1beta1.LevelWarning, uids...)
+		answer := w.reports(fmt.Sprintf("informer-%02d", i), updatev1beta1.LevelWarning, uids...)
 		for n := range answer.Insights {
 			answer.Insights[n].Impact.Description = strings.Repeat(fmt.Sprintf("%d of %d. ", number, n), 200)
 		}
@@ -133,7 +133,7 @@ func TestWrites_that_are_small(t *testing.T) {
 	var uids []string
 	for second := range 18 {
 		uids = append(uids, fmt.Sprintf("uid-%d", second))
-		w.answer(w.reports("shop", v1beta1.LevelWarning, uids...))
+		w.answer(w.reports("shop", updatev1beta1.LevelWarning, uids...))
 		w.runFor(time.Second)
 	}
 	if n := len(w.writes); n < 3 || n > 4 {
@@ -191,25 +191,25 @@ func TestConflict(t *testing.T) {
 		if r.Kind == "UpdateStatus" && r.IsWrite() && conflicts < 3 {
 			conflicts++
 			object := w.object()
-			object.Annotations = map[string]string{v1beta1.AcknowledgedAnnotation: fmt.Sprintf("uuid-%d", conflicts)}
+			object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: fmt.Sprintf("uuid-%d", conflicts)}
 			must(t, w.client.Update(t.Context(), object))
 		}
 		return simulation.Fault{}
 	}
 	w.takeEvents()
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(30 * time.Second)
 	if conflicts != 3 {
 		t.Errorf("%d conflicts", conflicts)
 	}
 	object := w.object()
-	if got := object.Annotations[v1beta1.AcknowledgedAnnotation]; got != "uuid-3" {
+	if got := object.Annotations[updatev1beta1.AcknowledgedAnnotation]; got != "uuid-3" {
 		t.Errorf("the annotation of the other client is %q", got)
 	}
 	if _, published := insights(object.Status)["shop disk"]; !published {
 		t.Error("the insight is not published")
 	}
-	want := []string{"Warning UpdateStuck: Summary of disk", "Warning InsightReported: Summary of disk (error of shop)"}
+	want := []string{"Warning InsightReported: Summary of disk (error of shop)"}
 	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
@@ -232,15 +232,15 @@ func TestAnswer_that_is_lost(t *testing.T) {
 		}
 		return simulation.Fault{}
 	}
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(40 * time.Second)
 	if len(w.writes) != 1 {
 		t.Errorf("%d writes", len(w.writes))
 	}
 }
 
-// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was
-// written meanwhile is not taken back.
+// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was written in that time is
+// not taken back.
 func TestStale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -248,7 +248,7 @@ func TestStale_cache(t *testing.T) {
 	w.start()
 	w.update()
 	w.runFor(time.Minute)
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.process.Lag("UpdateStatus", 40*time.Second)
 	w.runFor(10 * time.Second)
 	w.writes, w.events = nil, nil
@@ -260,7 +260,7 @@ func TestStale_cache(t *testing.T) {
 	if len(w.writes) > 0 {
 		t.Errorf("%d writes with a stale cache", len(w.writes))
 	}
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk", "memory"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk", "memory"))
 	w.runFor(time.Minute)
 	got := insights(w.object().Status)
 	if !got["shop disk"].Equal(first) || got["shop memory"].IsZero() {
@@ -278,7 +278,7 @@ func TestUpdateStatus_that_is_deleted(t *testing.T) {
 	w.register("shop")
 	w.start()
 	w.update()
-	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
 	w.runFor(time.Minute)
 	before := insights(w.object().Status)
 	must(t, w.client.Delete(t.Context(), w.object()))
@@ -296,7 +296,7 @@ func TestAcknowledgement_that_is_hostile(t *testing.T) {
 	w.start()
 	w.runFor(time.Minute)
 	object := w.object()
-	object.Annotations = map[string]string{v1beta1.AcknowledgedAnnotation: strings.Repeat(",x ", 50_000)}
+	object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: strings.Repeat(",x ", 50_000)}
 	must(t, w.client.Update(t.Context(), object))
 	w.update()
 	w.runFor(time.Minute)

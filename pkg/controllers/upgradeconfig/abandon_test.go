@@ -9,19 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // abandoningUpgrader is an upgrader whose runbooks abandon by a function.
 type abandoningUpgrader struct {
-	upgrader ClusterUpgrader
+	upgrader upgraders.ClusterUpgrader
 	abandon  func(context.Context) error
 }
 
-func (u abandoningUpgrader) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	book := u.upgrader.Runbook(cfg)
+func (u abandoningUpgrader) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	book := u.upgrader.Runbook(attempt)
 	book.Abandon = u.abandon
 	return book
 }
@@ -46,7 +48,7 @@ func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
 			tries := 0
-			w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(ctx context.Context) error {
+			w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(ctx context.Context) error {
 				if _, bounded := simulation.Deadline(ctx); !bounded {
 					t.Error("the call has no deadline")
 				}
@@ -60,7 +62,7 @@ func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 			} else {
 				w.cluster.AcceptDelay = 6 * time.Hour
 				w.runUntilRequested()
-				w.plan = refuse("patch ClusterVersion")
+				w.Writes = refuse("patch ClusterVersion")
 			}
 			if tries > 0 {
 				t.Fatal("the upgrade is abandoned before the deletion")
@@ -78,5 +80,73 @@ func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 				t.Errorf("%d Events %s", n, tc.event)
 			}
 		})
+	}
+}
+
+// The timeout bounds how long a deletion waits for the cleanup, not whether it is tried.
+func TestDeletionTriesTheCleanupHoweverLate(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]func(*world){
+		"the operator was down": func(w *world) {
+			w.Process.Kill()
+			w.remove(upgrade)
+			w.RunFor(3 * time.Hour)
+			w.Begin()
+		},
+		"the operator was down, and the first write conflicts": func(w *world) {
+			w.Process.Kill()
+			w.remove(upgrade)
+			w.RunFor(3 * time.Hour)
+			w.Writes = onlyFirst("patch UpgradeConfig/status", simulation.Fault{Outcome: simulation.Conflict})
+			w.Begin()
+		},
+		"the operator was down, and the API server is busy": func(w *world) {
+			w.Process.Kill()
+			w.remove(upgrade)
+			w.RunFor(3 * time.Hour)
+			w.Writes = onlyFirst("patch UpgradeConfig/status", simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewServiceUnavailable("busy")})
+			w.Begin()
+		},
+		"the clock is ahead": func(w *world) {
+			w.Process.Clock().Step(time.Hour)
+			w.remove(upgrade)
+		},
+		"the withdrawal is refused until shortly before the timeout": func(w *world) {
+			w.Writes = refuse("patch ClusterVersion")
+			w.remove(upgrade)
+			w.RunFor(9*time.Minute + 58*time.Second)
+			w.Writes = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.cluster.AcceptDelay = 6 * time.Hour
+			w.runUntilRequested()
+			late(w)
+			w.runUntil(func() bool { return !w.exists(upgrade) })
+			spec := w.cluster.ClusterVersion().Spec
+			if spec.DesiredUpdate != nil || spec.Channel != "stable-4.4" {
+				t.Errorf("desiredUpdate is %+v, the channel is %q", spec.DesiredUpdate, spec.Channel)
+			}
+			if cancelled, abandoned := w.events("UpgradeCancelled"), w.events("CancellationAbandoned"); cancelled != 1 || abandoned != 0 {
+				t.Errorf("%d Events UpgradeCancelled, %d CancellationAbandoned", cancelled, abandoned)
+			}
+			if w.holder() != "" {
+				t.Errorf("the lock is held by %s", w.holder())
+			}
+		})
+	}
+}
+
+// onlyFirst returns a plan with a fault for the first write of a name.
+func onlyFirst(what string, fault simulation.Fault) simulation.Plan {
+	seen := false
+	return func(r simulation.Request) simulation.Fault {
+		if seen || nameOf(r) != what {
+			return simulation.Fault{}
+		}
+		seen = true
+		return fault
 	}
 }

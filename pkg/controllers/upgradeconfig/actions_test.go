@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // upgradeConfig returns an upgrade to the desired version.
-func upgradeConfig(key client.ObjectKey, changes ...func(*v1alpha1.UpgradeConfigSpec)) *v1alpha1.UpgradeConfig {
-	cfg := &v1alpha1.UpgradeConfig{
+func upgradeConfig(key client.ObjectKey, changes ...func(*upgradev1alpha1.UpgradeConfigSpec)) *upgradev1alpha1.UpgradeConfig {
+	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: tenPast.Format(time.RFC3339), PDBForceDrainTimeout: new(int32(120)),
-			Desired: v1alpha1.Update{Version: desired, Channel: channel},
+			Desired: upgradev1alpha1.Update{Version: desired, Channel: channel},
 		},
 	}
 	for _, change := range changes {
@@ -53,35 +53,21 @@ func refuse(what string) simulation.Plan {
 	}
 }
 
-// must ends the test on an error.
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatalf("%v; %s", err, w.describe())
-	}
-}
-
-// runFor lets time pass.
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
-}
-
 // runTo lets time pass until d after the time of the upgrade.
 func (w *world) runTo(d time.Duration) {
-	w.t.Helper()
-	w.runFor(tenPast.Add(d).Sub(w.Now()))
+	w.TB.Helper()
+	w.RunFor(tenPast.Add(d).Sub(w.Now()))
 }
 
 // runUntil lets time pass until the condition holds, at most a week.
 func (w *world) runUntil(done func() bool) {
-	w.t.Helper()
-	w.must(w.RunUntil(7*24*time.Hour, done))
+	w.TB.Helper()
+	w.Must(w.RunUntil(7*24*time.Hour, done))
 }
 
 // runUntilStep lets time pass until a step has started.
 func (w *world) runUntilStep(step string) {
-	w.t.Helper()
+	w.TB.Helper()
 	w.runUntil(func() bool {
 		all := w.get(upgrade).Status.History
 		return len(all) > 0 && find(all, all[0].Version, all[0].Attempt, step) != nil
@@ -90,7 +76,7 @@ func (w *world) runUntilStep(step string) {
 
 // runUntilRequested lets time pass until the target was requested.
 func (w *world) runUntilRequested() {
-	w.t.Helper()
+	w.TB.Helper()
 	w.runUntil(func() bool {
 		all := w.get(upgrade).Status.History
 		if len(all) == 0 {
@@ -99,91 +85,91 @@ func (w *world) runUntilRequested() {
 		c := find(all, all[0].Version, all[0].Attempt, "CommenceUpgrade")
 		return c != nil && c.Reason == "Requested"
 	})
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 }
 
 // enqueue requests a reconcile, as a change in the cluster does.
 func (w *world) enqueue(key client.ObjectKey) {
-	w.process.Enqueue(reconcile.Request{NamespacedName: key})
+	w.Process.Enqueue(reconcile.Request{NamespacedName: key})
 }
 
 func (w *world) create(obj client.Object) {
-	w.t.Helper()
-	status, _ := obj.DeepCopyObject().(*v1alpha1.UpgradeConfig)
-	w.must(w.client.Create(w.t.Context(), obj))
+	w.TB.Helper()
+	status, _ := obj.DeepCopyObject().(*upgradev1alpha1.UpgradeConfig)
+	w.Must(w.User.Create(w.TB.Context(), obj))
 	if status != nil && len(status.Status.History) > 0 {
 		status.ResourceVersion = obj.GetResourceVersion()
-		w.must(w.client.Status().Update(w.t.Context(), status))
+		w.Must(w.User.Status().Update(w.TB.Context(), status))
 	}
 }
 
 // get returns an UpgradeConfig as the API server stores it.
-func (w *world) get(key client.ObjectKey) *v1alpha1.UpgradeConfig {
-	w.t.Helper()
-	var cfg v1alpha1.UpgradeConfig
-	if err := w.client.Get(w.t.Context(), key, &cfg); err != nil {
-		w.t.Fatal(err)
+func (w *world) get(key client.ObjectKey) *upgradev1alpha1.UpgradeConfig {
+	w.TB.Helper()
+	var cfg upgradev1alpha1.UpgradeConfig
+	if err := w.User.Get(w.TB.Context(), key, &cfg); err != nil {
+		w.TB.Fatal(err)
 	}
 	return &cfg
 }
 
 // exists reports whether there is an UpgradeConfig.
 func (w *world) exists(key client.ObjectKey) bool {
-	err := w.client.Get(w.t.Context(), key, &v1alpha1.UpgradeConfig{})
-	w.must(client.IgnoreNotFound(err))
+	err := w.User.Get(w.TB.Context(), key, &upgradev1alpha1.UpgradeConfig{})
+	w.Must(client.IgnoreNotFound(err))
 	return err == nil
 }
 
 // record returns the first element of the history of the upgrade.
 func (w *world) record() history.Record {
-	w.t.Helper()
+	w.TB.Helper()
 	cfg := w.get(upgrade)
 	if len(cfg.Status.History) == 0 {
-		w.t.Fatal("there is no history")
+		w.TB.Fatal("there is no history")
 	}
 	return cfg.Status.History[0]
 }
 
 // updateSpec changes the spec.
-func (w *world) updateSpec(key client.ObjectKey, change func(*v1alpha1.UpgradeConfigSpec)) {
-	w.t.Helper()
+func (w *world) updateSpec(key client.ObjectKey, change func(*upgradev1alpha1.UpgradeConfigSpec)) {
+	w.TB.Helper()
 	cfg := w.get(key)
 	change(&cfg.Spec)
-	w.must(w.client.Update(w.t.Context(), cfg))
+	w.Must(w.User.Update(w.TB.Context(), cfg))
 }
 
 // pause sets spec.paused.
 func (w *world) pause() {
-	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
+	w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
 }
 
 // newTime requests another time.
-func newTime(at time.Time) func(*v1alpha1.UpgradeConfigSpec) {
-	return func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(at) }
+func newTime(at time.Time) func(*upgradev1alpha1.UpgradeConfigSpec) {
+	return func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(at) }
 }
 
 // clearStatus removes the status.
 func (w *world) clearStatus(key client.ObjectKey) {
-	w.t.Helper()
+	w.TB.Helper()
 	clear(w.completions)
 	cfg := w.get(key)
-	cfg.Status = v1alpha1.UpgradeConfigStatus{}
-	w.must(w.client.Status().Update(w.t.Context(), cfg))
+	cfg.Status = upgradev1alpha1.UpgradeConfigStatus{}
+	w.Must(w.User.Status().Update(w.TB.Context(), cfg))
 }
 
 // remove deletes an UpgradeConfig and returns when.
 func (w *world) remove(key client.ObjectKey) time.Time {
-	w.t.Helper()
-	w.must(w.client.Delete(w.t.Context(), w.get(key)))
+	w.TB.Helper()
+	w.Must(w.User.Delete(w.TB.Context(), w.get(key)))
 	return w.Now().Truncate(time.Second)
 }
 
 // hold sets the annotation that holds every upgrade of the cluster, or removes it.
 func (w *world) hold(reason string) {
 	w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) {
-		delete(version.Annotations, v1alpha1.HoldAnnotation)
+		delete(version.Annotations, upgradev1alpha1.HoldAnnotation)
 		if reason != "" {
-			metav1.SetMetaDataAnnotation(&version.ObjectMeta, v1alpha1.HoldAnnotation, reason)
+			metav1.SetMetaDataAnnotation(&version.ObjectMeta, upgradev1alpha1.HoldAnnotation, reason)
 		}
 	})
 }
@@ -213,9 +199,9 @@ func (w *world) failReads(d time.Duration) {
 
 // getLease returns the Lease of the lock; an empty one if there is none.
 func (w *world) getLease() *coordinationv1.Lease {
-	w.t.Helper()
+	w.TB.Helper()
 	var lease coordinationv1.Lease
-	w.must(client.IgnoreNotFound(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}, &lease)))
+	w.Must(client.IgnoreNotFound(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}, &lease)))
 	return &lease
 }
 
@@ -229,13 +215,13 @@ func (w *world) holder() string {
 
 // setLockHolder has another client set the holder of the lock; nil releases it.
 func (w *world) setLockHolder(holder *lock.Holder) {
-	w.t.Helper()
+	w.TB.Helper()
 	lease := w.getLease()
 	lease.Spec.HolderIdentity = nil
 	if holder != nil {
 		lease.Spec.HolderIdentity = new(strings.Join([]string{holder.Kind, holder.Namespace, holder.Name, holder.UID}, "/"))
 	}
-	w.must(w.client.Update(w.t.Context(), lease))
+	w.Must(w.User.Update(w.TB.Context(), lease))
 }
 
 // createLock has another client acquire the lock first.
@@ -244,13 +230,18 @@ func (w *world) createLock(holder *lock.Holder) {
 	w.setLockHolder(holder)
 }
 
+// eventList returns all Events.
+func (w *world) eventList() []corev1.Event {
+	var list corev1.EventList
+	w.Must(w.User.List(w.TB.Context(), &list))
+	return list.Items
+}
+
 // events counts the Events with a reason.
 func (w *world) events(reason string) int {
-	var list corev1.EventList
-	w.must(w.client.List(w.t.Context(), &list))
 	n := 0
-	for i := range list.Items {
-		if list.Items[i].Reason == reason {
+	for _, e := range w.eventList() {
+		if e.Reason == reason {
 			n++
 		}
 	}
@@ -269,12 +260,12 @@ func (w *world) condition(name string) string {
 
 // describe returns what is stored of the upgrades.
 func (w *world) describe() string {
-	var list v1alpha1.UpgradeConfigList
-	if err := w.client.List(w.t.Context(), &list); err != nil {
+	var list upgradev1alpha1.UpgradeConfigList
+	if err := w.User.List(w.TB.Context(), &list); err != nil {
 		return err.Error()
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "after %s, held by %q, last requests %q", w.Now().Sub(noon), w.holder(), w.requests[max(0, len(w.requests)-8):])
+	fmt.Fprintf(&text, "after %s, held by %q, last requests %q", w.Now().Sub(noon), w.holder(), w.Requests[max(0, len(w.Requests)-8):])
 	for i := range list.Items {
 		cfg := &list.Items[i]
 		fmt.Fprintf(&text, "\n%s/%s, finalizers %v, deleted %v", cfg.Namespace, cfg.Name, cfg.Finalizers, cfg.DeletionTimestamp)

@@ -5,38 +5,29 @@ package upgradeconfig
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// ClusterUpgrader returns the runbook by which an UpgradeConfig is carried out.
-type ClusterUpgrader interface {
-	// Runbook returns the table of the steps. It makes no request and changes nothing. The shape of
-	// the table is the same for every UpgradeConfig, an empty one included. The first element of
-	// the status's history is the current attempt. The window, a hold, and a cancellation are no
-	// part of the table.
-	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
-}
-
-// Snapshot is what upgrades are carried out with. It is derived from the operator's configuration
-// and replaced as a whole when that changes.
+// Snapshot holds the upgraders and the configuration for upgrades. It is derived from the operator's configuration and
+// replaced as a whole when that changes.
 type Snapshot struct {
 	// Upgraders are the known upgraders by spec.type.
-	Upgraders map[string]ClusterUpgrader
+	Upgraders map[string]upgraders.ClusterUpgrader
 	// Config is the configuration in effect.
 	Config config.Config
 	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
@@ -68,7 +59,7 @@ type Reconciler struct {
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
-	lifecycle *lifecycle.Reconciler[*v1alpha1.UpgradeConfig]
+	lifecycle *lifecycle.Reconciler[*upgradev1alpha1.UpgradeConfig]
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch;patch
@@ -80,15 +71,15 @@ type Reconciler struct {
 
 // Kind declares the UpgradeConfigs that are reconciled, for all controllers that read them.
 func (r *Reconciler) Kind() manager.Kind {
-	return manager.Kind{Object: &v1alpha1.UpgradeConfig{}, Namespaces: r.WatchNamespaces, Transform: clusterstate.StripMetadata}
+	return facts.Upgrades(r.WatchNamespaces)
 }
 
 // Controller declares the controller. The runbooks of the upgraders must be ones that Validate
 // accepts.
 func (r *Reconciler) Controller() manager.Controller {
-	r.lifecycle = &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind{r}}
+	r.lifecycle = &lifecycle.Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: kind{r}}
 	c := r.lifecycle.Controller(lifecycle.Declaration{
-		Name: "upgradeconfig", AddToScheme: append(facts.AddToScheme(), v1alpha1.AddToScheme),
+		Name: "upgradeconfig", AddToScheme: append(facts.AddToScheme(), upgradev1alpha1.AddToScheme),
 		Objects: r.Kind(), Facts: append(append(facts.Watches(), facts.RequiredPlans()), r.Watches...),
 		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
 	})
@@ -105,5 +96,17 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // Reconcile makes one pass over one UpgradeConfig.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var cfg upgradev1alpha1.UpgradeConfig
+	if err := r.Client.Get(ctx, req.NamespacedName, &cfg); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("getting UpgradeConfig %s: %w", req.NamespacedName, err)
+	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &cfg); refused || err != nil {
+		return reconcile.Result{}, err
+	}
+	if cfg.Name != "" {
+		if answered, err := r.answerRequests(ctx, &cfg); answered || err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	return r.lifecycle.Reconcile(ctx, req)
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -28,7 +28,7 @@ func TestConfigurationCausesPasses(t *testing.T) {
 		t.Fatalf("%d channels, want 1", len(c.Channels))
 	}
 	objects := []client.Object{upgradeConfig(upgrade), upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "other"})}
-	all := fake.NewClientBuilder().WithScheme(simulation.NewScheme()).WithStatusSubresource(&v1alpha1.UpgradeConfig{}).WithObjects(objects...).Build()
+	all := fake.NewClientBuilder().WithScheme(simulation.NewScheme()).WithStatusSubresource(&upgradev1alpha1.UpgradeConfig{}).WithObjects(objects...).Build()
 	if err := c.Bind(manager.Clients{Client: all, Live: all}); err != nil {
 		t.Fatal(err)
 	}

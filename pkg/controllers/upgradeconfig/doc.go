@@ -7,6 +7,6 @@
 //
 // It does not know what the steps do, nor which runbooks there are.
 //
-// Stability: ClusterUpgrader stays within a major version, because upgraders of other projects implement it. All else may
+// Stability: Snapshot and Reconciler may
 // change in every version.
 package upgradeconfig

@@ -22,23 +22,23 @@ func (w *world) isFinished(key client.ObjectKey) bool {
 
 // runToCompletion runs the upgrade until it is finished, and checks what holds of each that succeeds.
 func (w *world) runToCompletion() {
-	w.t.Helper()
+	w.TB.Helper()
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	record := w.get(upgrade).Status.History[0]
 	if record.Phase != history.PhaseUpgraded {
-		w.t.Fatalf("the phase is %s; %s", record.Phase, w.describe())
+		w.TB.Fatalf("the phase is %s; %s", record.Phase, w.describe())
 	}
 	if len(w.requestedVersions) != 1 || w.requestedVersions[0] != desired {
-		w.t.Errorf("requests: %q", w.requestedVersions)
+		w.TB.Errorf("requests: %q", w.requestedVersions)
 	}
 	for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
 		if n := w.events(reason); n != 1 {
-			w.t.Errorf("%d Events %s", n, reason)
+			w.TB.Errorf("%d Events %s", n, reason)
 		}
 	}
 	for step, n := range w.completions {
 		if n != 1 {
-			w.t.Errorf("the completion of %s was recorded %d times", step, n)
+			w.TB.Errorf("the completion of %s was recorded %d times", step, n)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func upgradeWrites(t *testing.T) *simulation.WriteLog {
 	t.Helper()
 	log := &simulation.WriteLog{}
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.plan = log.Plan
+	w.Writes = log.Plan
 	w.runToCompletion()
 	if len(log.Writes) < 20 {
 		t.Fatalf("only these writes: %s", log.Writes)
@@ -56,7 +56,7 @@ func upgradeWrites(t *testing.T) *simulation.WriteLog {
 	return log
 }
 
-// exceptEvents returns the numbers of the writes without those of Events.
+// exceptEvents returns the numbers of the writes without Events.
 func exceptEvents(log *simulation.WriteLog) []int {
 	var numbers []int
 	for _, write := range log.Writes {
@@ -73,7 +73,7 @@ func TestUpgradeSurvivesFaultsOfItsWrites(t *testing.T) {
 		t.Run(fault.Name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.plan = fault.Plan
+			w.Writes = fault.Plan
 			w.runToCompletion()
 		})
 	}
@@ -98,7 +98,7 @@ func TestUpgradeSurvivesALaggingCache(t *testing.T) {
 			t.Run(fmt.Sprintf(name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Writes = func(r simulation.Request) simulation.Fault {
 					if r.Write == n {
 						w.lag(90*time.Second, c.behind...)
 						return simulation.Fault{Outcome: c.outcome}
@@ -111,10 +111,10 @@ func TestUpgradeSurvivesALaggingCache(t *testing.T) {
 	}
 }
 
-// lag keeps the changes of kinds from the cache, and causes reconciles meanwhile.
+// lag keeps the changes of kinds from the cache, and causes reconciles in that time.
 func (w *world) lag(d time.Duration, kinds ...string) {
 	for _, kind := range kinds {
-		w.process.Lag(kind, d)
+		w.Process.Lag(kind, d)
 	}
 	for _, at := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
 		w.After(at, func() { w.enqueue(upgrade) })
@@ -128,7 +128,7 @@ func TestUpgradeSurvivesTheLossOfItsRecord(t *testing.T) {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if r.Write == n {
 					w.After(0, func() {
 						w.clearStatus(upgrade)
@@ -152,7 +152,7 @@ func TestDeletionAfterEachWrite(t *testing.T) {
 				commenced bool
 				deleted   time.Time
 			)
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if r.Write == n {
 					w.After(0, func() {
 						commenced = w.cluster.ClusterVersion().Status.History[0].Version == desired
@@ -171,7 +171,7 @@ func TestDeletionAfterEachWrite(t *testing.T) {
 			if holder := w.holder(); holder != "" && len(w.requestedVersions) > 0 {
 				t.Errorf("the lock is still held by %q", holder)
 			}
-			w.runFor(time.Hour)
+			w.RunFor(time.Hour)
 			if requested := w.cluster.ClusterVersion().Spec.DesiredUpdate != nil; requested != commenced {
 				t.Errorf("commenced: %t, still requested: %t", commenced, requested)
 			}

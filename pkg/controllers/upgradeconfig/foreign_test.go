@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -30,12 +30,12 @@ func checkForeign(t *testing.T, seed uint64) (accepted bool) {
 	w := newWorldWith(t, definitions)
 	w.foreign = true
 	cfg := upgradeConfig(upgrade)
-	return devtest.Foreign[*v1alpha1.UpgradeConfig]{
-		World: w.World, Definition: devtest.Definition(t, definitionsFolder, v1alpha1.GroupVersion.Group, "UpgradeConfig"),
+	return devtest.Foreign[*upgradev1alpha1.UpgradeConfig]{
+		World: w.World, Definition: devtest.Definition(t, definitionsFolder, upgradev1alpha1.GroupVersion.Group, "UpgradeConfig"),
 		Object: cfg, Status: &cfg.Status, History: &cfg.Status.History,
 		Versions: []string{"4.4.5", desired, "4.5.1"}, Start: tenPast,
-		Annotations: []string{"upgrade.managed.openshift.io/type", "upgrade.managed.openshift.io/requested", v1alpha1.HoldAnnotation},
-		Finalizers:  []string{v1alpha1.Finalizer},
+		Annotations: []string{"upgrade.managed.openshift.io/type", "upgrade.managed.openshift.io/requested", upgradev1alpha1.HoldAnnotation},
+		Finalizers:  []string{upgradev1alpha1.Finalizer},
 	}.Run(t, seed, time.Hour)
 }
 

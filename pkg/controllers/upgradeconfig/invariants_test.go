@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // invariants checks each write of the operator.
@@ -37,11 +38,11 @@ func (i *invariants) observe(change simulation.Change) {
 	switch updated := change.New.(type) {
 	case *configv1.ClusterVersion:
 		i.observeVersion(change.Old.(*configv1.ClusterVersion).Spec.DesiredUpdate, updated.Spec.DesiredUpdate)
-	case *v1alpha1.UpgradeConfig:
+	case *upgradev1alpha1.UpgradeConfig:
 		if i.foreign {
 			return
 		}
-		i.observeHistory(updated.Namespace, change.Old.(*v1alpha1.UpgradeConfig).Status.History, updated.Status.History)
+		i.observeHistory(updated.Namespace, change.Old.(*upgradev1alpha1.UpgradeConfig).Status.History, updated.Status.History)
 	}
 }
 
@@ -97,20 +98,20 @@ func (i *invariants) reconciled(result reconcile.Result, err error) {
 // are finished.
 type watched struct {
 	w        *world
-	upgrader ClusterUpgrader
+	upgrader upgraders.ClusterUpgrader
 }
 
-func (u watched) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	book := u.upgrader.Runbook(cfg)
+func (u watched) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	book := u.upgrader.Runbook(attempt)
 	for _, steps := range [][]engine.Step{book.Steps, book.Cleanup} {
 		for i := range steps {
 			do, name := steps[i].Do, steps[i].Name
 			steps[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
-				var stored v1alpha1.UpgradeConfig
-				if err := u.w.client.Get(ctx, client.ObjectKeyFromObject(cfg), &stored); err == nil {
-					c := find(stored.Status.History, cfg.Status.History[0].Version, cfg.Status.History[0].Attempt, name)
+				var stored upgradev1alpha1.UpgradeConfig
+				if err := u.w.User.Get(ctx, client.ObjectKeyFromObject(attempt.Config), &stored); err == nil {
+					c := find(stored.Status.History, attempt.Record.Version, attempt.Record.Attempt, name)
 					if c != nil && c.CompleteTime != nil {
-						u.w.t.Errorf("the finished step %s is called again", name)
+						u.w.TB.Errorf("the finished step %s is called again", name)
 					}
 				}
 				return do(ctx, run)

@@ -17,10 +17,10 @@ import (
 // series returns the values of a metric by the values of its labels except for name, namespace, and
 // version, in the order of the labels' names.
 func (w *world) series(metric string) map[string]float64 {
-	w.t.Helper()
+	w.TB.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
 	all := map[string]float64{}
 	for _, family := range families {
@@ -42,9 +42,9 @@ func (w *world) series(metric string) map[string]float64 {
 
 // expectSeries compares the series of a metric.
 func (w *world) expectSeries(metric string, want map[string]float64) {
-	w.t.Helper()
+	w.TB.Helper()
 	if diff := cmp.Diff(want, w.series(metric), cmpopts.EquateEmpty()); diff != "" {
-		w.t.Errorf("after %s: %s (-want +got):\n%s", w.Now().Sub(noon), metric, diff)
+		w.TB.Errorf("after %s: %s (-want +got):\n%s", w.Now().Sub(noon), metric, diff)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 	w.expectSeries("step_slow", nil)
 
 	w.runUntilStep("ControlPlaneUpgraded")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	began := find(w.get(upgrade).Status.History, desired, 1, "ControlPlaneUpgraded").StartTime.Time
 	w.expectSeries("phase", map[string]float64{"Upgrading": 1})
 	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
@@ -69,7 +69,7 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 
 	t.Log("the step stays visible while the cluster is unreadable")
 	w.failReads(2*maxRequeue + time.Second)
-	w.runFor(2 * maxRequeue)
+	w.RunFor(2 * maxRequeue)
 	w.expectSeries("phase", map[string]float64{"Unknown": 1})
 	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
 
@@ -79,7 +79,7 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 	w.expectSeries("last_sync_timestamp_seconds", nil)
 
 	w.remove(upgrade)
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	for _, metric := range []string{"phase", "condition_timestamp_seconds", "step_timestamp_seconds", "step_slow", "last_sync_timestamp_seconds"} {
 		w.expectSeries(metric, nil)
 	}
@@ -90,18 +90,18 @@ func TestLastSyncIsKeptWhileReconcilesFail(t *testing.T) {
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.cluster.ControlPlaneDuration = time.Hour
 	w.runUntilStep("ControlPlaneUpgraded")
-	w.runFor(maxRequeue)
+	w.RunFor(maxRequeue)
 	before := w.series("last_sync_timestamp_seconds")[""]
 	if age := seconds(w.Now()) - before; age > maxRequeue.Seconds() {
 		t.Errorf("the last successful reconcile was %v s ago", age)
 	}
-	w.plan = func(simulation.Request) simulation.Fault { return simulation.Fault{Outcome: simulation.Refuse} }
-	w.runFor(20 * time.Minute)
+	w.Writes = func(simulation.Request) simulation.Fault { return simulation.Fault{Outcome: simulation.Refuse} }
+	w.RunFor(20 * time.Minute)
 	if got := w.series("last_sync_timestamp_seconds")[""]; got > before+maxRequeue.Seconds() {
 		t.Errorf("failed reconciles count as successful: %v s after the last one that was", got-before)
 	}
-	w.plan = nil
-	w.runFor(2 * maxRequeue)
+	w.Writes = nil
+	w.RunFor(2 * maxRequeue)
 	if age := seconds(w.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > maxRequeue.Seconds() {
 		t.Errorf("the last successful reconcile was %v s ago after the recovery", age)
 	}
@@ -112,7 +112,7 @@ func TestEventFailuresAreCounted(t *testing.T) {
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilStep("PreHealthCheck")
 	w.expectSeries("notification_failures_total", map[string]float64{"events": 0})
-	w.plan = refuse("create Event")
+	w.Writes = refuse("create Event")
 	w.runUntilStep("ControlPlaneUpgraded")
 	if got := w.series("notification_failures_total")["events"]; got < 1 {
 		t.Errorf("%v failures are counted", got)

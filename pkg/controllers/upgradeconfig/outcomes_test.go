@@ -13,8 +13,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 )
 
 // outcome is the observable outcome of an UpgradeConfig.
@@ -27,7 +28,7 @@ type outcome struct {
 
 // expect checks the outcome of the upgrade.
 func (w *world) expect(want outcome) {
-	w.t.Helper()
+	w.TB.Helper()
 	cfg := w.get(upgrade)
 	record := w.record()
 	name, _, _ := strings.Cut(want.condition, "=")
@@ -39,10 +40,28 @@ func (w *world) expect(want outcome) {
 		}
 	}
 	if got != want {
-		w.t.Errorf("after %s: got %+v, want %+v; %s", w.Now().Sub(noon), got, want, w.describe())
+		w.TB.Errorf("after %s: got %+v, want %+v; %s", w.Now().Sub(noon), got, want, w.describe())
 	}
-	if succeeded := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionSucceeded); want.finished && succeeded == nil {
-		w.t.Errorf("the finished upgrade has no condition Succeeded; %s", w.describe())
+	w.expectHealth(want)
+	if succeeded := apimeta.FindStatusCondition(cfg.Status.Conditions, upgradev1alpha1.ConditionSucceeded); want.finished && succeeded == nil {
+		w.TB.Errorf("the finished upgrade has no condition Succeeded; %s", w.describe())
+	}
+}
+
+// expectHealth compares what tools that know nothing about upgrades make of the outcome.
+func (w *world) expectHealth(of outcome) {
+	w.TB.Helper()
+	want := "InProgress"
+	switch {
+	case of.phase == history.PhaseUpgraded:
+		want = "Current"
+	case of.phase == history.PhaseFailed && of.finished, strings.HasPrefix(of.condition, "Accepted=False") && !strings.HasSuffix(of.condition, "ClusterLocked"):
+		want = "Failed"
+	case strings.HasSuffix(of.condition, " Scheduled"):
+		want = "Current"
+	}
+	if health, err := kstatus.Of(w.get(upgrade)); err != nil || health.Status != want {
+		w.TB.Errorf("after %s: %+v, %v, want %s; %s", w.Now().Sub(noon), health, err, want, w.describe())
 	}
 }
 
@@ -64,7 +83,7 @@ func TestOutcomes(t *testing.T) {
 		want outcome
 	}
 	for name, c := range map[string]struct {
-		spec    func(*v1alpha1.UpgradeConfigSpec)
+		spec    func(*upgradev1alpha1.UpgradeConfigSpec)
 		cluster func(*world)
 		moments []moment
 	}{
@@ -72,7 +91,7 @@ func TestOutcomes(t *testing.T) {
 			moments: []moment{{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: "2026-03-01T12:10:00Z"}}},
 		},
 		"unknown type": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
 			moments: []moment{
 				{-time.Minute, pending("UnknownType", "this operator knows OSD")},
 				{window - time.Second, pending("UnknownType", "")},
@@ -80,29 +99,29 @@ func TestOutcomes(t *testing.T) {
 			},
 		},
 		"invalid version": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4" },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4" },
 			moments: []moment{
 				{-time.Minute, pending("InvalidVersion", "spec.desired.version")}, {window + time.Second, failed("InvalidVersion", "4.4")},
 			},
 		},
 		"downgrade": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" },
 			moments: []moment{
 				{-time.Minute, pending("Downgrade", "4.4.5 is installed")}, {window + time.Second, failed("Downgrade", "4.4.1")},
 			},
 		},
 		"invalid time": {
-			spec:    func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" },
+			spec:    func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" },
 			moments: []moment{{0, pending("InvalidTime", "2020-05-01T12:00:00Z")}, {24 * time.Hour, pending("InvalidTime", "")}},
 		},
 		"installed version": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
 			moments: []moment{{-5 * time.Minute, outcome{
 				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", message: "nothing to do", finished: true,
 			}}},
 		},
 		"installed version while another update is in progress": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
 			cluster: func(w *world) {
 				w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) {
 					version.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", State: configv1.PartialUpdate}}, version.Status.History...)
@@ -134,7 +153,7 @@ func TestOutcomes(t *testing.T) {
 			moments: []moment{{time.Minute, waiting("VersionPinned", "Sinks")}, {window + 5*time.Second, failed("WindowMissed", "Sinks")}},
 		},
 		"cluster not upgradeable": {
-			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.5.1" },
+			spec: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.5.1" },
 			cluster: func(w *world) {
 				w.cluster.Report(configv1.OperatorUpgradeable, configv1.ConditionFalse, "a box is open")
 			},
@@ -169,9 +188,9 @@ func TestOutcomes(t *testing.T) {
 		"slow control plane": {
 			cluster: func(w *world) { w.cluster.ControlPlaneDuration = 3 * time.Hour },
 			moments: []moment{
-				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Stalled=False OnTime"}},
-				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", message: "is slow"}},
-				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", finished: true}},
+				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Slow=False OnTime"}},
+				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Slow=True ControlPlaneUpgraded", message: "is slow"}},
+				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Slow=False OnTime", finished: true}},
 			},
 		},
 		"target superseded by another client": {
@@ -219,7 +238,7 @@ func TestOutcomes(t *testing.T) {
 				w.expect(m.want)
 			}
 			last := c.moments[len(c.moments)-1]
-			if w.runFor(24 * time.Hour); w.record().Phase != last.want.phase && last.want.finished {
+			if w.RunFor(24 * time.Hour); w.record().Phase != last.want.phase && last.want.finished {
 				t.Errorf("the finished upgrade has changed; %s", w.describe())
 			}
 			if desiredUpdate := w.cluster.ClusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && desiredUpdate != nil && desiredUpdate.Version == desired &&

@@ -10,14 +10,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // precheck returns the condition PreCheckPassed; empty if it is absent.
 func (w *world) precheck() string {
-	return w.condition(v1alpha1.ConditionPreCheckPassed)
+	return w.condition(upgradev1alpha1.ConditionPreCheckPassed)
 }
 
 // nodeReady sets whether a node is ready.
@@ -28,13 +30,15 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 // The results of the pre-check of a cluster with an unhealthy node, and of a healthy one.
 const (
 	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`
-	precheckFailed = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0" + channelNote
+	precheckFailed = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0; alerts: not configured" + channelNote
 	precheckPassed = "True NothingFound: nothing would block the upgrade now" + channelNote
 )
 
 func TestPreCheckRunsTwoHoursAhead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = tenPast.Add(3 * time.Hour).Format(time.RFC3339) }))
+	w := newWorld(t, upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) {
+		s.UpgradeAt = tenPast.Add(3 * time.Hour).Format(time.RFC3339)
+	}))
 	w.nodeReady(corev1.ConditionFalse)
 	for _, moment := range []struct {
 		before time.Duration // the upgrade
@@ -55,6 +59,16 @@ func TestPreCheckRunsTwoHoursAhead(t *testing.T) {
 		if got := w.precheck(); got != moment.want {
 			t.Errorf("%s before the upgrade: %q, want %q", moment.before, got, moment.want)
 		}
+		phase := history.PhasePending
+		switch {
+		case moment.before > 2*time.Hour: // no gate has been evaluated
+			phase = history.PhaseNew
+		case moment.before < 0:
+			phase = history.PhaseUpgrading
+		}
+		if got := w.record().Phase; got != phase {
+			t.Errorf("%s before the upgrade: phase %s, want %s", moment.before, got, phase)
+		}
 		if moment.do != nil {
 			moment.do()
 		}
@@ -71,10 +85,10 @@ func TestPreCheckRunsOnceAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	calls := 0
-	w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": countingUpgrader{w.snapshot.Upgraders["OSD"], &calls}}
+	w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": countingUpgrader{w.snapshot.Upgraders["OSD"], &calls}}
 	for range 9 * 60 {
 		w.enqueue(upgrade)
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 		if w.precheck() == "" {
 			t.Fatal("PreCheckPassed is absent")
 		}
@@ -86,12 +100,12 @@ func TestPreCheckRunsOnceAMinute(t *testing.T) {
 
 // countingUpgrader is an upgrader whose pre-checks of the health are counted.
 type countingUpgrader struct {
-	ClusterUpgrader
+	upgraders.ClusterUpgrader
 	calls *int
 }
 
-func (c countingUpgrader) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	book := c.ClusterUpgrader.Runbook(cfg)
+func (c countingUpgrader) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	book := c.ClusterUpgrader.Runbook(attempt)
 	for i := range book.Steps {
 		if precheck := book.Steps[i].PreCheck; book.Steps[i].Name == "PreHealthCheck" {
 			book.Steps[i].PreCheck = func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -108,8 +122,8 @@ func TestPreCheckDisabled(t *testing.T) {
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.snapshot.Config.PreChecks.LeadTime.Duration = 0
 	w.runTo(-time.Second)
-	if got := w.precheck(); got != "" {
-		t.Errorf("got %q", got)
+	if got := w.precheck(); got != "" || w.record().Phase != history.PhaseNew {
+		t.Errorf("got %q in phase %s", got, w.record().Phase)
 	}
 }
 
@@ -124,7 +138,7 @@ func TestPreCheckIsNotifiedAfterACrash(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
 			w.nodeReady(corev1.ConditionFalse)
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if w.lives == 1 && nameOf(r) == "create Event" {
 					change(w)
 					return simulation.Fault{Outcome: simulation.CrashBefore}
@@ -132,7 +146,7 @@ func TestPreCheckIsNotifiedAfterACrash(t *testing.T) {
 				return simulation.Fault{}
 			}
 			w.runUntil(func() bool { return w.lives > 1 })
-			w.runFor(10 * time.Second)
+			w.RunFor(10 * time.Second)
 			if n := w.events("PreCheckFailed"); n != 1 {
 				t.Errorf("%d Events PreCheckFailed", n)
 			}
@@ -144,10 +158,10 @@ func TestPreCheckOfAnotherVersionIsNotNotifiedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.nodeReady(corev1.ConditionFalse)
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	w.nodeReady(corev1.ConditionTrue)
-	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" })
-	w.runFor(time.Second)
+	w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" })
+	w.RunFor(time.Second)
 	if n := w.events("PreCheckFailed"); n != 1 {
 		t.Errorf("%d Events PreCheckFailed", n)
 	}
@@ -156,10 +170,10 @@ func TestPreCheckOfAnotherVersionIsNotNotifiedAgain(t *testing.T) {
 func TestPreCheckRunsAtOnceAfterASpecChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	w.nodeReady(corev1.ConditionFalse)
-	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(1)) })
-	w.runFor(time.Second)
+	w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(1)) })
+	w.RunFor(time.Second)
 	if got := w.precheck(); got != precheckFailed {
 		t.Errorf("got %q", got)
 	}
@@ -167,7 +181,7 @@ func TestPreCheckRunsAtOnceAfterASpecChange(t *testing.T) {
 
 func TestInvalidConfigurationIsShown(t *testing.T) {
 	t.Parallel()
-	degraded := func(w *world) string { return w.condition(v1alpha1.ConditionDegraded) }
+	degraded := func(w *world) string { return w.condition(upgradev1alpha1.ConditionDegraded) }
 	const kept = "True ConfigurationInvalid: the operator configuration is invalid; using the last valid one: "
 	w := newWorld(t, upgradeConfig(upgrade))
 	for _, moment := range []struct {
@@ -182,7 +196,7 @@ func TestInvalidConfigurationIsShown(t *testing.T) {
 	} {
 		w.snapshot.ConfigError = moment.trouble
 		w.enqueue(upgrade)
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 		if got := degraded(w); got != moment.want {
 			t.Errorf("with %q: %q, want %q", moment.trouble, got, moment.want)
 		}
@@ -196,7 +210,7 @@ func TestInvalidConfigurationIsShown(t *testing.T) {
 	}
 	w.snapshot.ConfigError = ""
 	w.enqueue(upgrade)
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	if got := degraded(w); got != "" {
 		t.Errorf("with a valid configuration: %q", got)
 	}
@@ -206,7 +220,7 @@ func TestInvalidConfigurationIsNotifiedAfterACrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.snapshot.ConfigError = "alerts.url: is wrong"
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if w.lives == 1 && nameOf(r) == "create Event" {
 			w.snapshot.ConfigError = "" // with an invalid one the next life does not start
 			return simulation.Fault{Outcome: simulation.CrashBefore}
@@ -214,7 +228,7 @@ func TestInvalidConfigurationIsNotifiedAfterACrash(t *testing.T) {
 		return simulation.Fault{}
 	}
 	w.runUntil(func() bool { return w.lives > 1 })
-	w.runFor(10 * time.Second)
+	w.RunFor(10 * time.Second)
 	if n := w.events(reasonConfigurationInvalid); n != 1 {
 		t.Errorf("%d Events", n)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 )
 
 // An attempt that was requested while the clock of the operator was ahead has a window of that clock. It
@@ -19,33 +19,31 @@ func TestRetry_while_the_clock_is_ahead(t *testing.T) {
 	t.Parallel()
 	const ahead = 3 * time.Hour
 	for name, tc := range map[string]struct {
-		event   v1beta1.HookEvent // of a hook during which the clock is set back
+		event   maintenancev1beta1.HookEvent // of a hook during which the clock is set back
 		step    string
 		message string
 		locked  bool
 	}{
-		"set back before the start":  {v1beta1.EventCreate, "CreateHooksDone", "starts at ", false},
-		"set back before the commit": {v1beta1.EventUpgradeStart, "UpgradeStartHooksDone", "the window opens at ", true},
+		"set back before the start":  {maintenancev1beta1.EventCreate, "CreateHooksDone", "starts at ", false},
+		"set back before the commit": {maintenancev1beta1.EventUpgradeStart, "UpgradeStartHooksDone", "the window opens at ", true},
 	} {
 		for then, deleted := range map[string]bool{"": false, ", and deleted": true} {
 			t.Run(name+then, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				w.cluster.Rejection = "the signature is missing"
-				w.create(newJob(delayWorker("30m", "2h")))
+				w.Create(newJob(delayWorker("30m", "2h")))
 				w.untilEnded()
 				w.cluster.Rejection = ""
 				w.report()
-				w.create(hook("slow", v1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, tc.event))
+				w.Create(hook("slow", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, tc.event))
 				commits := w.commits
 
-				w.process.Clock().Step(ahead)
-				w.annotate(v1beta1.RetryAnnotation, "again")
+				w.Process.Clock().Step(ahead)
+				w.annotate(maintenancev1beta1.RetryAnnotation, "again")
 				w.untilStep(tc.step)
-				w.process.Clock().Step(-ahead)
-				if err := w.RunFor(20 * time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				w.Process.Clock().Step(-ahead)
+				w.RunFor(20 * time.Minute)
 				opens := w.record().UpgradeAt.UTC().Format(time.RFC3339)
 				if locked := w.lockHolder() != ""; !strings.HasPrefix(w.message(), tc.message+opens) || locked != tc.locked || w.commits != commits {
 					t.Errorf("locked: %t, %d requests, %s", locked, w.commits-commits, w.describe())

@@ -15,37 +15,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// Upgrader returns the runbook by which an UpgradeJob is carried out.
+// Upgrader carries out UpgradeJobs.
 type Upgrader interface {
-	// Runbook returns the table of the steps of an attempt. It makes no request and changes nothing.
-	// Acquire is done once the attempt has the lock of the cluster.
-	Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire engine.UpgradeStep) engine.Runbook
-	// LockStep returns the name of the step that acquires the lock.
-	LockStep() string
+	upgraders.ClusterUpgrader
 	// PoolStatus returns the state of the machine config pools that the attempt delays or has paused.
-	PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
-	// PoolStatusAfterEnd returns the state of the machine config pools once the attempt is over: those
-	// that the UpgradeJob still has paused, beside what its status shows of others. It returns when that
-	// may change next without a change of a pool, too; the zero time means never.
-	PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, time.Time, error)
-	// PoolProblem returns why the UpgradeJob does not suit the machine config pools of the cluster;
-	// empty means that it does.
-	PoolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
+	PoolStatus(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, error)
+	// PoolStatusAfterEnd returns the state of the machine config pools once the attempt is over: pools that the
+	// UpgradeJob still has paused, beside what its status shows of others. It also returns when that may change next
+	// without a change of a pool; the zero time means never.
+	PoolStatusAfterEnd(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, time.Time, error)
+	// ConfigProblem returns the reason for which the UpgradeJob does not suit the machine config pools of the
+	// cluster, with a message; empty means that it does.
+	ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 }
 
-// Snapshot is what upgrades are carried out with. It is derived from the operator's configuration
-// and replaced as a whole when that changes.
+// Snapshot holds the upgraders and the configuration for upgrades. It is derived from the operator's configuration and
+// replaced as a whole when that changes.
 type Snapshot struct {
 	// Upgrader carries out UpgradeJobs.
 	Upgrader Upgrader
@@ -80,7 +76,7 @@ type Reconciler struct {
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
-	lifecycle *lifecycle.Reconciler[*v1beta1.UpgradeJob]
+	lifecycle *lifecycle.Reconciler[*maintenancev1beta1.UpgradeJob]
 	facts     poolFacts
 }
 
@@ -101,10 +97,10 @@ func (r *Reconciler) Kind() manager.Kind { return facts.UpgradeJobs(r.WatchNames
 
 // Controller declares the controller. The runbook of the upgrader must be one that Validate accepts.
 func (r *Reconciler) Controller() manager.Controller {
-	r.lifecycle = &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: kind{r}}
+	r.lifecycle = &lifecycle.Reconciler[*maintenancev1beta1.UpgradeJob]{Kind: kind{r}}
 	reads := append(r.withPoolRequests(facts.Watches()), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.RequiredPlans())
 	c := r.lifecycle.Controller(lifecycle.Declaration{
-		Name: "upgradejob", AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
+		Name: "upgradejob", AddToScheme: append(facts.AddToScheme(), maintenancev1beta1.AddToScheme),
 		Objects: r.Kind(), Facts: append(reads, r.Watches...),
 		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
 	})
@@ -121,13 +117,16 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // Reconcile makes one pass over one UpgradeJob.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	var job v1beta1.UpgradeJob
+	var job maintenancev1beta1.UpgradeJob
 	switch err := r.Client.Get(ctx, req.NamespacedName, &job); {
 	case apierrors.IsNotFound(err):
 		r.facts.delete(req.NamespacedName)
 		return r.lifecycle.Reconcile(ctx, req)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("getting UpgradeJob %s: %w", req.NamespacedName, err)
+	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &job); refused || err != nil {
+		return reconcile.Result{}, err
 	}
 	if answered, err := r.answerRetry(ctx, &job); err != nil || answered {
 		return reconcile.Result{}, err

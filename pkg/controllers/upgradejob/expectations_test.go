@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
 // observe counts the requests of versions.
@@ -29,18 +29,18 @@ func (w *world) observe(change simulation.Change) {
 }
 
 // job returns the UpgradeJob as it is stored.
-func (w *world) job() *v1beta1.UpgradeJob {
-	w.t.Helper()
-	var job v1beta1.UpgradeJob
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "job"}, &job); err != nil {
-		w.t.Fatal(err)
+func (w *world) job() *maintenancev1beta1.UpgradeJob {
+	w.TB.Helper()
+	var job maintenancev1beta1.UpgradeJob
+	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "job"}, &job); err != nil {
+		w.TB.Fatal(err)
 	}
 	return &job
 }
 
 // record returns the newest attempt; the zero Record if there is none.
 func (w *world) record() history.Record {
-	w.t.Helper()
+	w.TB.Helper()
 	if records := w.job().Status.History; len(records) > 0 {
 		return records[0]
 	}
@@ -49,24 +49,24 @@ func (w *world) record() history.Record {
 
 // expectReleased checks what holds after every end: nothing is left behind. Every test ends with it.
 func (w *world) expectReleased() {
-	w.t.Helper()
+	w.TB.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
-	scene := aftermath.Scene{Objects: w.client, Namespace: namespace, Now: w.Now(), Series: families, Requests: &w.requested}
-	if err := scene.Check(context.WithoutCancel(w.t.Context())); err != nil {
-		w.t.Error(err)
+	scene := aftermath.Scene{Objects: w.User, Namespace: namespace, Now: w.Now(), Series: families, Requests: &w.requested}
+	if err := scene.Check(context.WithoutCancel(w.TB.Context())); err != nil {
+		w.TB.Error(err)
 	}
 }
 
 // events returns the reasons of the Events about UpgradeJobs, in the order in which they were
 // written.
 func (w *world) events() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.EventList
-	if err := w.client.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.List(w.TB.Context(), &list); err != nil {
+		w.TB.Fatal(err)
 	}
 	var reasons []string
 	for i := range list.Items {

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // soon lets the window open five minutes after the beginning.
-func soon(job *v1beta1.UpgradeJob) {
+func soon(job *maintenancev1beta1.UpgradeJob) {
 	start := noon.Truncate(time.Minute).Add(5 * time.Minute)
 	job.Spec.StartAfter, job.Spec.StartBefore = timestamp(start), timestamp(start.Add(time.Hour))
 }
@@ -29,24 +29,24 @@ func soon(job *v1beta1.UpgradeJob) {
 func faultyWorld(t *testing.T, plan simulation.Plan) *world {
 	t.Helper()
 	w := newWorld(t, func(w *world) { w.plan, w.definitions = plan, nil }) // the other tests validate what is written
-	w.create(hook("start", v1beta1.HookFailureAbort, nil, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventFinish))
-	w.create(newJob(soon, delayWorker("30m", "2h")))
+	w.Create(hook("start", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart, maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventFinish))
+	w.Create(newJob(soon, delayWorker("30m", "2h")))
 	return w
 }
 
 // expectOneUpgrade checks that everything was done, and once.
 func (w *world) expectOneUpgrade() {
-	w.t.Helper()
+	w.TB.Helper()
 	record := w.record()
 	if record.Phase != history.PhaseUpgraded || w.commits != 1 {
-		w.t.Errorf("%d requests; %s", w.commits, w.describe())
+		w.TB.Errorf("%d requests; %s", w.commits, w.describe())
 	}
 	if len(w.job().Status.History) != 1 || record.Attempt != 1 {
-		w.t.Errorf("the history has %d attempts", len(w.job().Status.History))
+		w.TB.Errorf("the history has %d attempts", len(w.job().Status.History))
 	}
 	var jobs batchv1.JobList
-	if err := w.client.List(w.t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.List(w.TB.Context(), &jobs, client.InNamespace(namespace)); err != nil {
+		w.TB.Fatal(err)
 	}
 	events := map[string]int{}
 	for i := range jobs.Items {
@@ -57,10 +57,10 @@ func (w *world) expectOneUpgrade() {
 		}
 	}
 	if len(jobs.Items) != 3 || len(events) != 3 {
-		w.t.Errorf("the Jobs of the hooks are %v, want one for each of 3 events", events)
+		w.TB.Errorf("the Jobs of the hooks are %v, want one for each of 3 events", events)
 	}
 	if w.workers().Spec.Paused {
-		w.t.Error("the delayed pool is still paused")
+		w.TB.Error("the delayed pool is still paused")
 	}
 }
 
@@ -101,12 +101,12 @@ func TestRecordLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(newJob(soon, delayWorker("90m", "2h")))
-			w.until(noon.Truncate(time.Minute).Add(5*time.Minute + after))
+			w.Create(newJob(soon, delayWorker("90m", "2h")))
+			w.RunTo(noon.Truncate(time.Minute).Add(5*time.Minute + after))
 			job := w.job()
 			before := job.DeepCopy()
-			job.Status = v1beta1.UpgradeJobStatus{}
-			if err := w.client.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
+			job.Status = maintenancev1beta1.UpgradeJobStatus{}
+			if err := w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
 				t.Fatal(err)
 			}
 			w.untilEnded()
@@ -122,12 +122,12 @@ func TestRecordLost(t *testing.T) {
 func TestRecordLost_retry(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		hook v1beta1.HookEvent // of a hook that never ends; empty means none
-		step string            // during which the status is lost
+		hook maintenancev1beta1.HookEvent // of a hook that never ends; empty means none
+		step string                       // during which the status is lost
 		want outcome
 	}{
 		"before the commit": {
-			hook: v1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone",
+			hook: maintenancev1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone",
 			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "UpgradeStartHooksDone", commits: 1},
 		},
 		"after the commit": {step: "UpgradeCompleted", want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 2}},
@@ -136,20 +136,20 @@ func TestRecordLost_retry(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.cluster.Rejection = "the signature is missing"
-			w.create(newJob(soon))
+			w.Create(newJob(soon))
 			w.untilEnded()
 			w.cluster.Rejection = ""
 			w.report()
 			if tc.hook != "" {
-				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
 			}
-			w.annotate(v1beta1.RetryAnnotation, "again")
+			w.annotate(maintenancev1beta1.RetryAnnotation, "again")
 			w.untilStep(tc.step)
 			want := w.record()
 			job := w.job()
 			before := job.DeepCopy()
-			job.Status = v1beta1.UpgradeJobStatus{}
-			if err := w.client.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
+			job.Status = maintenancev1beta1.UpgradeJobStatus{}
+			if err := w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
 				t.Fatal(err)
 			}
 			w.settle()
@@ -168,7 +168,7 @@ func TestRecordLost_retry(t *testing.T) {
 // again keeps others from starting, also while its Lease is gone.
 func TestRejectedStatus_is_accepted_again(t *testing.T) {
 	t.Parallel()
-	invalid := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", nil)
+	invalid := apierrors.NewInvalid(maintenancev1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", nil)
 	rejected := false
 	w := newWorld(t, func(w *world) {
 		w.plan = func(r simulation.Request) simulation.Fault {
@@ -179,7 +179,7 @@ func TestRejectedStatus_is_accepted_again(t *testing.T) {
 		}
 	})
 	claimant := func() string {
-		holder, err := w.holders.Claimant(t.Context(), namespace, lock.Holder{})
+		holder, err := w.holders.Claimant(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lock.Holder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,16 +188,16 @@ func TestRejectedStatus_is_accepted_again(t *testing.T) {
 		}
 		return holder.Name
 	}
-	w.create(newJob(soon, delayWorker("2h", "150m")))
+	w.Create(newJob(soon, delayWorker("2h", "150m")))
 	w.untilStep("UpgradeCompleted")
 	rejected = true
 	w.cluster.ControlPlaneDuration = 10 * time.Minute // it goes on, which cannot be saved
-	w.until(w.Now().Add(20 * time.Minute))
+	w.RunTo(w.Now().Add(20 * time.Minute))
 	if got := claimant(); got != "" {
 		t.Errorf("while every status is rejected, %q keeps others from starting", got)
 	}
 	rejected = false
-	w.until(w.Now().Add(6 * time.Minute))
+	w.RunTo(w.Now().Add(6 * time.Minute))
 	if got := claimant(); got != "job" {
 		t.Errorf("since the status is accepted, %q keeps others from starting; %s", got, w.describe())
 	}

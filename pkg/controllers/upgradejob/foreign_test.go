@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
@@ -16,12 +16,12 @@ func checkForeign(t *testing.T, seed uint64) (accepted bool) {
 	t.Helper()
 	w := newWorld(t)
 	job := newJob(soon)
-	return devtest.Foreign[*v1beta1.UpgradeJob]{
-		World: w.World, Definition: devtest.Definition(t, "../../../deploy/crds", v1beta1.GroupVersion.Group, "UpgradeJob"),
+	return devtest.Foreign[*maintenancev1beta1.UpgradeJob]{
+		World: w.World, Definition: devtest.Definition(t, "../../../deploy/crds", maintenancev1beta1.GroupVersion.Group, "UpgradeJob"),
 		Object: job, Status: &job.Status, History: &job.Status.History,
 		Versions: []string{installed, desired, "4.5.1"}, Start: noon.Truncate(time.Minute).Add(5 * time.Minute),
-		Annotations: []string{v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation, v1beta1.RunNowAnnotation},
-		Finalizers:  []string{v1beta1.Finalizer},
+		Annotations: []string{maintenancev1beta1.RetryAnnotation, maintenancev1beta1.AcknowledgedAnnotation, maintenancev1beta1.RunNowAnnotation},
+		Finalizers:  []string{maintenancev1beta1.Finalizer},
 	}.Run(t, seed, time.Hour)
 }
 

@@ -4,6 +4,7 @@
 package upgradejob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,16 +14,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // maxHistory is the number of attempts in the history.
 const maxHistory = 5
+
+// What changes for people only is saved at most this often: a maintenance takes hours.
+const (
+	minSaveInterval = 5 * time.Minute
+	maxSaveInterval = 15 * time.Minute
+)
+
+// saveInterval returns how often the record of the step that waits is saved although only its message
+// has changed, or nothing: the longer it has been waiting, the less often.
+func saveInterval(record history.Record, now time.Time) time.Duration {
+	if len(record.Conditions) == 0 {
+		return minSaveInterval
+	}
+	step := record.Conditions[len(record.Conditions)-1]
+	since := cmp.Or(step.ReasonTime, step.StartTime)
+	if since == nil {
+		return minSaveInterval
+	}
+	return min(max(now.Sub(since.Time)/3, minSaveInterval), maxSaveInterval)
+}
 
 // runbookType names the only runbook.
 const runbookType = "UpgradeJob"
@@ -30,16 +53,16 @@ const runbookType = "UpgradeJob"
 // kind describes UpgradeJobs to the lifecycle.
 type kind struct{ *Reconciler }
 
-// GroupVersionKind returns that of UpgradeJobs.
+// GroupVersionKind identifies UpgradeJobs.
 func (kind) GroupVersionKind() schema.GroupVersionKind {
-	return v1beta1.GroupVersion.WithKind("UpgradeJob")
+	return maintenancev1beta1.GroupVersion.WithKind("UpgradeJob")
 }
 
 // Finalizer returns the finalizer of an attempt in progress.
-func (kind) Finalizer() string { return v1beta1.Finalizer }
+func (kind) Finalizer() string { return maintenancev1beta1.Finalizer }
 
 // New returns an empty UpgradeJob.
-func (kind) New() *v1beta1.UpgradeJob { return &v1beta1.UpgradeJob{} }
+func (kind) New() *maintenancev1beta1.UpgradeJob { return &maintenancev1beta1.UpgradeJob{} }
 
 // HistoryKey returns the attempt: an UpgradeJob that runs only hooks has no version.
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
@@ -47,16 +70,18 @@ func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
 // MaxHistory returns the number of attempts in the history.
 func (kind) MaxHistory() int { return maxHistory }
 
-// LockNamespace returns the namespace of the cluster's lock.
-func (k kind) LockNamespace(*v1beta1.UpgradeJob) string { return k.Namespace }
+// LockKey names the cluster's lock.
+func (k kind) LockKey(*maintenancev1beta1.UpgradeJob) client.ObjectKey {
+	return client.ObjectKey{Namespace: k.Namespace, Name: lock.Name}
+}
 
 // List returns all UpgradeJobs.
-func (kind) List(ctx context.Context, r client.Reader) ([]*v1beta1.UpgradeJob, error) {
-	var list v1beta1.UpgradeJobList
+func (kind) List(ctx context.Context, r client.Reader) ([]*maintenancev1beta1.UpgradeJob, error) {
+	var list maintenancev1beta1.UpgradeJobList
 	if err := r.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
 	}
-	all := make([]*v1beta1.UpgradeJob, len(list.Items))
+	all := make([]*maintenancev1beta1.UpgradeJob, len(list.Items))
 	for i := range list.Items {
 		all[i] = &list.Items[i]
 	}
@@ -64,17 +89,17 @@ func (kind) List(ctx context.Context, r client.Reader) ([]*v1beta1.UpgradeJob, e
 }
 
 // Status returns access to the status.
-func (kind) Status(job *v1beta1.UpgradeJob) lifecycle.Status {
+func (kind) Status(job *maintenancev1beta1.UpgradeJob) lifecycle.Status {
 	return lifecycle.Status{
 		Conditions: &job.Status.Conditions, ObservedGeneration: &job.Status.ObservedGeneration,
 		NextTime: &job.Status.NextTime, History: &job.Status.History,
-		KindConditions: []string{v1beta1.ConditionAcknowledged},
+		KindConditions: []string{maintenancev1beta1.ConditionAcknowledged},
 	}
 }
 
 // Request returns the attempt that is requested: the first one, or the last one that a user has
 // requested.
-func (kind) Request(job *v1beta1.UpgradeJob) lifecycle.Request {
+func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 	request := lifecycle.Request{Version: job.Spec.DesiredVersion.Version, RunbookType: runbookType}
 	start, _, err := maintenance.Window(job)
 	if err != nil {
@@ -89,17 +114,23 @@ func (kind) Request(job *v1beta1.UpgradeJob) lifecycle.Request {
 }
 
 // Plan returns how the attempt is carried out by the present configuration.
-func (k kind) Plan(job *v1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
 	snapshot := k.Config()
+	if job.Spec.DesiredVersion.Version == "" && record.Version != "" { // the UpgradeJob is gone: only the Lease names its version
+		job = job.DeepCopy()
+		job.Spec.DesiredVersion.Version = record.Version
+	}
 	plan := lifecycle.Plan{
 		Known: true, Type: runbookType,
-		Book: snapshot.Upgrader.Runbook(job, record, acquire), LockStep: snapshot.Upgrader.LockStep(),
+		Book:          snapshot.Upgrader.Runbook(upgraders.Attempt{Job: job, Record: record, Acquire: acquire}),
 		CancelTimeout: snapshot.Config.Cancellation.Timeout.Duration,
 		ConfigError:   snapshot.ConfigError,
-		Retry:         "set the annotation " + v1beta1.RetryAnnotation + " to another value",
+		Retry:         "set the annotation " + maintenancev1beta1.RetryAnnotation + " to another value",
 	}
-	if observed, found := k.facts.get(job); found && observed.problem != "" {
-		plan.InvalidReason, plan.InvalidMessage = "InvalidPools", observed.problem
+	plan.MessageInterval = saveInterval(record, k.Clock.Now())
+	plan.Heartbeat = plan.MessageInterval
+	if observed, found := k.facts.get(job); found {
+		plan.InvalidReason, plan.InvalidMessage = observed.reason, observed.problem
 	}
 	start, end, err := maintenance.Window(job)
 	if err != nil {
@@ -116,7 +147,7 @@ func (k kind) Plan(job *v1beta1.UpgradeJob, record history.Record, _ string, acq
 func (k kind) Hold(ctx context.Context) (string, error) { return facts.Hold(ctx, k.Client) }
 
 // Observe returns the installed version. The steps decide whether the upgrade can start.
-func (k kind) Observe(ctx context.Context, _ *v1beta1.UpgradeJob, _ history.Record) (lifecycle.Observation, error) {
+func (k kind) Observe(ctx context.Context, _ *maintenancev1beta1.UpgradeJob, _ history.Record) (lifecycle.Observation, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, k.Client)
 	if err != nil {
 		return lifecycle.Observation{}, err

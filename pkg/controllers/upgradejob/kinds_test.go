@@ -10,21 +10,22 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // withUpgradeConfigs adds the controller of the other UpgradeConfig to the operator.
@@ -32,14 +33,14 @@ func withUpgradeConfigs(w *world) {
 	w.extra = func(env simulation.Env, w *world) []manager.Controller {
 		external, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
 		if err != nil {
-			w.t.Fatal(err)
+			w.TB.Fatal(err)
 		}
 		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
-		deps := runbooks.Deps{
+		deps := upgraders.Deps{
 			Client: env.Client, Live: env.Live, Notifier: events, Sources: w.sources, Dependencies: external,
 			Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: w.config,
 		}
-		snapshot := upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}, Config: w.config}
+		snapshot := upgradeconfig.Snapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, Config: w.config}
 		r := &upgradeconfig.Reconciler{
 			Clock: env.Clock, Namespace: namespace, WatchNamespaces: []string{namespace}, Holders: w.holders,
 			Config:   func() upgradeconfig.Snapshot { return snapshot },
@@ -49,22 +50,22 @@ func withUpgradeConfigs(w *world) {
 	}
 }
 
-func newConfig(start time.Time) *v1alpha1.UpgradeConfig {
-	return &v1alpha1.UpgradeConfig{
+func newConfig(start time.Time) *upgradev1alpha1.UpgradeConfig {
+	return &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: start.UTC().Format(time.RFC3339), PDBForceDrainTimeout: new(int32(60)),
-			Desired: v1alpha1.Update{Version: desired, Channel: channel},
+			Desired: upgradev1alpha1.Update{Version: desired, Channel: channel},
 		},
 	}
 }
 
 // configRecord returns the newest record of the UpgradeConfig.
 func (w *world) configRecord() history.Record {
-	w.t.Helper()
-	var cfg v1alpha1.UpgradeConfig
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
-		w.t.Fatal(err)
+	w.TB.Helper()
+	var cfg upgradev1alpha1.UpgradeConfig
+	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
+		w.TB.Fatal(err)
 	}
 	if len(cfg.Status.History) == 0 {
 		return history.Record{}
@@ -75,7 +76,7 @@ func (w *world) configRecord() history.Record {
 // The upgrades of both kinds compete for one lock.
 func TestBothKinds(t *testing.T) {
 	t.Parallel()
-	later := func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }
+	later := func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }
 	for name, tc := range map[string]struct {
 		configStart time.Duration // relative to the window of the UpgradeJob
 		firstIsJob  bool
@@ -87,16 +88,16 @@ func TestBothKinds(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, withUpgradeConfigs)
 			if tc.firstIsJob {
-				w.create(newJob())
+				w.Create(newJob())
 			} else {
-				w.create(newJob(later))
+				w.Create(newJob(later))
 			}
 			cfg := newConfig(startAfter.Add(tc.configStart))
 			if tc.firstIsJob {
 				cfg.Spec.Desired.Version = "4.4.7"
 			}
-			w.create(cfg)
-			w.until(startAfter.Add(10 * time.Minute))
+			w.Create(cfg)
+			w.RunTo(startAfter.Add(10 * time.Minute))
 			if tc.firstIsJob {
 				if r := w.configRecord(); r.StartTime != nil || !strings.Contains(r.Message, "UpgradeJob "+namespace+"/job") {
 					t.Errorf("the UpgradeConfig is %s: %s", r.Phase, r.Message)
@@ -131,9 +132,9 @@ func TestBothKinds_expired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withUpgradeConfigs)
 	w.cluster.ControlPlaneDuration = 90 * time.Minute
-	w.create(newConfig(startAfter.Add(-time.Minute)))
-	w.create(newJob(func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }))
-	w.until(startAfter.Add(62 * time.Minute))
+	w.Create(newConfig(startAfter.Add(-time.Minute)))
+	w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }))
+	w.RunTo(startAfter.Add(62 * time.Minute))
 	if got, want := w.outcome(), (outcome{phase: history.PhaseSkipped, reason: "Expired", step: "LockAcquired", commits: 1}); got != want {
 		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
 	}
@@ -152,22 +153,22 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 	t.Parallel()
 	remove := func(w *world, o client.Object) {
 		o.SetFinalizers(nil)
-		w.must(w.client.Update(w.t.Context(), o))
-		w.must(w.client.Delete(w.t.Context(), o))
+		w.Must(w.User.Update(w.TB.Context(), o))
+		w.Must(w.User.Delete(w.TB.Context(), o))
 	}
 	end := func(w *world, o client.Object) {
 		now := metav1.NewTime(w.Now().Truncate(time.Second))
 		var records []history.Record
 		switch o := o.(type) {
-		case *v1beta1.UpgradeJob:
+		case *maintenancev1beta1.UpgradeJob:
 			records = o.Status.History
-		case *v1alpha1.UpgradeConfig:
+		case *upgradev1alpha1.UpgradeConfig:
 			records = o.Status.History
 		}
 		records[0].Phase, records[0].CompleteTime = history.PhaseFailed, &now
-		w.must(w.client.Status().Update(w.t.Context(), o))
+		w.Must(w.User.Status().Update(w.TB.Context(), o))
 		o.SetFinalizers(nil)
-		w.must(w.client.Update(w.t.Context(), o))
+		w.Must(w.User.Update(w.TB.Context(), o))
 	}
 	for name, tc := range map[string]struct {
 		jobHolds bool
@@ -185,19 +186,19 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 			if !tc.jobHolds {
 				first, second = newConfig(startAfter.Add(-5*time.Minute)), newJob()
 			}
-			w.create(first)
-			w.create(second)
+			w.Create(first)
+			w.Create(second)
 			held := func() bool { return strings.Contains(w.lockHolder(), "/"+first.GetName()+"/") }
 			if err := w.RunUntil(5*time.Hour, held); err != nil {
 				t.Fatal(err)
 			}
-			w.process.Kill()
-			w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(first), first))
+			w.Process.Kill()
+			w.Must(w.User.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 			tc.leave(w, first)
 			if !held() {
 				t.Fatalf("the lock is held by %q", w.lockHolder())
 			}
-			w.start()
+			w.Begin()
 			record := w.configRecord
 			if !tc.jobHolds {
 				record = w.record
@@ -220,17 +221,45 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 // lockHolder returns the identity of the holder of the lock; empty means none.
 func (w *world) lockHolder() string {
 	var lease coordinationv1.Lease
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
+	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
 	if apierrors.IsNotFound(err) || lease.Spec.HolderIdentity == nil {
 		return ""
 	}
-	w.must(err)
+	w.Must(err)
 	return *lease.Spec.HolderIdentity
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
+// While another upgrade has the lock, the UpgradeJob says that the windows of its delayed pools have passed, and it
+// is skipped for that before it pauses a pool.
+func TestBothKinds_expired_pools(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withUpgradeConfigs)
+	w.cluster.ControlPlaneDuration = 90 * time.Minute
+	w.Create(newConfig(startAfter.Add(-time.Minute)))
+	w.Create(newJob(delayWorker("10m", "45m"), func(job *maintenancev1beta1.UpgradeJob) {
+		job.Spec.DesiredVersion.Version = "4.4.7"
+		job.Spec.StartBefore = timestamp(startAfter.Add(6 * time.Hour))
+		job.Spec.Config.UpgradeTimeout = "12h"
+	}))
+	const expired = "machine config pools can no longer be updated in their windows: worker; delayMax has passed"
+	for _, at := range []struct {
+		after time.Duration
+		want  bool
+	}{{40 * time.Minute, false}, {50 * time.Minute, true}} {
+		w.RunTo(startAfter.Add(at.after))
+		c := meta.FindStatusCondition(w.job().Status.Conditions, maintenancev1beta1.ConditionAccepted)
+		if got := c != nil && c.Status == metav1.ConditionFalse && c.Reason == "InvalidPools" && c.Message == expired; got != at.want {
+			t.Errorf("after %s, Accepted is %+v", at.after, c)
+		}
+	}
+	if err := w.RunUntil(8*time.Hour, func() bool { return w.record().CompleteTime != nil && w.configRecord().CompleteTime != nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if r := w.record(); r.Phase != maintenancev1beta1.PhaseSkipped || r.Reason != "UnpausingPoolsExpired" || !strings.Contains(r.Message, expired) {
+		t.Errorf("%s", w.describe())
+	}
+	if w.workers().Spec.Paused {
+		t.Error("the pool is left paused")
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
@@ -40,7 +40,7 @@ type outcome struct {
 // outcome returns how the UpgradeJob ended.
 func (w *world) outcome() outcome {
 	got := outcome{phase: w.record().Phase, commits: w.commits}
-	if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionSucceeded); c != nil {
+	if c := meta.FindStatusCondition(w.job().Status.Conditions, maintenancev1beta1.ConditionSucceeded); c != nil {
 		got.reason = c.Reason
 	}
 	for _, c := range w.record().Conditions {
@@ -52,40 +52,40 @@ func (w *world) outcome() outcome {
 }
 
 // delayWorker delays the pool worker.
-func delayWorker(earliest, latest v1beta1.Duration) func(*v1beta1.UpgradeJob) {
-	return func(job *v1beta1.UpgradeJob) {
-		job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, v1beta1.MachineConfigPoolConfig{
-			MachineConfigPoolSelector: selectPool("worker"), DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: earliest, DelayMax: latest},
+func delayWorker(earliest, latest maintenancev1beta1.Duration) func(*maintenancev1beta1.UpgradeJob) {
+	return func(job *maintenancev1beta1.UpgradeJob) {
+		job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, maintenancev1beta1.MachineConfigPoolConfig{
+			MachineConfigPoolSelector: selectPool("worker"), DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: earliest, DelayMax: latest},
 		})
 	}
 }
 
-func selectPool(name string) v1beta1.MachineConfigPoolSelector {
-	return v1beta1.MachineConfigPoolSelector{LabelSelector: v1beta1.LabelSelector{MatchLabels: map[string]string{"pool": name}}}
+func selectPool(name string) maintenancev1beta1.MachineConfigPoolSelector {
+	return maintenancev1beta1.MachineConfigPoolSelector{MatchLabels: maintenancev1beta1.PoolLabels{Labels: map[string]string{"pool": name}}}
 }
 
 // hook returns a hook whose Job ends by itself, with the annotations of its pod.
-func hook(name string, policy v1beta1.HookFailurePolicy, pod map[string]string, events ...v1beta1.HookEvent) *v1beta1.UpgradeJobHook {
+func hook(name string, policy maintenancev1beta1.HookFailurePolicy, pod map[string]string, events ...maintenancev1beta1.HookEvent) *maintenancev1beta1.UpgradeJobHook {
 	var annotations []string
 	for key, value := range pod {
 		annotations = append(annotations, fmt.Sprintf("%q: %q", key, value))
 	}
 	template := fmt.Sprintf(`{"backoffLimit": 0, "template": {"metadata": {"annotations": {%s}},
 		"spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "example.com/hook"}]}}}`, strings.Join(annotations, ","))
-	return &v1beta1.UpgradeJobHook{
+	return &maintenancev1beta1.UpgradeJobHook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1beta1.UpgradeJobHookSpec{
-			Events: events, Run: v1beta1.HookRunAll, FailurePolicy: policy,
-			Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(template)}},
+		Spec: maintenancev1beta1.UpgradeJobHookSpec{
+			Events: events, Run: maintenancev1beta1.HookRunAll, FailurePolicy: policy,
+			Template: maintenancev1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(template)}},
 		},
 	}
 }
 
-func window(edit func(*v1beta1.UpgradeSuspensionWindow)) *v1beta1.UpgradeSuspensionWindow {
-	w := &v1beta1.UpgradeSuspensionWindow{
+func window(edit func(*maintenancev1beta1.UpgradeSuspensionWindow)) *maintenancev1beta1.UpgradeSuspensionWindow {
+	w := &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holidays"},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
-			Start: timestamp(startAfter.Add(-time.Hour)), End: timestamp(startAfter.Add(time.Hour)), JobSelector: &v1beta1.LabelSelector{},
+		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+			Start: timestamp(startAfter.Add(-time.Hour)), End: timestamp(startAfter.Add(time.Hour)), JobSelector: &maintenancev1beta1.LabelSelector{},
 		},
 	}
 	edit(w)
@@ -95,27 +95,29 @@ func window(edit func(*v1beta1.UpgradeSuspensionWindow)) *v1beta1.UpgradeSuspens
 func unchanged[T any](T) {}
 
 // hooksOnly removes the version.
-func hooksOnly(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion = v1beta1.DesiredVersion{} }
+func hooksOnly(job *maintenancev1beta1.UpgradeJob) {
+	job.Spec.DesiredVersion = maintenancev1beta1.DesiredVersion{}
+}
 
 // at runs the world until a time after the start of the window, then does something.
 func at(after time.Duration, do func(*world)) func(*world) {
 	return func(w *world) {
-		w.until(startAfter.Add(after))
+		w.RunTo(startAfter.Add(after))
 		do(w)
 	}
 }
 
 // moveSlot lets the UpgradeJob belong to an UpgradeConfig whose schedule does not select its start.
 func moveSlot(w *world) {
-	owner := &v1beta1.UpgradeConfig{
+	owner := &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "weekly"},
-		Spec:       v1beta1.UpgradeConfigSpec{Schedule: v1beta1.UpgradeConfigSchedule{Cron: startAfter.Add(time.Hour).Format("4 15 * * *"), Location: "UTC"}},
+		Spec:       maintenancev1beta1.UpgradeConfigSpec{Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: startAfter.Add(time.Hour).Format("4 15 * * *"), Location: "UTC"}},
 	}
-	w.create(owner)
-	change(w, w.job(), func(job *v1beta1.UpgradeJob) {
-		job.Labels = map[string]string{v1beta1.ConfigLabel: string(owner.UID), v1beta1.SlotLabel: strconv.FormatInt(startAfter.Unix(), 10)}
+	w.Create(owner)
+	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) {
+		job.Labels = map[string]string{maintenancev1beta1.ConfigLabel: string(owner.UID), maintenancev1beta1.SlotLabel: strconv.FormatInt(startAfter.Unix(), 10)}
 		job.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true),
+			APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true),
 		}}
 	})
 }
@@ -141,46 +143,46 @@ func TestOutcomes(t *testing.T) {
 		})
 	}
 	hooksBeforeCommit := func(w *world) {
-		w.create(hook("slow", v1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, v1beta1.EventUpgradeStart))
+		w.Create(hook("slow", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, maintenancev1beta1.EventUpgradeStart))
 	}
 	for name, tc := range map[string]struct {
-		job     []func(*v1beta1.UpgradeJob)
+		job     []func(*maintenancev1beta1.UpgradeJob)
 		cluster func(*world) // before the UpgradeJob is created; nil means nothing
 		then    func(*world) // after that; nil means nothing
 		want    outcome
 		message string // part of the outcome's message
 	}{
 		"suspended by a window": {
-			cluster: func(w *world) { w.create(window(unchanged)) },
+			cluster: func(w *world) { w.Create(window(unchanged)) },
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "NotSuspended"}, message: "holidays",
 		},
 		"suspended while it waits to commence": {
 			cluster: unhealthy,
-			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			then:    at(5*time.Minute, func(w *world) { w.Create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "PreHealthCheck"},
 		},
 		"suspended while the request is ignored": {
 			cluster: func(w *world) { w.cluster.Unresponsive = true },
-			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			then:    at(5*time.Minute, func(w *world) { w.Create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced", commits: 1}, message: "holidays",
 		},
 		"suspended while the request is refused": {
 			cluster: func(w *world) { w.cluster.Rejection = "the signature is missing" },
-			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			then:    at(5*time.Minute, func(w *world) { w.Create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced", commits: 1}, message: "holidays",
 		},
 		"suspended while hooks run before it commences": {
 			cluster: hooksBeforeCommit,
-			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			then:    at(5*time.Minute, func(w *world) { w.Create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced"}, message: "holidays",
 		},
 		"suspended after the upgrade has commenced": {
-			then: at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			then: at(5*time.Minute, func(w *world) { w.Create(window(unchanged)) }),
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"the slot was moved": {
 			then: at(-time.Hour, moveSlot),
-			want: outcome{phase: history.PhaseSkipped, reason: "Rescheduled", step: "NotSuspended"}, message: "the schedule of UpgradeConfig weekly does not select",
+			want: outcome{phase: history.PhaseSkipped, reason: "Rescheduled", step: "NotSuspended"}, message: "the schedule of UpgradeConfig weekly no longer selects",
 		},
 		"installed already": {
 			then: at(-time.Hour, func(w *world) {
@@ -201,7 +203,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"expired behind a hook that hangs": {
 			cluster: func(w *world) {
-				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventStart))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, maintenancev1beta1.EventStart))
 			},
 			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "StartHooksDone"}, message: "hangs",
 		},
@@ -226,9 +228,9 @@ func TestOutcomes(t *testing.T) {
 		},
 		"expired while the operator was down": {
 			then: func(w *world) {
-				w.process.Kill()
-				w.until(startAfter.Add(61 * time.Minute))
-				w.start()
+				w.Process.Kill()
+				w.RunTo(startAfter.Add(61 * time.Minute))
+				w.Begin()
 			},
 			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "CreateHooksDone"},
 		},
@@ -251,40 +253,40 @@ func TestOutcomes(t *testing.T) {
 			want:    outcome{phase: history.PhaseSkipped, reason: "ClusterUnhealthy", step: "UpgradeCommenced"}, message: "not healthy within 30m",
 		},
 		"entries overlap": {
-			job:  []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")},
+			job:  []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")},
 			want: outcome{phase: history.PhaseSkipped, reason: "InvalidPools", step: "PoolsPaused"},
 		},
 		"an entry selects master": {
-			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), func(job *v1beta1.UpgradeJob) {
+			job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h"), func(job *maintenancev1beta1.UpgradeJob) {
 				job.Spec.Config.MachineConfigPools[0].MachineConfigPoolSelector = selectPool("master")
 			}},
 			want: outcome{phase: history.PhaseSkipped, reason: "InvalidPools", step: "PoolsPaused"}, message: "master",
 		},
 		"upgraded": {want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}},
 		"upgraded although the availability is not checked": {
-			job:  []func(*v1beta1.UpgradeJob){func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersionCheckAvailability = new(false) }},
+			job:  []func(*maintenancev1beta1.UpgradeJob){func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersionCheckAvailability = new(false) }},
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"hooks only": {
-			job:  []func(*v1beta1.UpgradeJob){hooksOnly},
+			job:  []func(*maintenancev1beta1.UpgradeJob){hooksOnly},
 			want: outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"},
 		},
 		"hooks only, with a hook that takes longer than the timeout": {
-			job: []func(*v1beta1.UpgradeJob){hooksOnly, func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "30m" }},
+			job: []func(*maintenancev1beta1.UpgradeJob){hooksOnly, func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "30m" }},
 			cluster: func(w *world) {
-				w.create(hook("slow", v1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "45m"}, v1beta1.EventUpgradeStart))
+				w.Create(hook("slow", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "45m"}, maintenancev1beta1.EventUpgradeStart))
 			},
 			want: outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"},
 		},
 		"aborted by a hook": {
 			cluster: func(w *world) {
-				w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventStart))
+				w.Create(hook("aborts", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, maintenancev1beta1.EventStart))
 			},
 			want: outcome{phase: history.PhaseFailed, reason: "HookFailed", step: "StartHooksDone"}, message: "aborts",
 		},
 		"a hook fails and is ignored": {
 			cluster: func(w *world) {
-				w.create(hook("ignored", v1beta1.HookFailureIgnore, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventStart))
+				w.Create(hook("ignored", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.ExitCode: "1"}, maintenancev1beta1.EventStart))
 			},
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
@@ -315,53 +317,53 @@ func TestOutcomes(t *testing.T) {
 			want: outcome{phase: history.PhaseFailed, reason: "UnhealthyAfterUpgrade", step: "PostHealthCheck", commits: 1},
 		},
 		"a pool that is not released in time": {
-			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "90m")},
+			job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "90m")},
 			cluster: func(w *world) {
-				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventMachineConfigPoolUnpause))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, maintenancev1beta1.EventMachineConfigPoolUnpause))
 			},
 			want: outcome{phase: history.PhaseFailed, reason: "UnpausingPoolsExpired", step: "DelayedPoolsUpdated", commits: 1}, message: "worker",
 		},
 		"a hook after the update of a pool hangs": {
-			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")},
 			cluster: func(w *world) {
-				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventMachineConfigPoolUpdated))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, maintenancev1beta1.EventMachineConfigPoolUpdated))
 			},
 			want: outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}, message: "hangs",
 		},
 		"a hook after the update of a pool ends while the operator is down past the timeout": {
-			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")},
 			cluster: func(w *world) {
-				w.create(hook("slow", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m"}, v1beta1.EventMachineConfigPoolUpdated))
+				w.Create(hook("slow", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m"}, maintenancev1beta1.EventMachineConfigPoolUpdated))
 			},
 			then: at(2*time.Hour, func(w *world) {
-				w.process.Kill()
-				w.until(startAfter.Add(10 * time.Hour))
-				w.start()
+				w.Process.Kill()
+				w.RunTo(startAfter.Add(10 * time.Hour))
+				w.Begin()
 			}),
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"a hook after the update of a pool fails while the operator is down past the timeout": {
-			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")},
 			cluster: func(w *world) {
-				w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUpdated))
+				w.Create(hook("aborts", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, maintenancev1beta1.EventMachineConfigPoolUpdated))
 			},
 			then: at(2*time.Hour, func(w *world) {
-				w.process.Kill()
-				w.until(startAfter.Add(10 * time.Hour))
-				w.start()
+				w.Process.Kill()
+				w.RunTo(startAfter.Add(10 * time.Hour))
+				w.Begin()
 			}),
 			want: outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}, message: "aborts",
 		},
 		"finished while the operator was down past the timeout": {
 			then: at(5*time.Minute, func(w *world) {
-				w.process.Kill()
-				w.until(startAfter.Add(10 * time.Hour))
-				w.start()
+				w.Process.Kill()
+				w.RunTo(startAfter.Add(10 * time.Hour))
+				w.Begin()
 			}),
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"a delayed pool": {
-			job:  []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			job:  []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")},
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 	} {
@@ -371,7 +373,7 @@ func TestOutcomes(t *testing.T) {
 			if tc.cluster != nil {
 				tc.cluster(w)
 			}
-			w.create(newJob(tc.job...))
+			w.Create(newJob(tc.job...))
 			if tc.then != nil {
 				tc.then(w)
 			}
@@ -389,7 +391,7 @@ func TestOutcomes(t *testing.T) {
 
 // expectAnnounced checks that the end was announced, once, and no other one, and no step without hooks.
 func (w *world) expectAnnounced(phase history.Phase) {
-	w.t.Helper()
+	w.TB.Helper()
 	want := map[history.Phase]string{
 		history.PhaseUpgraded: "Normal UpgradeCompleted", history.PhaseFailed: "Warning UpgradeFailed", history.PhaseSkipped: "Warning UpgradeSkipped",
 	}[phase]
@@ -400,23 +402,23 @@ func (w *world) expectAnnounced(phase history.Phase) {
 		}
 	}
 	if !slices.Equal(got, []string{want}) {
-		w.t.Errorf("the end was announced as %q, want %q", got, want)
+		w.TB.Errorf("the end was announced as %q, want %q", got, want)
 	}
 	messages := slices.Concat(w.eventMessages("StepSkipped"), w.eventMessages("StepDone"))
 	for _, c := range w.record().Conditions {
 		about := func(message string) bool { return strings.HasPrefix(message, c.Type+": ") }
 		if notified := slices.ContainsFunc(messages, about); notified && c.Reason == maintenance.ReasonNoHooks {
-			w.t.Errorf("step %s has no hooks, and is notified", c.Type)
+			w.TB.Errorf("step %s has no hooks, and is notified", c.Type)
 		}
 	}
 }
 
 // workers returns the machine config pool of the workers.
 func (w *world) workers() *mcfgv1.MachineConfigPool {
-	w.t.Helper()
+	w.TB.Helper()
 	var pool mcfgv1.MachineConfigPool
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "worker"}, &pool); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Name: "worker"}, &pool); err != nil {
+		w.TB.Fatal(err)
 	}
 	return &pool
 }
@@ -436,20 +438,20 @@ func TestCleanup_releases_delayed_pools(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if tc.hook != "" {
-				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{tc.hook: "true"}, v1beta1.EventFailure))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{tc.hook: "true"}, maintenancev1beta1.EventFailure))
 			}
-			w.create(newJob(delayWorker("30m", "40m")))
+			w.Create(newJob(delayWorker("30m", "40m")))
 			at(20*time.Minute, func(w *world) {
 				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
 					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: tc.replace})
 				})
 			})(w)
-			w.until(startAfter.Add(29 * time.Minute))
+			w.RunTo(startAfter.Add(29 * time.Minute))
 			conditions := w.record().Conditions
 			if last := conditions[len(conditions)-1]; last.Type != tc.step || !w.workers().Spec.Paused {
 				t.Fatalf("before the window, the pool is paused: %t; %s", w.workers().Spec.Paused, w.describe())
 			}
-			w.until(startAfter.Add(31 * time.Minute))
+			w.RunTo(startAfter.Add(31 * time.Minute))
 			if w.workers().Spec.Paused {
 				t.Errorf("the pool is paused in its window; %s", w.describe())
 			}
@@ -461,7 +463,7 @@ func TestCleanup_releases_delayed_pools(t *testing.T) {
 func TestOutcomes_paused(t *testing.T) {
 	t.Parallel()
 	paused := func(w *world) string {
-		if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionPaused); c != nil {
+		if c := meta.FindStatusCondition(w.job().Status.Conditions, maintenancev1beta1.ConditionPaused); c != nil {
 			return string(c.Status) + " " + c.Reason
 		}
 		return ""
@@ -469,8 +471,8 @@ func TestOutcomes_paused(t *testing.T) {
 	t.Run("only delayed pools left", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.create(newJob(delayWorker("1h", "2h")))
-		w.until(startAfter.Add(40 * time.Minute))
+		w.Create(newJob(delayWorker("1h", "2h")))
+		w.RunTo(startAfter.Add(40 * time.Minute))
 		if w.record().Phase != history.PhasePaused || paused(w) != "True DelaySet" || !w.workers().Spec.Paused {
 			t.Errorf("%s, %s", paused(w), w.describe())
 		}
@@ -478,7 +480,7 @@ func TestOutcomes_paused(t *testing.T) {
 		if len(statuses) != 1 || statuses[0].Name != "worker" || statuses[0].State != "Paused" || !statuses[0].ReleaseAfter.Time.Equal(startAfter.Add(time.Hour)) {
 			t.Errorf("machineConfigPools are %+v", statuses)
 		}
-		w.until(startAfter.Add(2 * time.Hour))
+		w.RunTo(startAfter.Add(2 * time.Hour))
 		if w.record().Phase != history.PhaseUpgraded || w.workers().Spec.Paused {
 			t.Errorf("after the release: %s", w.describe())
 		}
@@ -486,10 +488,10 @@ func TestOutcomes_paused(t *testing.T) {
 	t.Run("only pools left that a person paused", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.create(newJob())
-		w.until(startAfter.Add(5 * time.Minute))
+		w.Create(newJob())
+		w.RunTo(startAfter.Add(5 * time.Minute))
 		change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
-		w.until(startAfter.Add(time.Hour))
+		w.RunTo(startAfter.Add(time.Hour))
 		if w.record().Phase != history.PhasePaused || paused(w) != "True PausedByUser" {
 			t.Errorf("%s, %s", paused(w), w.describe())
 		}
@@ -506,9 +508,9 @@ func TestOutcomes_paused(t *testing.T) {
 func TestOutcomes_deletion(t *testing.T) {
 	t.Parallel()
 	gone := func(w *world) bool {
-		var jobs v1beta1.UpgradeJobList
-		if err := w.client.List(w.t.Context(), &jobs); err != nil {
-			w.t.Fatal(err)
+		var jobs maintenancev1beta1.UpgradeJobList
+		if err := w.User.List(w.TB.Context(), &jobs); err != nil {
+			w.TB.Fatal(err)
 		}
 		return len(jobs.Items) == 0
 	}
@@ -529,9 +531,9 @@ func TestOutcomes_deletion(t *testing.T) {
 			if tc.cluster != nil {
 				tc.cluster(w)
 			}
-			w.create(newJob(delayWorker("1h", "2h")))
-			w.until(startAfter.Add(tc.at))
-			if err := w.client.Delete(t.Context(), w.job()); err != nil {
+			w.Create(newJob(delayWorker("1h", "2h")))
+			w.RunTo(startAfter.Add(tc.at))
+			if err := w.User.Delete(t.Context(), w.job()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.RunUntil(10*time.Minute, func() bool { return gone(w) }); err != nil {
@@ -554,10 +556,10 @@ func TestOutcomes_deletion(t *testing.T) {
 
 // eventMessages returns the messages of the Events of that reason.
 func (w *world) eventMessages(reason string) []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var list corev1.EventList
-	if err := w.client.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
+	if err := w.User.List(w.TB.Context(), &list); err != nil {
+		w.TB.Fatal(err)
 	}
 	var messages []string
 	for i := range list.Items {
@@ -572,31 +574,31 @@ func (w *world) eventMessages(reason string) []string {
 func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		job     func(*v1beta1.UpgradeJob)
-		event   v1beta1.HookEvent // of the hook, which never ends
-		step    string            // that waits for it
-		within  time.Duration     // the UpgradeJob is gone
-		outcome string            // the Event about the end; the other ones are missing
-		finish  bool              // whether Finish hooks have run
+		job     func(*maintenancev1beta1.UpgradeJob)
+		event   maintenancev1beta1.HookEvent // of the hook, which never ends
+		step    string                       // that waits for it
+		within  time.Duration                // the UpgradeJob is gone
+		outcome string                       // the Event about the end; the other ones are missing
+		finish  bool                         // whether Finish hooks have run
 	}{
-		"Success": {job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
-		"Finish":  {job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventFinish, step: "FinishHooksDone", within: time.Minute, outcome: "UpgradeCompleted", finish: true},
+		"Success": {job: unchanged[*maintenancev1beta1.UpgradeJob], event: maintenancev1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
+		"Finish":  {job: unchanged[*maintenancev1beta1.UpgradeJob], event: maintenancev1beta1.EventFinish, step: "FinishHooksDone", within: time.Minute, outcome: "UpgradeCompleted", finish: true},
 		"UpgradeStart": {
-			job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
+			job: unchanged[*maintenancev1beta1.UpgradeJob], event: maintenancev1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
 		},
-		"Success, hooks only": {job: hooksOnly, event: v1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
+		"Success, hooks only": {job: hooksOnly, event: maintenancev1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
 		"UpgradeComplete, hooks only": {
-			job: hooksOnly, event: v1beta1.EventUpgradeComplete, step: "UpgradeCompleteHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
+			job: hooksOnly, event: maintenancev1beta1.EventUpgradeComplete, step: "UpgradeCompleteHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.event))
-			if tc.event != v1beta1.EventFinish {
-				w.create(hook("finish", v1beta1.HookFailureIgnore, nil, v1beta1.EventFinish))
+			w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.event))
+			if tc.event != maintenancev1beta1.EventFinish {
+				w.Create(hook("finish", maintenancev1beta1.HookFailureIgnore, nil, maintenancev1beta1.EventFinish))
 			}
-			w.create(newJob(tc.job))
+			w.Create(newJob(tc.job))
 			w.untilStep(tc.step)
 			if hooksOnly := w.job().Spec.DesiredVersion.Version == ""; hooksOnly && w.record().CommenceTime != nil {
 				t.Errorf("without a version, commenceTime is %s", w.record().CommenceTime)
@@ -622,9 +624,9 @@ func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
 func TestOutcomes_deletion_with_a_hook_that_hangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventFinish))
-	w.create(newJob())
-	w.until(startAfter.Add(-time.Hour))
+	w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, maintenancev1beta1.EventFinish))
+	w.Create(newJob())
+	w.RunTo(startAfter.Add(-time.Hour))
 	if finished := w.deleteJob(11 * time.Minute); !finished {
 		t.Error("no Finish hook has run")
 	}
@@ -639,47 +641,45 @@ func TestOutcomes_deletion_with_a_hook_that_hangs(t *testing.T) {
 
 // untilStep runs the world until that step has been running for two minutes.
 func (w *world) untilStep(name string) {
-	w.t.Helper()
+	w.TB.Helper()
 	running := func() bool {
 		return slices.ContainsFunc(w.record().Conditions, func(c history.StepCondition) bool { return c.Type == name && c.CompleteTime == nil })
 	}
 	if err := w.RunUntil(24*time.Hour, running); err != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
-	if err := w.RunFor(2 * time.Minute); err != nil {
-		w.t.Fatal(err)
-	}
+	w.RunFor(2 * time.Minute)
 	if !running() {
-		w.t.Fatalf("step %s is not running: %s", name, w.describe())
+		w.TB.Fatalf("step %s is not running: %s", name, w.describe())
 	}
 }
 
 // deleteJob deletes the UpgradeJob, which has to be gone within that time. It reports whether a Job of
 // event Finish was created.
 func (w *world) deleteJob(within time.Duration) bool {
-	w.t.Helper()
-	if err := w.client.Delete(w.t.Context(), w.job()); err != nil {
-		w.t.Fatal(err)
+	w.TB.Helper()
+	if err := w.User.Delete(w.TB.Context(), w.job()); err != nil {
+		w.TB.Fatal(err)
 	}
 	finished := false
 	gone := func() bool {
 		var hookJobs batchv1.JobList
-		if err := w.client.List(w.t.Context(), &hookJobs); err != nil {
-			w.t.Fatal(err)
+		if err := w.User.List(w.TB.Context(), &hookJobs); err != nil {
+			w.TB.Fatal(err)
 		}
 		for i := range hookJobs.Items {
 			for key, value := range hookJobs.Items[i].Labels {
-				finished = finished || strings.HasSuffix(key, "/event") && value == string(v1beta1.EventFinish)
+				finished = finished || strings.HasSuffix(key, "/event") && value == string(maintenancev1beta1.EventFinish)
 			}
 		}
-		var jobs v1beta1.UpgradeJobList
-		if err := w.client.List(w.t.Context(), &jobs); err != nil {
-			w.t.Fatal(err)
+		var jobs maintenancev1beta1.UpgradeJobList
+		if err := w.User.List(w.TB.Context(), &jobs); err != nil {
+			w.TB.Fatal(err)
 		}
 		return len(jobs.Items) == 0
 	}
 	if err := w.RunUntil(within, gone); err != nil {
-		w.t.Fatalf("%v; %s", err, w.describe())
+		w.TB.Fatalf("%v; %s", err, w.describe())
 	}
 	w.settle()
 	return finished
@@ -688,8 +688,10 @@ func (w *world) deleteJob(within time.Duration) bool {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	change(w, w.cluster.ClusterVersion(), func(v *configv1.ClusterVersion) { v.Annotations = map[string]string{v1alpha1.HoldAnnotation: "freeze"} })
-	w.create(newJob())
+	change(w, w.cluster.ClusterVersion(), func(v *configv1.ClusterVersion) {
+		v.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: "freeze"}
+	})
+	w.Create(newJob())
 	w.untilEnded()
 	if got, want := w.outcome(), (outcome{phase: history.PhaseSkipped, reason: "Expired", step: "LockAcquired"}); got != want {
 		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
@@ -703,9 +705,9 @@ func TestHold(t *testing.T) {
 func TestHooksOnly_has_no_pool_problem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob(hooksOnly, delayWorker("1h", "2h"), delayWorker("1h", "2h")))
-	w.until(noon.Add(3 * time.Minute))
-	if !meta.IsStatusConditionTrue(w.job().Status.Conditions, v1beta1.ConditionAccepted) {
+	w.Create(newJob(hooksOnly, delayWorker("1h", "2h"), delayWorker("1h", "2h")))
+	w.RunTo(noon.Add(3 * time.Minute))
+	if !meta.IsStatusConditionTrue(w.job().Status.Conditions, maintenancev1beta1.ConditionAccepted) {
 		t.Errorf("it is not accepted: %s", w.describe())
 	}
 	w.untilEnded()
@@ -718,10 +720,10 @@ func TestHooksOnly_has_no_pool_problem(t *testing.T) {
 func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob(func(job *v1beta1.UpgradeJob) {
+	w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) {
 		job.Spec.Config.PauseMachineConfigPoolsOnFailure = new(selectPool("worker"))
 	}))
-	w.until(startAfter.Add(5 * time.Minute))
+	w.RunTo(startAfter.Add(5 * time.Minute))
 	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Status.Conditions[0].Status = configv1.ConditionFalse })
 	w.untilEnded()
 	expect := func(want ...string) {
@@ -735,22 +737,18 @@ func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
 		}
 	}
 	expect("worker PausedOnFailure")
-	before := len(w.requests)
-	if err := w.RunFor(24 * time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if made := w.requests[before:]; len(made) > 0 {
+	before := len(w.Requests)
+	w.RunFor(24 * time.Hour)
+	if made := w.Requests[before:]; len(made) > 0 {
 		t.Errorf("%d requests while the pool stays paused: %q", len(made), made)
 	}
 	expect("worker PausedOnFailure")
 	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
 	w.settle()
 	expect()
-	before = len(w.requests)
-	if err := w.RunFor(24 * time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if made := w.requests[before:]; len(made) > 0 {
+	before = len(w.Requests)
+	w.RunFor(24 * time.Hour)
+	if made := w.Requests[before:]; len(made) > 0 {
 		t.Errorf("%d requests after the end: %q", len(made), made)
 	}
 }
@@ -759,8 +757,8 @@ func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
 func TestHook_with_Abort_after_a_failure_is_ignored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUnpause))
-	w.create(newJob(delayWorker("1h", "4h"), func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "2h" }))
+	w.Create(hook("aborts", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, maintenancev1beta1.EventMachineConfigPoolUnpause))
+	w.Create(newJob(delayWorker("1h", "4h"), func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "2h" }))
 	w.untilEnded()
 	want := outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}
 	if got := w.outcome(); got != want || w.workers().Spec.Paused {

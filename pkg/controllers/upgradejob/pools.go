@@ -15,17 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// observedPools is what the last pass over an UpgradeJob has found of the machine config pools.
+// observedPools holds what the last pass over an UpgradeJob has found of the machine config pools.
 type observedPools struct {
-	uid      types.UID
-	statuses []v1beta1.MachineConfigPoolStatus
-	problem  string // why the UpgradeJob does not suit them; empty if it does
+	uid             types.UID
+	statuses        []maintenancev1beta1.MachineConfigPoolStatus
+	reason, problem string // why the UpgradeJob does not suit them; empty if it does
 }
 
 // poolFacts holds what passes have found of the pools, for the status. The zero poolFacts is ready for
@@ -35,14 +35,14 @@ type poolFacts struct {
 	byJob map[client.ObjectKey]observedPools
 }
 
-func (f *poolFacts) get(job *v1beta1.UpgradeJob) (observedPools, bool) {
+func (f *poolFacts) get(job *maintenancev1beta1.UpgradeJob) (observedPools, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found, ok := f.byJob[client.ObjectKeyFromObject(job)]
 	return found, ok && found.uid == job.UID
 }
 
-func (f *poolFacts) set(job *v1beta1.UpgradeJob, observed observedPools) {
+func (f *poolFacts) set(job *maintenancev1beta1.UpgradeJob, observed observedPools) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byJob == nil {
@@ -60,7 +60,7 @@ func (f *poolFacts) delete(key client.ObjectKey) {
 // observePools reads the pools from the cache for the status of an UpgradeJob. What cannot be read
 // stays as it was: the steps report the error. It returns when the state of a pool changes by time
 // after the end of the UpgradeJob; the zero time means never, or that the lifecycle knows.
-func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) (next time.Time) {
+func (r *Reconciler) observePools(ctx context.Context, job *maintenancev1beta1.UpgradeJob) (next time.Time) {
 	observed := observedPools{uid: job.UID}
 	upgrader := r.Config().Upgrader
 	var err error
@@ -73,7 +73,7 @@ func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) 
 		r.facts.set(job, observed)
 		return next
 	}
-	if observed.problem, err = upgrader.PoolProblem(ctx, job); err != nil {
+	if observed.reason, observed.problem, err = upgrader.ConfigProblem(ctx, job, r.Clock.Now()); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
 		return time.Time{}
 	}
@@ -117,7 +117,7 @@ func (r *Reconciler) poolChanged(ctx context.Context, obj client.Object) []recon
 	}
 	for _, job := range jobs {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}
-		if string(job.UID) == mark.JobUID && !slices.Contains(requests, request) {
+		if string(job.UID) == mark.OwnerUID && !slices.Contains(requests, request) {
 			requests = append(requests, request)
 		}
 	}

@@ -13,19 +13,21 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
 // items returns the items of the steps with their statuses, sorted.
 func (w *world) items() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	var items []string
 	for _, c := range w.record().Conditions {
 		for _, item := range c.Items {
@@ -56,16 +58,16 @@ func TestRelabeledPool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(hook("after", v1beta1.HookFailureAbort, nil, v1beta1.EventMachineConfigPoolUpdated))
-			w.create(newJob(delayWorker("1h", "2h"), func(job *v1beta1.UpgradeJob) {
+			w.Create(hook("after", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventMachineConfigPoolUpdated))
+			w.Create(newJob(delayWorker("1h", "2h"), func(job *maintenancev1beta1.UpgradeJob) {
 				job.Spec.Config.UpgradeTimeout = "12h"
-				job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, v1beta1.MachineConfigPoolConfig{
-					MachineConfigPoolSelector: selectPool("late"), DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "3h", DelayMax: "4h"},
+				job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, maintenancev1beta1.MachineConfigPoolConfig{
+					MachineConfigPoolSelector: selectPool("late"), DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "3h", DelayMax: "4h"},
 				})
 			}))
-			w.until(startAfter.Add(tc.at))
+			w.RunTo(startAfter.Add(tc.at))
 			relabel(w, tc.label)
-			w.until(startAfter.Add(tc.released - time.Second))
+			w.RunTo(startAfter.Add(tc.released - time.Second))
 			if paused := w.workers().Spec.Paused; paused != (tc.at < tc.released) {
 				t.Errorf("before the release, the pool is paused: %t; %s", paused, w.describe())
 			}
@@ -85,16 +87,16 @@ func TestRelabeledPool(t *testing.T) {
 func TestForeignPool_that_a_user_unpauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(hook("after", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUpdated))
-	w.create(newJob(func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "12h" }))
+	w.Create(hook("after", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, maintenancev1beta1.EventMachineConfigPoolUpdated))
+	w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "12h" }))
 	w.untilStep("UpgradeCompleted")
-	kept := clusterstate.PoolMark{JobUID: "another", Attempt: 1, KeptSince: w.Now().Truncate(time.Second)}
+	kept := clusterstate.PoolMark{OwnerUID: "another", Attempt: 1, KeptSince: w.Now().Truncate(time.Second)}
 	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) {
 		pool.Spec.Paused = true
 		pool.Annotations = map[string]string{clusterstate.AnnotationPausedBy: kept.String()}
 	})
-	w.until(startAfter.Add(2 * time.Hour))
-	want := []v1beta1.MachineConfigPoolStatus{{Name: "worker", State: pools.StatePausedOnFailure}}
+	w.RunTo(startAfter.Add(2 * time.Hour))
+	want := []maintenancev1beta1.MachineConfigPoolStatus{{Name: "worker", State: pools.StatePausedOnFailure}}
 	if diff := cmp.Diff(want, w.job().Status.MachineConfigPools); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
@@ -108,20 +110,19 @@ func TestForeignPool_that_a_user_unpauses(t *testing.T) {
 	}
 }
 
-// At a deadline, the record shows what has become of the hooks, although their step is not called any
-// more.
+// At a deadline, the record shows what has become of the hooks, although their step is no longer called.
 func TestItems_at_the_deadline(t *testing.T) {
 	t.Parallel()
 	down := func(from, until time.Duration) func(*world) {
 		return at(from, func(w *world) {
-			w.process.Kill()
-			w.until(startAfter.Add(until))
-			w.start()
+			w.Process.Kill()
+			w.RunTo(startAfter.Add(until))
+			w.Begin()
 		})
 	}
 	for name, tc := range map[string]struct {
-		event  v1beta1.HookEvent
-		policy v1beta1.HookFailurePolicy
+		event  maintenancev1beta1.HookEvent
+		policy maintenancev1beta1.HookFailurePolicy
 		pod    map[string]string
 		then   func(*world)
 		want   outcome
@@ -129,25 +130,25 @@ func TestItems_at_the_deadline(t *testing.T) {
 		events []string // about hooks
 	}{
 		"a hook after the update ended while the operator was down": {
-			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "90m"},
+			event: maintenancev1beta1.EventMachineConfigPoolUpdated, policy: maintenancev1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "90m"},
 			then:  down(2*time.Hour, 10*time.Hour),
 			want:  outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Succeeded"}, events: []string{"Normal HookSucceeded"},
 		},
 		"a hook after the update failed while the operator was down": {
-			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort,
+			event: maintenancev1beta1.EventMachineConfigPoolUpdated, policy: maintenancev1beta1.HookFailureAbort,
 			pod:   map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"},
 			then:  down(2*time.Hour, 10*time.Hour),
 			want:  outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1},
 			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Failed"}, events: []string{"Warning HookFailed"},
 		},
 		"a hook after the update hangs": {
-			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureIgnore, pod: map[string]string{kubelet.NeverEnds: "true"},
+			event: maintenancev1beta1.EventMachineConfigPoolUpdated, policy: maintenancev1beta1.HookFailureIgnore, pod: map[string]string{kubelet.NeverEnds: "true"},
 			want:  outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1},
 			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Running"},
 		},
 		"a hook at the start ended while the operator was down": {
-			event: v1beta1.EventStart, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "20m"},
+			event: maintenancev1beta1.EventStart, policy: maintenancev1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "20m"},
 			then:  down(10*time.Minute, 2*time.Hour),
 			want:  outcome{phase: history.PhaseSkipped, reason: "Expired", step: "StartHooksDone"},
 			items: []string{"StartHooksDone Start/slow: Succeeded"}, events: []string{"Normal HookSucceeded"},
@@ -156,8 +157,8 @@ func TestItems_at_the_deadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(hook("slow", tc.policy, tc.pod, tc.event))
-			w.create(newJob(delayWorker("1h", "2h")))
+			w.Create(hook("slow", tc.policy, tc.pod, tc.event))
+			w.Create(newJob(delayWorker("1h", "2h")))
 			if tc.then != nil {
 				tc.then(w)
 			}
@@ -176,8 +177,8 @@ func TestItems_at_the_deadline(t *testing.T) {
 	}
 }
 
-// A hook with the policy Abort fails while its pool cannot be marked. The failure counts later, also if
-// the Job is deleted meanwhile, and the process has ended.
+// A hook with the policy Abort fails while its pool cannot be marked. The failure counts later, even if the Job has
+// been deleted by then, and the process has ended.
 func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
 	t.Parallel()
 	for name, outcome := range map[string]simulation.Outcome{"refused": simulation.Refuse, "conflict": simulation.Conflict} {
@@ -193,24 +194,24 @@ func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
 					return simulation.Fault{}
 				}
 			})
-			w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUnpause))
-			w.create(newJob(delayWorker("5m", "2h")))
-			w.until(startAfter.Add(30 * time.Minute))
+			w.Create(hook("aborts", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, maintenancev1beta1.EventMachineConfigPoolUnpause))
+			w.Create(newJob(delayWorker("5m", "2h")))
+			w.RunTo(startAfter.Add(30 * time.Minute))
 			if got := w.items(); slices.ContainsFunc(got, func(item string) bool { return strings.HasSuffix(item, ": Failed") }) {
 				t.Errorf("the failure is recorded before the pool is marked: %q", got)
 			}
 			var jobs batchv1.JobList
-			if err := w.client.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
+			if err := w.User.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
 				t.Fatal(err)
 			}
 			for i := range jobs.Items {
-				if err := w.client.Delete(t.Context(), &jobs.Items[i], client.PropagationPolicy("Background")); err != nil {
+				if err := w.User.Delete(t.Context(), &jobs.Items[i], client.PropagationPolicy("Background")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.process.Kill()
-			w.until(repaired)
-			w.start()
+			w.Process.Kill()
+			w.RunTo(repaired)
+			w.Begin()
 			w.untilEnded()
 			if got, want := w.outcome(), (w.failed("DelayedPoolsUpdated", "HookFailed")); got != want {
 				t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
@@ -233,13 +234,13 @@ func TestPoolLeftPaused_after_the_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cluster.Unresponsive = true
-	w.create(newJob(delayWorker("2h", "3h")))
-	w.until(startAfter.Add(20 * time.Minute))
-	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { // another client starts an update meanwhile
+	w.Create(newJob(delayWorker("2h", "3h")))
+	w.RunTo(startAfter.Add(20 * time.Minute))
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { // another client starts an update at that time
 		v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: configv1.PartialUpdate})
 	})
 	w.untilEnded()
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "MachineConfigPool" {
 			return simulation.Fault{Outcome: simulation.Refuse}
 		}
@@ -254,16 +255,46 @@ func TestPoolLeftPaused_after_the_end(t *testing.T) {
 		{3*time.Hour + time.Minute, "LeftPaused"},
 		{48 * time.Hour, "LeftPaused"},
 	} {
-		w.until(startAfter.Add(step.after))
+		w.RunTo(startAfter.Add(step.after))
 		statuses := w.job().Status.MachineConfigPools
 		if len(statuses) != 1 || statuses[0].Name != "worker" || statuses[0].State != step.state {
 			t.Errorf("%s after the start, machineConfigPools are %+v, want worker %s; %s", step.after, statuses, step.state, w.describe())
 		}
 	}
-	w.plan = nil
+	w.Writes = nil
 	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
 	w.settle()
 	if statuses := w.job().Status.MachineConfigPools; len(statuses) > 0 {
 		t.Errorf("after a user has unpaused the pool, machineConfigPools are %+v", statuses)
+	}
+}
+
+// An entry that selects no pool is reported before the start, and skips nothing: the nodes that it should
+// delay would be updated at once.
+func TestEntryThatSelectsNoPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Create(newJob(delayWorker("1h", "2h"), func(job *maintenancev1beta1.UpgradeJob) {
+		job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, maintenancev1beta1.MachineConfigPoolConfig{
+			MachineConfigPoolSelector: selectPool("nihgt"), DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "1h", DelayMax: "2h"},
+		})
+	}))
+	w.RunTo(noon.Add(3 * time.Minute))
+	const want = "spec.config.machineConfigPools[1] selects no machine config pool"
+	conditions := w.job().Status.Conditions
+	for _, condition := range []string{maintenancev1beta1.ConditionAccepted, maintenancev1beta1.ConditionPreCheckPassed} {
+		if c := meta.FindStatusCondition(conditions, condition); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, want) {
+			t.Errorf("%s is %+v", condition, c)
+		}
+	}
+	if c := meta.FindStatusCondition(conditions, maintenancev1beta1.ConditionAccepted); c == nil || c.Reason != pools.ReasonNoPoolSelected {
+		t.Errorf("Accepted is %+v", c)
+	}
+	if events := w.events(); !slices.Contains(events, "Warning PreCheckFailed") {
+		t.Errorf("the Events are %q", events)
+	}
+	w.untilEnded()
+	if got, want := w.outcome(), (outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
 	}
 }

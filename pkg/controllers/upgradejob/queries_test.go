@@ -4,6 +4,8 @@
 package upgradejob_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
@@ -75,16 +78,16 @@ func TestQueries_are_shared(t *testing.T) {
 	for i := range each {
 		cfg := newConfig(startAfter)
 		cfg.Name = fmt.Sprintf("config-%02d", i)
-		w.create(cfg)
-		w.create(newJob(func(job *v1beta1.UpgradeJob) {
+		w.Create(cfg)
+		w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) {
 			job.Name = fmt.Sprintf("job-%02d", i)
-			job.Spec.Config.PreUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "up != 1"}, {Query: fmt.Sprintf("up == %d", i%different)}}
+			job.Spec.Config.PreUpgradeHealthChecks.CustomQueries = []maintenancev1beta1.CustomQuery{{Query: "up != 1"}, {Query: fmt.Sprintf("up == %d", i%different)}}
 		}))
 	}
-	w.until(noon.Add(5 * time.Minute))
+	w.RunTo(noon.Add(5 * time.Minute))
 	m.reset()
-	w.requests = nil
-	w.until(w.Now().Add(intervals * w.config.Alerts.Interval.Duration))
+	w.Requests = nil
+	w.RunTo(w.Now().Add(intervals * w.config.Alerts.Interval.Duration))
 	counts := m.reset()
 	if len(counts) != 2+different {
 		t.Errorf("%d queries are in use, want that for alerts, the common one, and %d others: %v", len(counts), different, counts)
@@ -94,8 +97,8 @@ func TestQueries_are_shared(t *testing.T) {
 			t.Errorf("%q was sent %d times in %d intervals", query, n, intervals)
 		}
 	}
-	if len(w.requests) > 0 {
-		t.Errorf("%d requests to the API server: %q", len(w.requests), slices.Compact(w.requests))
+	if len(w.Requests) > 0 {
+		t.Errorf("%d requests to the API server: %q", len(w.Requests), slices.Compact(w.Requests))
 	}
 }
 
@@ -115,27 +118,27 @@ func TestQueries_with_a_huge_result(t *testing.T) {
 		return ""
 	}}
 	w := newWorld(t, withMonitor(t, &m))
-	hostile := newJob(func(job *v1beta1.UpgradeJob) {
+	hostile := newJob(func(job *maintenancev1beta1.UpgradeJob) {
 		job.Name = "hostile"
 		job.Spec.StartAfter, job.Spec.StartBefore = timestamp(noon.Add(5*time.Minute)), timestamp(noon.Add(10*time.Minute))
-		job.Spec.Config.PreUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "huge"}}
+		job.Spec.Config.PreUpgradeHealthChecks.CustomQueries = []maintenancev1beta1.CustomQuery{{Query: "huge"}}
 	})
-	w.create(hostile)
-	w.create(newJob())
+	w.Create(hostile)
+	w.Create(newJob())
 	const want = "custom query huge: querying Prometheus: requesting ADDRESS: the response is longer than 4194304 bytes"
 	shown := func(condition string) bool {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(hostile), hostile); err != nil {
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(hostile), hostile); err != nil {
 			t.Fatal(err)
 		}
 		c := meta.FindStatusCondition(hostile.Status.Conditions, condition)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(address.ReplaceAllString(c.Message, "ADDRESS"), want)
 	}
-	w.until(noon.Add(2 * time.Minute))
-	if !shown(v1beta1.ConditionPreCheckPassed) {
+	w.RunTo(noon.Add(2 * time.Minute))
+	if !shown(maintenancev1beta1.ConditionPreCheckPassed) {
 		t.Errorf("while it is pending, the conditions are %+v", hostile.Status.Conditions)
 	}
 	w.untilEnded()
-	if !shown(v1beta1.ConditionSucceeded) || hostile.Status.History[0].Phase != history.PhaseSkipped {
+	if !shown(maintenancev1beta1.ConditionSucceeded) || hostile.Status.History[0].Phase != history.PhaseSkipped {
 		t.Errorf("after its window, the conditions are %+v", hostile.Status.Conditions)
 	}
 	events := w.events()
@@ -147,5 +150,95 @@ func TestQueries_with_a_huge_result(t *testing.T) {
 	}
 }
 
-// address is that of a test server.
+// address is the address of a test server.
 var address = regexp.MustCompile(`127\.0\.0\.1:\d+/api/v1/query`)
+
+// Prometheus that is down ends neither check later than its timeout.
+func TestHealthChecksEndAtTheirTimeoutWithoutPrometheus(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		down  string // the step from which on Prometheus is down
+		phase history.Phase
+		step  string
+	}{
+		"before the upgrade": {down: "StartTimeReached", phase: history.PhaseSkipped, step: "PreHealthCheck"},
+		"after the upgrade":  {down: "UpgradeCompleted", phase: history.PhaseFailed, step: "PostHealthCheck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := &failingSource{}
+			w := newWorld(t, func(w *world) { w.alerts = source })
+			w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) {
+				job.Spec.StartBefore = timestamp(startAfter.Add(10 * time.Hour))
+				job.Spec.Config.PreUpgradeHealthChecks.Timeout, job.Spec.Config.PostUpgradeHealthChecks.Timeout = "10m", "10m"
+			}))
+			begun := func(step string) bool {
+				return slices.ContainsFunc(w.record().Conditions, func(c history.StepCondition) bool { return c.Type == step })
+			}
+			if err := w.RunUntil(24*time.Hour, func() bool { return begun(tc.down) }); err != nil {
+				t.Fatalf("%v; %s", err, w.describe())
+			}
+			source.down = true
+			w.untilEnded()
+			i := slices.IndexFunc(w.record().Conditions, func(c history.StepCondition) bool { return c.Type == tc.step })
+			if w.record().Phase != tc.phase || i < 0 {
+				t.Fatalf("phase %s; %s", w.record().Phase, w.describe())
+			}
+			c := w.record().Conditions[i]
+			if took := c.CompleteTime.Sub(c.StartTime.Time); took < 10*time.Minute || took > 10*time.Minute+2*time.Second || !strings.Contains(c.Message, "CouldNotBeDetermined") {
+				t.Errorf("it ended after %s: %s", took, c.Message)
+			}
+			w.settle()
+			if holder := w.lockHolder(); holder != "" {
+				t.Errorf("the lock is held by %s", holder)
+			}
+		})
+	}
+}
+
+// A critical alert that is only pending fails no upgrade that is complete, and one that fires does.
+func TestPendingAlertsAfterTheUpgrade(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		firing bool
+		phase  history.Phase
+	}{
+		"never fires": {false, history.PhaseUpgraded},
+		"fires":       {true, history.PhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := &failingSource{}
+			w := newWorld(t, func(w *world) { w.alerts = source })
+			w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.PostUpgradeHealthChecks.Timeout = "10m" }))
+			w.untilStep("UpgradeCompleted")
+			source.alerts = []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}
+			w.untilStep("PostHealthCheck")
+			begun := w.Now()
+			w.RunTo(begun.Add(5 * time.Minute))
+			if w.record().CompleteTime != nil {
+				t.Fatalf("the checks do not wait for the pending alert: %s", w.describe())
+			}
+			source.alerts = []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: tc.firing}}
+			w.untilEnded()
+			if took := w.record().CompleteTime.Sub(begun); w.record().Phase != tc.phase || took > 11*time.Minute {
+				t.Errorf("after %s: %s", took, w.describe())
+			}
+		})
+	}
+}
+
+// failingSource is a source of alerts that is down or has these.
+type failingSource struct {
+	down   bool
+	alerts []clusterstate.Alert
+}
+
+func (s *failingSource) CriticalAlerts(context.Context) ([]clusterstate.Alert, error) {
+	if s.down {
+		return nil, errors.New("connection refused")
+	}
+	return s.alerts, nil
+}
+
+func (s *failingSource) HasSamples(context.Context, string) (bool, error) { return false, nil }

@@ -18,33 +18,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // annotate requests something of the UpgradeJob.
 func (w *world) annotate(key, token string) {
-	w.t.Helper()
-	change(w, w.job(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, token) })
+	w.TB.Helper()
+	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, token) })
 }
 
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cluster.Rejection = "the signature is missing"
-	w.create(newJob())
-	w.annotate(v1beta1.RetryAnnotation, "from the template")
+	w.Create(newJob())
+	w.annotate(maintenancev1beta1.RetryAnnotation, "from the template")
 	w.untilEnded()
-	if err := w.RunFor(time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	w.RunFor(time.Hour)
 	if job := w.job(); len(job.Status.History) != 1 || job.Status.Retry == nil || job.Status.Retry.Token != "from the template" {
 		t.Fatalf("a request that was made before the end has started another attempt: %s", w.describe())
 	}
 
 	w.cluster.Rejection = ""
 	w.report()
-	w.annotate(v1beta1.RetryAnnotation, "monday")
+	w.annotate(maintenancev1beta1.RetryAnnotation, "monday")
 	requested := w.Now()
 	w.settle()
 	if record := w.record(); record.Attempt != 2 || record.UpgradeAt.Sub(requested) > time.Minute || record.CompleteTime != nil {
@@ -58,9 +56,7 @@ func TestRetry(t *testing.T) {
 	if first := job.Status.History[1]; first.Attempt != 1 || first.Phase != history.PhaseFailed || first.Reason != "TargetRefused" {
 		t.Errorf("the first attempt is %d, %s, %s", first.Attempt, first.Phase, first.Reason)
 	}
-	if err := w.RunFor(time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	w.RunFor(time.Hour)
 	if len(w.job().Status.History) != 2 {
 		t.Error("one request has started two attempts")
 	}
@@ -71,9 +67,9 @@ func TestRetry_window(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cluster.Unresponsive = true
-	w.create(newJob())
+	w.Create(newJob())
 	w.untilEnded()
-	w.annotate(v1beta1.RetryAnnotation, "again")
+	w.annotate(maintenancev1beta1.RetryAnnotation, "again")
 	requested := w.Now()
 	w.settle()
 	w.untilEnded()
@@ -88,7 +84,7 @@ func TestRetry_window(t *testing.T) {
 func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 	t.Parallel()
 	tooLarge := apierrors.NewRequestEntityTooLargeError("limit is 3145728")
-	invalid := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
+	invalid := apierrors.NewInvalid(maintenancev1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
 	for name, tc := range map[string]struct {
 		attempt  int32
 		err      error
@@ -105,16 +101,16 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.cluster.Rejection = "the signature is missing"
-			w.create(newJob())
+			w.Create(newJob())
 			w.untilEnded()
 			job := w.job()
 			job.Status.History[0].Attempt = tc.attempt
-			if err := w.client.Status().Update(t.Context(), job); err != nil {
+			if err := w.User.Status().Update(t.Context(), job); err != nil {
 				t.Fatal(err)
 			}
 			w.settle()
 			refused := 0
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if refused < tc.refuses && r.Kind == "UpgradeJob" && r.Subresource == "status" {
 					refused++
 					return simulation.Fault{Outcome: simulation.Refuse, Err: tc.err}
@@ -123,7 +119,7 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 			}
 			w.cluster.Rejection = ""
 			w.report()
-			w.annotate(v1beta1.RetryAnnotation, "monday")
+			w.annotate(maintenancev1beta1.RetryAnnotation, "monday")
 			w.settle()
 			w.untilEnded()
 			var attempts []int32
@@ -140,25 +136,25 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	acknowledged := func(w *world) string {
-		if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionAcknowledged); c != nil {
+		if c := meta.FindStatusCondition(w.job().Status.Conditions, maintenancev1beta1.ConditionAcknowledged); c != nil {
 			return string(c.Status) + " " + c.Reason
 		}
 		return ""
 	}
 	w := newWorld(t)
 	w.cluster.Rejection = "the signature is missing"
-	w.create(newJob())
-	w.annotate(v1beta1.AcknowledgedAnnotation, "too early")
+	w.Create(newJob())
+	w.annotate(maintenancev1beta1.AcknowledgedAnnotation, "too early")
 	w.untilEnded()
 	if got := acknowledged(w); got != "False BeforeEnd" {
 		t.Errorf("before the end: %q", got)
 	}
-	w.annotate(v1beta1.AcknowledgedAnnotation, "seen by Ada")
+	w.annotate(maintenancev1beta1.AcknowledgedAnnotation, "seen by Ada")
 	w.settle()
 	if got := acknowledged(w); got != "True Acknowledged" {
 		t.Errorf("after the end: %q", got)
 	}
-	w.annotate(v1beta1.RetryAnnotation, "again")
+	w.annotate(maintenancev1beta1.RetryAnnotation, "again")
 	w.settle()
 	w.untilEnded()
 	if got := acknowledged(w); got != "False BeforeEnd" || w.record().Attempt != 2 {
@@ -170,18 +166,18 @@ func TestAcknowledge(t *testing.T) {
 func TestPending_is_quiet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob(delayWorker("1h", "2h")))
-	w.until(noon.Add(time.Minute))
+	w.Create(newJob(delayWorker("1h", "2h")))
+	w.RunTo(noon.Add(time.Minute))
 	job := w.job()
 	if w.record().Phase != history.PhasePending || !strings.Contains(w.message(), "starts at 2026-03-01T14:00:00Z") {
 		t.Errorf("a pending UpgradeJob: %s", w.describe())
 	}
-	if !meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionPreCheckPassed) {
+	if !meta.IsStatusConditionTrue(job.Status.Conditions, maintenancev1beta1.ConditionPreCheckPassed) {
 		t.Errorf("what would be in its way is not shown: %s", w.describe())
 	}
-	before := len(w.requests)
-	w.until(startAfter.Add(-time.Second))
-	if made := w.requests[before:]; len(made) > 0 {
+	before := len(w.Requests)
+	w.RunTo(startAfter.Add(-time.Second))
+	if made := w.Requests[before:]; len(made) > 0 {
 		t.Errorf("%d requests while it waits: %q", len(made), made)
 	}
 	if w.job().ResourceVersion != job.ResourceVersion {
@@ -193,21 +189,21 @@ func TestPending_is_quiet(t *testing.T) {
 func TestPending_is_quiet_with_something_in_the_way(t *testing.T) {
 	t.Parallel()
 	for name, obstruct := range map[string]func(*world){
-		"suspended": func(w *world) { w.create(window(unchanged)) },
+		"suspended": func(w *world) { w.Create(window(unchanged)) },
 		"withdrawn": func(w *world) { w.cluster.Offer("4.4.7") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			obstruct(w)
-			w.create(newJob())
-			w.until(noon.Add(3 * time.Minute))
-			if !meta.IsStatusConditionFalse(w.job().Status.Conditions, v1beta1.ConditionPreCheckPassed) {
+			w.Create(newJob())
+			w.RunTo(noon.Add(3 * time.Minute))
+			if !meta.IsStatusConditionFalse(w.job().Status.Conditions, maintenancev1beta1.ConditionPreCheckPassed) {
 				t.Fatalf("what is in its way is not shown: %s", w.describe())
 			}
-			before := len(w.requests)
-			w.until(startAfter.Add(-time.Second))
-			if made := w.requests[before:]; len(made) > 0 {
+			before := len(w.Requests)
+			w.RunTo(startAfter.Add(-time.Second))
+			if made := w.Requests[before:]; len(made) > 0 {
 				t.Errorf("%d requests while it waits: %q", len(made), slices.Compact(made))
 			}
 		})
@@ -216,7 +212,7 @@ func TestPending_is_quiet_with_something_in_the_way(t *testing.T) {
 
 // message returns the message of the condition Progressing.
 func (w *world) message() string {
-	if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionProgressing); c != nil {
+	if c := meta.FindStatusCondition(w.job().Status.Conditions, maintenancev1beta1.ConditionProgressing); c != nil {
 		return c.Message
 	}
 	return ""
@@ -225,33 +221,33 @@ func (w *world) message() string {
 func TestPending_shows_what_is_in_the_way(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		job      []func(*v1beta1.UpgradeJob)
+		job      []func(*maintenancev1beta1.UpgradeJob)
 		cluster  func(*world)
 		accepted metav1.ConditionStatus
 		want     string
 	}{
 		"withdrawn": {cluster: func(w *world) { w.cluster.Offer("4.4.7") }, accepted: metav1.ConditionTrue, want: "VersionStillAvailable"},
-		"suspended": {cluster: func(w *world) { w.create(window(unchanged)) }, accepted: metav1.ConditionTrue, want: "NotSuspended"},
+		"suspended": {cluster: func(w *world) { w.Create(window(unchanged)) }, accepted: metav1.ConditionTrue, want: "NotSuspended"},
 		"unhealthy": {cluster: func(w *world) {
 			w.cluster.ChangeOperator(func(o *configv1.ClusterOperator) {
 				o.Status.Conditions = append(o.Status.Conditions[:1], configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorDegraded, Status: configv1.ConditionTrue})
 			})
 		}, accepted: metav1.ConditionTrue, want: "PreHealthCheck"},
-		"invalid pools": {job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")}, accepted: metav1.ConditionFalse, want: "PoolsPaused"},
+		"invalid pools": {job: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")}, accepted: metav1.ConditionFalse, want: "PoolsPaused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(newJob(tc.job...))
+			w.Create(newJob(tc.job...))
 			if tc.cluster != nil {
 				tc.cluster(w)
 			}
-			w.until(noon.Add(3 * time.Minute))
+			w.RunTo(noon.Add(3 * time.Minute))
 			conditions := w.job().Status.Conditions
-			if c := meta.FindStatusCondition(conditions, v1beta1.ConditionPreCheckPassed); c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.want {
+			if c := meta.FindStatusCondition(conditions, maintenancev1beta1.ConditionPreCheckPassed); c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.want {
 				t.Errorf("PreCheckPassed is %+v", c)
 			}
-			if c := meta.FindStatusCondition(conditions, v1beta1.ConditionAccepted); c == nil || c.Status != tc.accepted {
+			if c := meta.FindStatusCondition(conditions, maintenancev1beta1.ConditionAccepted); c == nil || c.Status != tc.accepted {
 				t.Errorf("Accepted is %+v", c)
 			}
 			if !strings.HasPrefix(w.message(), "pre-check failed: "+tc.want) {
@@ -270,13 +266,13 @@ func TestRequestOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cluster.Unresponsive = true
-	w.create(newJob())
+	w.Create(newJob())
 	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Version: desired} })
-	w.until(startAfter.Add(10 * time.Minute))
-	w.requests = nil
-	w.until(startAfter.Add(30 * time.Minute))
-	if len(w.requests) > 4 {
-		t.Errorf("%d requests in 20 minutes: %q", len(w.requests), w.requests[:min(len(w.requests), 10)])
+	w.RunTo(startAfter.Add(10 * time.Minute))
+	w.Requests = nil
+	w.RunTo(startAfter.Add(30 * time.Minute))
+	if len(w.Requests) > 4 {
+		t.Errorf("%d requests in 20 minutes: %q", len(w.Requests), w.Requests[:min(len(w.Requests), 10)])
 	}
 	if c := w.record().Conditions[len(w.record().Conditions)-1]; c.Type != "UpgradeCommenced" || c.Reason != "AnotherUpdateInProgress" {
 		t.Errorf("the step is %s, %s: %s", c.Type, c.Reason, c.Message)
@@ -288,19 +284,41 @@ func TestRequestOfAnotherClient(t *testing.T) {
 	}
 }
 
-// The figures of a slot without hooks: at most two writes of the status per step and 15 others.
+// A request that waits is withdrawn although another client has removed the finalizer of the UpgradeJob.
+func TestRequestOfAnUpgradeJobThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cluster.Unresponsive = true
+	w.Create(newJob())
+	w.untilStep("UpgradeCommenced")
+	if w.cluster.ClusterVersion().Spec.DesiredUpdate == nil {
+		t.Fatalf("nothing is requested; %s", w.describe())
+	}
+	w.Must(w.User.Delete(t.Context(), w.job()))
+	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) { job.Finalizers = nil })
+	w.settle()
+	if update, holder := w.cluster.ClusterVersion().Spec.DesiredUpdate, w.lockHolder(); update != nil || holder != "" {
+		t.Errorf("the request is %+v, the lock is held by %q", update, holder)
+	}
+}
+
+// The figures of a slot without hooks: at most two writes of the status per step, 15 others, and few
+// reads that no cache serves.
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob())
+	w.Create(newJob())
 	w.untilEnded()
 	count := map[string]int{}
-	for _, request := range w.requests {
+	for _, request := range w.Requests {
 		count[request]++
 	}
 	steps := len(w.record().Conditions)
-	others := 0
+	others, reads := 0, 0
 	for request, n := range count {
+		if verb, kind, _ := strings.Cut(request, " "); kind != "Lease" && (verb == "get" || verb == "list") {
+			reads += n
+		}
 		if verb, kind, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && kind != "UpgradeJob" && kind != "Event" {
 			others += n
 		}
@@ -312,13 +330,16 @@ func TestWrites(t *testing.T) {
 	if others > 15 || count["patch ClusterVersion"] != 1 {
 		t.Errorf("%d other writes: %v", others, count)
 	}
+	if reads > 4 || count["get Lease"] > 5 {
+		t.Errorf("%d reads from the API server besides Leases: %v", reads, count)
+	}
 }
 
 // Each metric of an UpgradeJob has a value while it is in progress, and none is left behind.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob())
+	w.Create(newJob())
 	values := func() map[string]float64 {
 		families, err := w.registry.Gather()
 		if err != nil {
@@ -332,7 +353,7 @@ func TestMetrics(t *testing.T) {
 		}
 		return found
 	}
-	w.until(startAfter.Add(-time.Minute))
+	w.RunTo(startAfter.Add(-time.Minute))
 	pending := values()
 	if pending["job_start_after_timestamp_seconds"] != float64(startAfter.Unix()) ||
 		pending["job_start_before_timestamp_seconds"] != float64(startAfter.Add(time.Hour).Unix()) {
@@ -343,7 +364,7 @@ func TestMetrics(t *testing.T) {
 	if _, stale := ended["job_start_after_timestamp_seconds"]; stale || ended["successes_total"] != 1 {
 		t.Errorf("after the end: %v", ended)
 	}
-	if err := w.client.Delete(t.Context(), w.job()); err != nil {
+	if err := w.User.Delete(t.Context(), w.job()); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
@@ -22,13 +22,13 @@ import (
 // answerRetry answers a request for another attempt at an UpgradeJob that has ended: it adds a record
 // whose window starts now, together with the token. It reports whether it has: the change of the
 // UpgradeJob requests the next pass.
-func (r *Reconciler) answerRetry(ctx context.Context, job *v1beta1.UpgradeJob) (bool, error) {
-	token := maintenance.RequestToken(job, v1beta1.RetryAnnotation)
+func (r *Reconciler) answerRetry(ctx context.Context, job *maintenancev1beta1.UpgradeJob) (bool, error) {
+	token := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation)
 	if token == "" || token == answeredToken(job) || !isOver(job) {
 		return false, nil
 	}
 	after := job.DeepCopy()
-	after.Status.Retry = &v1beta1.RetryStatus{Token: token}
+	after.Status.Retry = &maintenancev1beta1.RetryStatus{Token: token}
 	last := maintenance.LatestAttempt(job)
 	record := history.Record{
 		Version: job.Spec.DesiredVersion.Version, Phase: history.PhaseNew, Attempt: max(last.Attempt, last.Attempt+1), // it may be the greatest number already
@@ -53,7 +53,7 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *v1beta1.UpgradeJob) (
 	return true, nil
 }
 
-func answeredToken(job *v1beta1.UpgradeJob) string {
+func answeredToken(job *maintenancev1beta1.UpgradeJob) string {
 	if job.Status.Retry == nil {
 		return ""
 	}
@@ -61,6 +61,6 @@ func answeredToken(job *v1beta1.UpgradeJob) string {
 }
 
 // isOver reports whether the latest attempt is over and the UpgradeJob is not being deleted.
-func isOver(job *v1beta1.UpgradeJob) bool {
+func isOver(job *maintenancev1beta1.UpgradeJob) bool {
 	return job.DeletionTimestamp.IsZero() && maintenance.IsOver(job)
 }

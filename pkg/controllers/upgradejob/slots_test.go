@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -27,7 +27,7 @@ func withSchedules(w *world) {
 	w.extra = func(env simulation.Env, w *world) []manager.Controller {
 		scheduleMetrics, err := metrics.NewSchedules(w.registry, upgradeschedule.Results()...)
 		if err != nil {
-			w.t.Fatal(err)
+			w.TB.Fatal(err)
 		}
 		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
 		r := &upgradeschedule.Reconciler{Clock: env.Clock, WatchNamespaces: []string{namespace}, Events: events, Metrics: scheduleMetrics}
@@ -36,16 +36,28 @@ func withSchedules(w *world) {
 }
 
 // jobs returns the UpgradeJobs, the earliest first.
-func (w *world) jobs() []v1beta1.UpgradeJob {
-	w.t.Helper()
-	var list v1beta1.UpgradeJobList
-	if err := w.client.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
+func (w *world) jobs() []maintenancev1beta1.UpgradeJob {
+	w.TB.Helper()
+	var list maintenancev1beta1.UpgradeJobList
+	if err := w.User.List(w.TB.Context(), &list); err != nil {
+		w.TB.Fatal(err)
 	}
-	slices.SortFunc(list.Items, func(a, b v1beta1.UpgradeJob) int {
+	slices.SortFunc(list.Items, func(a, b maintenancev1beta1.UpgradeJob) int {
 		return strings.Compare(string(a.Spec.StartAfter), string(b.Spec.StartAfter))
 	})
 	return list.Items
+}
+
+// daily returns an UpgradeConfig whose slots begin at 14:00.
+func daily(edits ...func(*maintenancev1beta1.UpgradeJob)) *maintenancev1beta1.UpgradeConfig {
+	return &maintenancev1beta1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "daily"},
+		Spec: maintenancev1beta1.UpgradeConfigSpec{
+			Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 14 * * *", Location: "UTC"}, PinVersionWindow: new(maintenancev1beta1.Duration("30m")),
+			MaxUpgradeStartDelay: "1h",
+			JobTemplate:          maintenancev1beta1.UpgradeJobTemplate{Spec: maintenancev1beta1.UpgradeJobTemplateSpec{Config: newJob(edits...).Spec.Config}},
+		},
+	}
 }
 
 // TestSlots serves three daily slots, with a hook, a delayed pool, and an operator that ends in the
@@ -53,26 +65,19 @@ func (w *world) jobs() []v1beta1.UpgradeJob {
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withSchedules)
-	w.create(hook("notify", v1beta1.HookFailureAbort, nil, v1beta1.EventStart))
-	w.create(&v1beta1.UpgradeConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "daily"},
-		Spec: v1beta1.UpgradeConfigSpec{
-			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 14 * * *", Location: "UTC"}, PinVersionWindow: new(v1beta1.Duration("30m")),
-			MaxUpgradeStartDelay: "1h",
-			JobTemplate:          v1beta1.UpgradeJobTemplate{Spec: v1beta1.UpgradeJobTemplateSpec{Config: newJob(delayWorker("1h", "2h")).Spec.Config}},
-		},
-	})
+	w.Create(hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart))
+	w.Create(daily(delayWorker("1h", "2h")))
 	for day, version := range []string{"4.4.6", "4.4.7", "4.4.8"} {
 		w.cluster.Offer(version)
 		slot := startAfter.AddDate(0, 0, day)
-		w.until(slot.Add(-time.Minute))
+		w.RunTo(slot.Add(-time.Minute))
 		if day == 1 {
-			w.until(slot.Add(10 * time.Minute)) // committed
-			w.process.Kill()
-			w.until(slot.Add(90 * time.Minute)) // the pool is overdue
-			w.start()
+			w.RunTo(slot.Add(10 * time.Minute)) // committed
+			w.Process.Kill()
+			w.RunTo(slot.Add(90 * time.Minute)) // the pool is overdue
+			w.Begin()
 		}
-		w.until(slot.Add(4 * time.Hour))
+		w.RunTo(slot.Add(4 * time.Hour))
 		jobs := w.jobs()
 		if len(jobs) != day+1 {
 			t.Fatalf("day %d: %d UpgradeJobs", day, len(jobs))
@@ -90,10 +95,68 @@ func TestSlots(t *testing.T) {
 		w.expectReleased()
 	}
 	var hooks batchv1.JobList
-	if err := w.client.List(t.Context(), &hooks, client.InNamespace(namespace)); err != nil {
+	if err := w.User.List(t.Context(), &hooks, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(hooks.Items) != 3 {
 		t.Errorf("%d Jobs of the hook, want one for each slot", len(hooks.Items))
+	}
+}
+
+// The delays of a slot in virtual time. A request takes no time, and a cache lags by 5 ms.
+const (
+	maxCommitDelay = 5 * time.Second
+	maxHookDelay   = 100 * time.Millisecond
+)
+
+// A slot is served at once: nothing waits for a time that no gate calls for.
+func TestSlots_are_served_at_once(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		objects  []client.Object
+		edits    []func(*maintenancev1beta1.UpgradeJob)
+		hooks    time.Duration // how long the hooks before the commit take
+		unpinned bool          // the UpgradeJob is created when the slot begins
+	}{
+		"without hooks":      {},
+		"that is not pinned": {unpinned: true},
+		"with a hook that is not pinned": {
+			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart)},
+			hooks:   10 * time.Second, unpinned: true,
+		},
+		"with a delayed pool": {edits: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")}},
+		"with a hook": {
+			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart)},
+			hooks:   10 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withSchedules)
+			w.Create(tc.objects...)
+			config := daily(tc.edits...)
+			if tc.unpinned {
+				config.Spec.PinVersionWindow = nil
+			}
+			w.Create(config)
+			lag := simulation.Fault{Lag: []string{"UpgradeJob", "UpgradeConfig", "Lease", "ClusterVersion", "MachineConfigPool", "Job", "Pod"}, LagFor: 5 * time.Millisecond}
+			w.Writes = func(simulation.Request) simulation.Fault { return lag }
+			var committed, hooked time.Time
+			w.Observe(func(change simulation.Change) {
+				if _, is := change.New.(*batchv1.Job); is && change.Old == nil {
+					hooked = w.Now()
+				}
+				if committed.IsZero() && w.commits > 0 {
+					committed = w.Now()
+				}
+			})
+			w.RunTo(startAfter.Add(30 * time.Minute))
+			if delay := committed.Sub(startAfter) - tc.hooks; delay < 0 || delay > maxCommitDelay {
+				t.Errorf("commenced %s after the slot, without the hooks; limit %s; %s", delay, maxCommitDelay, w.describe())
+			}
+			if delay := hooked.Sub(startAfter); len(tc.objects) > 0 && (delay < 0 || delay > maxHookDelay) {
+				t.Errorf("the first Job of a hook was created %s after the slot; limit %s", delay, maxHookDelay)
+			}
+		})
 	}
 }

@@ -4,13 +4,12 @@
 package upgradejob
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -20,13 +19,13 @@ const (
 	reasonBeforeEnd    = "BeforeEnd"
 )
 
-// CompleteStatus answers the annotations of users. What was requested before the attempt had an
-// outcome is answered without an effect: the template of an UpgradeConfig may contain the annotations,
-// and they stay when another attempt begins. It shows the state of the machine config pools, too.
-func (k kind) CompleteStatus(job *v1beta1.UpgradeJob) {
-	ended := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionSucceeded) != nil
-	if token := maintenance.RequestToken(job, v1beta1.RetryAnnotation); token != "" && !ended {
-		job.Status.Retry = &v1beta1.RetryStatus{Token: token}
+// CompleteStatus answers the annotations of users. What was requested before the attempt had an outcome is answered
+// without an effect: the template of an UpgradeConfig may contain the annotations, and they stay when another attempt
+// begins. It also shows the state of the machine config pools.
+func (k kind) CompleteStatus(job *maintenancev1beta1.UpgradeJob) {
+	ended := meta.FindStatusCondition(job.Status.Conditions, maintenancev1beta1.ConditionSucceeded) != nil
+	if token := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation); token != "" && !ended {
+		job.Status.Retry = &maintenancev1beta1.RetryStatus{Token: token}
 	}
 	k.acknowledge(job, ended)
 	if observed, found := k.facts.get(job); found {
@@ -36,20 +35,19 @@ func (k kind) CompleteStatus(job *v1beta1.UpgradeJob) {
 
 // acknowledge sets the condition Acknowledged: True if the end of the attempt was acknowledged by a
 // token that was set after it.
-func (k kind) acknowledge(job *v1beta1.UpgradeJob, ended bool) {
-	token := maintenance.RequestToken(job, v1beta1.AcknowledgedAnnotation)
+func (k kind) acknowledge(job *maintenancev1beta1.UpgradeJob, ended bool) {
+	token := maintenance.RequestToken(job, maintenancev1beta1.AcknowledgedAnnotation)
 	if token == "" {
-		meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionAcknowledged)
+		meta.RemoveStatusCondition(&job.Status.Conditions, maintenancev1beta1.ConditionAcknowledged)
 		return
 	}
 	c := metav1.Condition{
-		Type: v1beta1.ConditionAcknowledged, Status: metav1.ConditionTrue, Reason: reasonAcknowledged,
-		Message:            "the annotation " + v1beta1.AcknowledgedAnnotation + " is " + text.Sanitize(token, v1beta1.MaxTokenLength),
-		ObservedGeneration: job.Generation, LastTransitionTime: metav1.NewTime(k.Clock.Now().Truncate(time.Second)),
+		Type: maintenancev1beta1.ConditionAcknowledged, Status: metav1.ConditionTrue, Reason: reasonAcknowledged,
+		Message: "the annotation " + maintenancev1beta1.AcknowledgedAnnotation + " is " + text.Sanitize(token, maintenancev1beta1.MaxTokenLength),
 	}
-	old := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionAcknowledged)
+	old := meta.FindStatusCondition(job.Status.Conditions, maintenancev1beta1.ConditionAcknowledged)
 	if !ended || old != nil && old.Status != metav1.ConditionTrue && old.Message == c.Message {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonBeforeEnd
 	}
-	meta.SetStatusCondition(&job.Status.Conditions, c)
+	readiness.SetCondition(&job.Status.Conditions, c, job.Generation, k.Clock.Now())
 }

@@ -12,7 +12,7 @@ import (
 func TestUpgradeJob_upgrades_the_cluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(newJob())
+	w.Create(newJob())
 	w.untilEnded()
 	if record := w.record(); record.Phase != history.PhaseUpgraded || w.commits != 1 {
 		t.Errorf("%d requests; %s", w.commits, w.describe())

@@ -23,12 +23,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
@@ -55,7 +59,7 @@ type Reconciler struct {
 	checked map[client.ObjectKey]check
 }
 
-// check is what a verdict on a hook is based on.
+// check holds everything a verdict on a hook is based on.
 type check struct {
 	uid        string
 	generation int64
@@ -65,6 +69,7 @@ type check struct {
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks,namespace=managed-upgrade-operator,verbs=get;list;watch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks/status,namespace=managed-upgrade-operator,verbs=patch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list;watch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,namespace=managed-upgrade-operator,verbs=create;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
@@ -76,12 +81,13 @@ func (r *Reconciler) Controllers() []manager.Controller {
 	if r.ConfigChanged != nil {
 		validation.Channels = []manager.Channel{{Events: r.ConfigChanged, Requests: r.all}}
 	}
-	upgrades := facts.UpgradeJobs(r.WatchNamespaces)
-	upgrades.Requests = manager.Self
-	return []manager.Controller{validation, {
-		Name: "hookjob", Reads: []manager.Kind{facts.HookJobs(r.WatchNamespaces), upgrades},
-		Bind: r.bind, Reconciler: reconcile.Func(r.releaseJobs),
-	}}
+	reads := []manager.Kind{facts.HookJobs(r.WatchNamespaces, maintenance.OwnerKinds()...)}
+	for _, kind := range maintenance.OwnerKinds() {
+		upgrades := facts.Owners(kind, r.WatchNamespaces)
+		upgrades.Requests = manager.Self
+		reads = append(reads, upgrades)
+	}
+	return []manager.Controller{validation, {Name: "hookjob", Reads: reads, Bind: r.bind, Reconciler: reconcile.Func(r.releaseJobs)}}
 }
 
 func (r *Reconciler) bind(clients manager.Clients) error {
@@ -91,15 +97,16 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 
 // all returns a request for each hook: each may be allowed another ServiceAccount.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpgradeJobHook](ctx, r.Client, &v1beta1.UpgradeJobHookList{}, nil)
+	return manager.Requests[*maintenancev1beta1.UpgradeJobHook](ctx, r.Client, &maintenancev1beta1.UpgradeJobHookList{}, nil)
 }
 
-// forbiddenRetry is the time after which a hook whose Job must not be created is validated again.
-const forbiddenRetry = 10 * time.Minute
+// rejectedRetry is the time after which a hook whose Job the API server rejects is validated again: the
+// policy that denies it may have been changed.
+const rejectedRetry = 30 * time.Second
 
 // Reconcile reports whether a hook can run.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	var hook v1beta1.UpgradeJobHook
+	var hook maintenancev1beta1.UpgradeJobHook
 	err := r.Client.Get(ctx, request.NamespacedName, &hook)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -109,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("getting the UpgradeJobHook: %w", err)
 	}
 	r.Metrics.SetHook(hook.Namespace, hook.Name, hook.Spec.Events)
+	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &hook); refused || err != nil {
+		return reconcile.Result{}, err
+	}
 	if hook.DeletionTimestamp != nil || r.isChecked(&hook) {
 		return reconcile.Result{}, nil
 	}
@@ -125,8 +135,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: time.Second}, nil // the cache will follow
 	case err != nil:
 		return reconcile.Result{}, err
-	case problem.Reason == hooks.ReasonForbidden:
-		return reconcile.Result{RequeueAfter: forbiddenRetry}, nil
+	case problem.Rejected:
+		return reconcile.Result{RequeueAfter: rejectedRetry}, nil
 	}
 	r.markChecked(&hook)
 	return reconcile.Result{}, nil
@@ -136,34 +146,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 var errStaleCache = errors.New("the cache is behind the API server")
 
 // validate returns why a hook cannot run. Without a change of the spec, the API server is not
-// requested to validate it again.
-func (r *Reconciler) validate(ctx context.Context, hook *v1beta1.UpgradeJobHook) (hooks.Problem, error) {
-	var live v1beta1.UpgradeJobHook // with its template
+// requested to validate a Job again that it accepted.
+func (r *Reconciler) validate(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (hooks.Problem, error) {
+	var live maintenancev1beta1.UpgradeJobHook // with its template
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(hook), &live); err != nil {
 		return hooks.Problem{}, fmt.Errorf("getting the template of UpgradeJobHook %s: %w", hook.Name, err)
 	}
 	if live.UID != hook.UID || live.Generation != hook.Generation {
 		return hooks.Problem{}, errStaleCache
 	}
-	accepted := apimeta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionAccepted)
+	accepted := apimeta.FindStatusCondition(live.Status.Conditions, maintenancev1beta1.ConditionAccepted)
 	if live.Status.ObservedGeneration != live.Generation || accepted == nil {
 		return r.Runner.DryRun(ctx, &live)
 	}
-	problem := r.Runner.Validate(&live)
-	switch {
-	case problem != (hooks.Problem{}) || accepted.Status == metav1.ConditionTrue:
-		return problem, nil
-	case accepted.Reason == hooks.ReasonInvalidTemplate:
-		return hooks.Problem{Reason: accepted.Reason, Message: accepted.Message}, nil
+	if accepted.Status == metav1.ConditionTrue {
+		return r.Runner.Validate(&live), nil
 	}
 	return r.Runner.DryRun(ctx, &live)
 }
 
 // report publishes a problem and shows the verdict in the status.
-func (r *Reconciler) report(ctx context.Context, hook *v1beta1.UpgradeJobHook, problem hooks.Problem) error {
+func (r *Reconciler) report(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook, problem hooks.Problem) error {
 	accepted := metav1.Condition{
-		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the template is valid",
-		ObservedGeneration: hook.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
+		Type: maintenancev1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the template is valid",
 	}
 	if problem != (hooks.Problem{}) {
 		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, problem.Reason, problem.Message
@@ -174,8 +179,8 @@ func (r *Reconciler) report(ctx context.Context, hook *v1beta1.UpgradeJobHook, p
 	before := hook.DeepCopy()
 	status := &hook.Status
 	status.ObservedGeneration = hook.Generation
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type != accepted.Type })
-	apimeta.SetStatusCondition(&status.Conditions, accepted)
+	status.Conditions = slices.DeleteFunc(status.Conditions, isForeign)
+	readiness.SetAccepted(&status.Conditions, accepted, hook.Generation, r.Clock.Now())
 	if equality.Semantic.DeepEqual(before.Status, hook.Status) {
 		return nil
 	}
@@ -186,34 +191,37 @@ func (r *Reconciler) report(ctx context.Context, hook *v1beta1.UpgradeJobHook, p
 }
 
 // publish publishes that a hook cannot run, once for each generation and reason.
-func (r *Reconciler) publish(ctx context.Context, hook *v1beta1.UpgradeJobHook, accepted metav1.Condition) error {
+func (r *Reconciler) publish(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook, accepted metav1.Condition) error {
 	if r.Publisher == nil {
 		return nil
 	}
-	ref := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJobHook",
-		Namespace: hook.Namespace, Name: hook.Name, UID: hook.UID,
-	}
-	return r.Publisher.Publish(ctx, ref, engine.Notification{
-		ID:   engine.NotificationID(string(hook.UID), strconv.FormatInt(hook.Generation, 10), v1beta1.ConditionAccepted, accepted.Reason),
+	return notify.TryPublish(ctx, r.Publisher, objects.Reference(hook, maintenancev1beta1.GroupVersion.WithKind("UpgradeJobHook")), engine.Notification{
+		ID:   engine.NotificationID(string(hook.UID), strconv.FormatInt(hook.Generation, 10), maintenancev1beta1.ConditionAccepted, accepted.Reason),
 		Type: corev1.EventTypeWarning, Reason: accepted.Reason, Message: accepted.Message,
 	})
 }
 
 // checkOf returns what a verdict on the hook is based on.
-func (r *Reconciler) checkOf(hook *v1beta1.UpgradeJobHook) check {
+func (r *Reconciler) checkOf(hook *maintenancev1beta1.UpgradeJobHook) check {
 	return check{string(hook.UID), hook.Generation, strings.Join(r.Runner.Config().ServiceAccounts, ",")}
 }
 
 // isChecked reports whether this process has validated the hook as it is, and its status shows it.
-func (r *Reconciler) isChecked(hook *v1beta1.UpgradeJobHook) bool {
+func (r *Reconciler) isChecked(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.checked[client.ObjectKeyFromObject(hook)] == r.checkOf(hook) && hook.Status.ObservedGeneration == hook.Generation &&
-		len(hook.Status.Conditions) == 1 && hook.Status.Conditions[0].Type == v1beta1.ConditionAccepted
+		apimeta.FindStatusCondition(hook.Status.Conditions, maintenancev1beta1.ConditionAccepted) != nil &&
+		apimeta.FindStatusCondition(hook.Status.Conditions, history.ConditionReady) != nil &&
+		!slices.ContainsFunc(hook.Status.Conditions, isForeign)
 }
 
-func (r *Reconciler) markChecked(hook *v1beta1.UpgradeJobHook) {
+// isForeign reports whether a condition of a hook is none that its controller sets.
+func isForeign(c metav1.Condition) bool {
+	return c.Type != maintenancev1beta1.ConditionAccepted && !readiness.IsOwn(c.Type)
+}
+
+func (r *Reconciler) markChecked(hook *maintenancev1beta1.UpgradeJobHook) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.checked == nil {

@@ -15,14 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
 func (w *world) observe(change simulation.Change) {
 	if job, ok := change.New.(*batchv1.Job); ok && change.Old == nil && change.Actor == "operator" {
-		w.created[job.Annotations["managedupgrade.appuio.io/upgradejob"]+": "+job.Annotations["managedupgrade.appuio.io/item"]]++
+		owner := job.Annotations["managedupgrade.appuio.io/upgradejob"]
+		if config := job.Annotations["upgrade.managed.openshift.io/upgradeconfig"]; config != "" {
+			owner += "UpgradeConfig " + config
+		}
+		w.created[owner+": "+job.Annotations["managedupgrade.appuio.io/item"]]++
 	}
 	if event, ok := change.New.(*corev1.Event); ok && change.Old == nil {
 		w.events = append(w.events, event.Type+" "+event.Reason+" "+event.InvolvedObject.Name+": "+event.Message)
@@ -45,9 +49,9 @@ func (w *world) count(hook, event, outcome string) float64 {
 }
 
 func (w *world) series() []*dto.Metric {
-	w.t.Helper()
+	w.TB.Helper()
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	var all []*dto.Metric
 	for _, family := range families {
 		if family.GetName() == "managed_upgrade_hook_runs_total" {
@@ -68,11 +72,11 @@ func labelOf(m *dto.Metric, name string) string {
 
 // record returns the record of an UpgradeJob; it is empty if there is none.
 func (w *world) record(name string) history.Record {
-	w.t.Helper()
-	var job v1beta1.UpgradeJob
-	err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
+	w.TB.Helper()
+	var job maintenancev1beta1.UpgradeJob
+	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
 	if client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
+		w.TB.Fatal(err)
 	}
 	if len(job.Status.History) == 0 {
 		return history.Record{}
@@ -80,27 +84,27 @@ func (w *world) record(name string) history.Record {
 	return job.Status.History[0]
 }
 
-func (w *world) hook(name string) *v1beta1.UpgradeJobHook {
-	w.t.Helper()
-	var hook v1beta1.UpgradeJobHook
-	w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
+func (w *world) hook(name string) *maintenancev1beta1.UpgradeJobHook {
+	w.TB.Helper()
+	var hook maintenancev1beta1.UpgradeJobHook
+	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
 	return &hook
 }
 
 func (w *world) jobs() []batchv1.Job {
-	w.t.Helper()
+	w.TB.Helper()
 	var jobs batchv1.JobList
-	w.must(w.api.List(w.t.Context(), &jobs))
+	w.Must(w.User.List(w.TB.Context(), &jobs))
 	return jobs.Items
 }
 
 // jobOf returns the Job of an item.
 func (w *world) jobOf(item string) *batchv1.Job {
-	w.t.Helper()
+	w.TB.Helper()
 	jobs := w.jobs()
 	i := slices.IndexFunc(jobs, func(job batchv1.Job) bool { return job.Annotations["managedupgrade.appuio.io/item"] == item })
 	if i < 0 {
-		w.t.Fatalf("no Job of item %s", item)
+		w.TB.Fatalf("no Job of item %s", item)
 	}
 	return &jobs[i]
 }
@@ -134,10 +138,10 @@ func item(record history.Record, name string) string {
 
 // checkReleased fails unless no Job has our finalizer. Every test ends with it.
 func (w *world) checkReleased() {
-	w.t.Helper()
+	w.TB.Helper()
 	for _, job := range w.jobs() {
 		if slices.Contains(job.Finalizers, hooks.Finalizer) {
-			w.t.Errorf("Job %s of item %s has the finalizer", job.Name, job.Annotations["managedupgrade.appuio.io/item"])
+			w.TB.Errorf("Job %s of item %s has the finalizer", job.Name, job.Annotations["managedupgrade.appuio.io/item"])
 		}
 	}
 }

@@ -21,48 +21,50 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
 // waiting is a hook whose Job takes ten minutes, and runs on Start.
-func waiting(name string) *v1beta1.UpgradeJobHook { return newHook(name, takes10m, v1beta1.EventStart) }
+func waiting(name string) *maintenancev1beta1.UpgradeJobHook {
+	return newHook(name, takes10m, maintenancev1beta1.EventStart)
+}
 
 func TestEvent_keeps_the_hooks_with_which_it_began(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*world){
-		"another hook is created": func(w *world) { w.create(newHook("b", exits0, v1beta1.EventStart)) },
-		"hook is deleted":         func(w *world) { w.must(w.api.Delete(w.t.Context(), w.hook("a"))) },
+		"another hook is created": func(w *world) { w.Create(newHook("b", exits0, maintenancev1beta1.EventStart)) },
+		"hook is deleted":         func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.hook("a"))) },
 		"hook is replaced": func(w *world) {
-			w.must(w.api.Delete(w.t.Context(), w.hook("a")))
-			w.create(newHook("a", exits1, v1beta1.EventStart))
+			w.Must(w.User.Delete(w.TB.Context(), w.hook("a")))
+			w.Create(newHook("a", exits1, maintenancev1beta1.EventStart))
 		},
 		"hook is edited": func(w *world) {
 			hook := w.hook("a")
-			hook.Spec.Events, hook.Spec.Template.Spec.Raw = []v1beta1.HookEvent{v1beta1.EventSkip}, []byte(exits1)
-			w.must(w.api.Update(w.t.Context(), hook))
+			hook.Spec.Events, hook.Spec.Template.Spec.Raw = []maintenancev1beta1.HookEvent{maintenancev1beta1.EventSkip}, []byte(exits1)
+			w.Must(w.User.Update(w.TB.Context(), hook))
 		},
 		"upgrade is labeled otherwise": func(w *world) {
-			var job v1beta1.UpgradeJob
-			w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &job))
+			var job maintenancev1beta1.UpgradeJob
+			w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &job))
 			job.Labels = map[string]string{"other": "label"}
-			w.must(w.api.Update(w.t.Context(), &job))
+			w.Must(w.User.Update(w.TB.Context(), &job))
 		},
 	} {
 		for restarts, restart := range map[string]bool{"": false, " and the operator restarts": true} {
 			t.Run(name+restarts, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, selecting(waiting("a"), map[string]string{"x": "y"}), newUpgrade("upgrade", map[string]string{"x": "y"}))
-				w.start()
-				w.runFor(5 * time.Minute)
+				w.Begin()
+				w.RunFor(5 * time.Minute)
 				if restart {
-					w.process.Kill()
+					w.Process.Kill()
 				}
 				act(w)
 				if restart {
-					w.runFor(time.Minute)
-					w.start()
+					w.RunFor(time.Minute)
+					w.Begin()
 				}
 				record := w.runUntil("upgrade", time.Hour)
 				if diff := cmp.Diff(map[string]int{"upgrade: Start/a": 1}, w.created); diff != "" {
@@ -82,75 +84,75 @@ func TestJob_of_a_hook(t *testing.T) {
 		return strings.Replace(template, `"backoffLimit":0`, `"backoffLimit":0,"ttlSecondsAfterFinished":`+seconds, 1)
 	}
 	for name, tc := range map[string]struct {
-		hooks  []*v1beta1.UpgradeJobHook
+		hooks  []*maintenancev1beta1.UpgradeJobHook
 		act    func(*world) // after five minutes
 		before func(*world)
 		steps  map[string]string
 	}{
 		"deleted while it runs": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(waiting("a"))},
-			act:   func(w *world) { w.must(w.api.Delete(w.t.Context(), w.jobOf("Start/a"))) },
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(waiting("a"))},
+			act:   func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.jobOf("Start/a"))) },
 			steps: map[string]string{"StartHooksDone": "HookFailed: hook Start/a failed: Job JOB was deleted before it had ended; it is not run again [Start/a Failed]"},
 		},
 		"deleted after its time to live": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", withTTL(exits0, "0"), v1beta1.EventStart), waiting("b")},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", withTTL(exits0, "0"), maintenancev1beta1.EventStart), waiting("b")},
 			steps: map[string]string{"StartHooksDone": "Done: 2 hooks completed [Start/a Succeeded] [Start/b Succeeded]"},
 		},
 		"removed with its finalizer": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(waiting("a"))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(waiting("a"))},
 			act: func(w *world) {
 				job := w.jobOf("Start/a")
 				job.Finalizers = nil
-				w.must(w.api.Update(w.t.Context(), job))
-				w.must(w.api.Delete(w.t.Context(), job))
+				w.Must(w.User.Update(w.TB.Context(), job))
+				w.Must(w.User.Delete(w.TB.Context(), job))
 			},
 			steps: map[string]string{"StartHooksDone": "HookFailed: hook Start/a failed: its Job was removed with its finalizer before its result was recorded; it is not run again [Start/a Failed]"},
 		},
 		"removed with its finalizer, failure ignored": {
-			hooks: []*v1beta1.UpgradeJobHook{waiting("a")},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{waiting("a")},
 			act: func(w *world) {
 				job := w.jobOf("Start/a")
 				job.Finalizers = nil
-				w.must(w.api.Update(w.t.Context(), job))
-				w.must(w.api.Delete(w.t.Context(), job))
+				w.Must(w.User.Update(w.TB.Context(), job))
+				w.Must(w.User.Delete(w.TB.Context(), job))
 			},
 			steps: map[string]string{"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (its Job was removed with its finalizer before its result was recorded; it is not run again) [Start/a Failed]"},
 		},
 		"never ends, before the commit": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", neverEnds, maintenancev1beta1.EventStart)},
 			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:55:00Z: waiting for 1 of 1 hook: a (Job JOB) [Start/a Running]"},
 		},
 		"never ends, after the commit": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventUpgradeComplete)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", neverEnds, maintenancev1beta1.EventUpgradeComplete)},
 			steps: map[string]string{
 				"UpgradeCompleteHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [UpgradeComplete/a Failed]",
 			},
 		},
 		"never ends, after the commit, with Abort": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, v1beta1.EventUpgradeComplete))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, maintenancev1beta1.EventUpgradeComplete))},
 			steps: map[string]string{
 				"UpgradeCompleteHooksDone": "HookFailed: hook UpgradeComplete/a failed: Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template [UpgradeComplete/a Failed]",
 			},
 		},
 		"never ends, after the end": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, v1beta1.EventFinish))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, maintenancev1beta1.EventFinish))},
 			steps: map[string]string{
 				"FinishHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [Finish/a Failed]",
 			},
 		},
 		"image that cannot be pulled": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", imageFails, v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", imageFails, maintenancev1beta1.EventStart)},
 			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: " +
 				"ImagePullBackOff: image example.com/notify:1 cannot be pulled; correct the image or its pull secret in the template) [Start/a Running]"},
 		},
 		"suspended": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", strings.Replace(exits0, `"backoffLimit":0`, `"suspend":true`, 1), v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", strings.Replace(exits0, `"backoffLimit":0`, `"suspend":true`, 1), maintenancev1beta1.EventStart)},
 			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: suspended: remove suspend from the template) [Start/a Running]"},
 		},
 		"exceeds the quota of Jobs": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits0, maintenancev1beta1.EventStart))},
 			before: func(w *world) {
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Plan = func(r simulation.Request) simulation.Fault {
 					if r.Verb == "create" && r.Kind == "Job" {
 						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", fmt.Errorf("exceeded quota: small"))}
 					}
@@ -160,7 +162,7 @@ func TestJob_of_a_hook(t *testing.T) {
 			steps: map[string]string{"StartHooksDone": `HookFailed: hook Start/a failed: Forbidden: the Job must not be created; change the quota, policy, or role that the API server names: jobs.batch "x" is forbidden: exceeded quota: small [Start/a Failed]`},
 		},
 		"exceeds the quota of pods": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, maintenancev1beta1.EventStart)},
 			before: func(w *world) {
 				w.jobPlan = func(r simulation.Request) simulation.Fault {
 					if r.Verb == "create" && r.Kind == "Pod" {
@@ -172,14 +174,14 @@ func TestJob_of_a_hook(t *testing.T) {
 			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen at 2026-03-02T11:56:00Z: waiting for 1 of 1 hook: a (Job JOB: it has no pod; a quota or an admission policy may reject it, see oc describe job JOB -n upgrades) [Start/a Running]"},
 		},
 		"name is taken": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits0, maintenancev1beta1.EventStart))},
 			before: func(w *world) {
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Plan = func(r simulation.Request) simulation.Fault {
 					if r.Verb == "create" && r.Kind == "Job" {
 						foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name}}
 						foreign.Spec.Suspend = new(true)
 						foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
-						_ = w.api.Create(w.t.Context(), foreign)
+						_ = w.User.Create(w.TB.Context(), foreign)
 					}
 					return simulation.Fault{}
 				}
@@ -197,13 +199,13 @@ func TestJob_of_a_hook(t *testing.T) {
 				}
 			})
 			for _, hook := range tc.hooks {
-				w.create(hook)
+				w.Create(hook)
 			}
 			if tc.before != nil {
 				tc.before(w)
 			}
-			w.start()
-			w.runFor(5 * time.Minute)
+			w.Begin()
+			w.RunFor(5 * time.Minute)
 			if tc.act != nil {
 				tc.act(w)
 			}
@@ -236,18 +238,18 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 	}
 	simulation.EachFault(t, 10, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
-		w := newWorld(t, newHook("a", template, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
-		w.create(next(newHook("b", template, v1beta1.EventStart, v1beta1.EventFinish)))
+		w := newWorld(t, newHook("a", template, maintenancev1beta1.EventStart, maintenancev1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
+		w.Create(next(newHook("b", template, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)))
 		w.pools = []string{"day"}
-		w.plan = func(r simulation.Request) simulation.Fault {
+		w.Plan = func(r simulation.Request) simulation.Fault {
 			planned := plan(r)
 			if planned.Outcome != simulation.Serve {
 				planned.Lag, planned.LagFor = []string{"Job", "UpgradeJobHook"}, 20*time.Second
 			}
 			return planned
 		}
-		w.program.OnCrash = func() { w.After(time.Minute, w.start) }
-		w.start()
+		w.Program.OnCrash = func() { w.After(time.Minute, w.Begin) }
+		w.Begin()
 		record := w.runUntil("upgrade", 20*time.Hour)
 		if diff := cmp.Diff(want, w.created); diff != "" {
 			t.Errorf("created Jobs (-want +got):\n%s", diff)
@@ -257,7 +259,7 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 				t.Errorf("step %s: %s: %s", c.Type, c.Reason, c.Message)
 			}
 		}
-		w.runFor(10 * time.Minute)
+		w.RunFor(10 * time.Minute)
 		if jobs := w.jobs(); len(jobs) > 0 {
 			t.Errorf("%d Jobs are left although their time to live has passed: %s", len(jobs), jobs[0].Annotations)
 		}
@@ -269,24 +271,24 @@ func TestClaim_of_two_upgrades_at_once(t *testing.T) {
 	for name, crash := range map[string]bool{"": false, "with a crash at the claim": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart, v1beta1.EventFinish)))
+			w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)))
 			crashed := !crash
-			w.program.OnCrash = func() { w.After(time.Minute, w.start) }
+			w.Program.OnCrash = func() { w.After(time.Minute, w.Begin) }
 			// Another process that still runs claims at the same time.
-			other := w.program
+			other := w.Program
 			other.Name, other.Plan = "other operator", nil
-			_, err := w.World.Start(&other)
-			w.must(err)
-			w.start()
-			w.runFor(time.Minute) // the hook is accepted: the next patch of it claims it
-			w.plan = func(r simulation.Request) simulation.Fault {
+			_, err := w.Start(&other)
+			w.Must(err)
+			w.Begin()
+			w.RunFor(time.Minute) // the hook is accepted: the next patch of it claims it
+			w.Plan = func(r simulation.Request) simulation.Fault {
 				if r.Kind != "UpgradeJobHook" || r.Verb != "patch" || crashed {
 					return simulation.Fault{}
 				}
 				crashed = true
 				return simulation.Fault{Outcome: simulation.CrashAfter}
 			}
-			w.create(newUpgrade("first", nil), newUpgrade("second", nil))
+			w.Create(newUpgrade("first", nil), newUpgrade("second", nil))
 			w.runUntil("first", time.Hour)
 			w.runUntil("second", time.Hour)
 			by := w.hook("once").Status.ClaimedBy.Name
@@ -314,18 +316,18 @@ func TestClaim_of_two_upgrades_at_once(t *testing.T) {
 
 func TestClaim_of_another_client_between_read_and_write_counts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart)))
-	w.start()
-	w.runFor(time.Minute) // the hook is accepted: the next patch of it claims it
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)))
+	w.Begin()
+	w.RunFor(time.Minute) // the hook is accepted: the next patch of it claims it
+	w.Plan = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "UpgradeJobHook" && r.Verb == "patch" && w.hook("once").Status.ClaimedBy == nil {
 			hook := w.hook("once")
-			hook.Status.ClaimedBy = &v1beta1.UpgradeJobReference{Name: "other", UID: "other"}
-			w.must(w.api.Status().Update(t.Context(), hook))
+			hook.Status.ClaimedBy = &maintenancev1beta1.HookClaim{Name: "other", UID: "other"}
+			w.Must(w.User.Status().Update(t.Context(), hook))
 		}
 		return simulation.Fault{}
 	}
-	w.create(newUpgrade("upgrade", nil))
+	w.Create(newUpgrade("upgrade", nil))
 	record := w.runUntil("upgrade", time.Hour)
 	if got := w.hook("once").Status.ClaimedBy.Name; got != "other" || len(w.created) != 0 {
 		t.Errorf("claimed by %s, created %v", got, w.created)
@@ -340,20 +342,20 @@ func TestUpgradeJob_that_is_deleted_releases_its_Jobs(t *testing.T) {
 	for name, running := range map[string]bool{"with the operator": true, "while the operator is down": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, newHook("a", neverEnds, v1beta1.EventStart), newUpgrade("upgrade", nil))
-			w.start()
-			w.runFor(5 * time.Minute)
+			w := newWorld(t, newHook("a", neverEnds, maintenancev1beta1.EventStart), newUpgrade("upgrade", nil))
+			w.Begin()
+			w.RunFor(5 * time.Minute)
 			if jobs := w.jobs(); len(jobs) != 1 || !slices.Contains(jobs[0].Finalizers, hooks.Finalizer) {
 				t.Fatalf("no Job with the finalizer: %v", jobs)
 			}
 			if !running {
-				w.process.Kill()
+				w.Process.Kill()
 			}
-			w.must(w.api.Delete(t.Context(), newUpgrade("upgrade", nil)))
-			w.runFor(5 * time.Minute)
+			w.Must(w.User.Delete(t.Context(), newUpgrade("upgrade", nil)))
+			w.RunFor(5 * time.Minute)
 			if !running {
-				w.start()
-				w.runFor(5 * time.Minute)
+				w.Begin()
+				w.RunFor(5 * time.Minute)
 			}
 			if jobs := w.jobs(); len(jobs) != 0 {
 				t.Errorf("%d Jobs are left, with finalizers %s", len(jobs), jobs[0].Finalizers)
@@ -364,12 +366,12 @@ func TestUpgradeJob_that_is_deleted_releases_its_Jobs(t *testing.T) {
 
 func TestWaitingHook_makes_no_request(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, newHook("a", neverEnds, v1beta1.EventStart), newHook("idle", exits0, v1beta1.EventSkip), newUpgrade("upgrade", nil))
-	w.start()
-	w.runFor(10 * time.Minute)
-	before := w.requests
-	w.runFor(4 * time.Minute)
-	if n := w.requests - before; n > 1 { // the heartbeat of the record
+	w := newWorld(t, newHook("a", neverEnds, maintenancev1beta1.EventStart), newHook("idle", exits0, maintenancev1beta1.EventSkip), newUpgrade("upgrade", nil))
+	w.Begin()
+	w.RunFor(10 * time.Minute)
+	before := len(w.Requests)
+	w.RunFor(4 * time.Minute)
+	if n := len(w.Requests) - before; n > 1 { // the heartbeat of the record
 		t.Errorf("%d requests in four minutes", n)
 	}
 	w.runUntil("upgrade", 30*time.Hour)
@@ -382,55 +384,55 @@ func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
 	down := apierrors.NewInternalError(errors.New("the webhook is down"))
 	for name, tc := range map[string]struct {
 		refused func(simulation.Request) bool
-		event   v1beta1.HookEvent
-		policy  func(*v1beta1.UpgradeJobHook) *v1beta1.UpgradeJobHook
+		event   maintenancev1beta1.HookEvent
+		policy  func(*maintenancev1beta1.UpgradeJobHook) *maintenancev1beta1.UpgradeJobHook
 		want    string // prefix of the step
 	}{
 		"Job is not created": {
 			refused: func(r simulation.Request) bool { return r.Verb == "create" && r.Kind == "Job" },
-			event:   v1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "creating the Job of hook a: ",
+			event:   maintenancev1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "creating the Job of hook a: ",
 		},
 		"Job is not created, with Abort": {
 			refused: func(r simulation.Request) bool { return r.Verb == "create" && r.Kind == "Job" },
-			event:   v1beta1.EventUpgradeComplete, policy: aborting,
+			event:   maintenancev1beta1.EventUpgradeComplete, policy: aborting,
 			want: "HookFailed: hook UpgradeComplete/a failed: " + failed + "creating the Job of hook a: ",
 		},
 		"Job of one hook is not created": {
 			refused: func(r simulation.Request) bool {
 				return r.Verb == "create" && r.Kind == "Job" && strings.HasPrefix(r.Key.Name, "b-")
 			},
-			event: v1beta1.EventSuccess, want: "Done: 1 hook completed, 1 failed and ignored: b (" + failed + "creating the Job of hook b: ",
+			event: maintenancev1beta1.EventSuccess, want: "Done: 1 hook completed, 1 failed and ignored: b (" + failed + "creating the Job of hook b: ",
 		},
 		"hook is not read": {
 			refused: func(r simulation.Request) bool { return r.Verb == "get" && r.Kind == "UpgradeJobHook" && !r.Cached },
-			event:   v1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "getting UpgradeJobHook a: ",
+			event:   maintenancev1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "getting UpgradeJobHook a: ",
 		},
 		"hook is not claimed": {
 			refused: func(r simulation.Request) bool { return r.Verb == "patch" && r.Kind == "UpgradeJobHook" },
-			event:   v1beta1.EventFinish, policy: next, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "claiming UpgradeJobHook a: ",
+			event:   maintenancev1beta1.EventFinish, policy: next, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "claiming UpgradeJobHook a: ",
 		},
 		"hooks are not listed": {
 			refused: func(r simulation.Request) bool { return r.Verb == "list" && r.Kind == "UpgradeJobHookList" },
-			event:   v1beta1.EventUpgradeComplete, want: "HookFailed: hook UpgradeComplete failed: its hooks " + failed + "listing UpgradeJobHooks: ",
+			event:   maintenancev1beta1.EventUpgradeComplete, want: "HookFailed: hook UpgradeComplete failed: its hooks " + failed + "listing UpgradeJobHooks: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, newUpgrade("upgrade", nil))
 			w.hold = time.Minute
-			for _, hook := range []*v1beta1.UpgradeJobHook{newHook("a", exits0, tc.event), newHook("b", exits0, tc.event)} {
+			for _, hook := range []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, tc.event), newHook("b", exits0, tc.event)} {
 				if tc.policy != nil {
 					hook = tc.policy(hook)
 				}
-				w.create(hook)
+				w.Create(hook)
 			}
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Plan = func(r simulation.Request) simulation.Fault {
 				if !tc.refused(r) || r.Time.Before(simulation.Start.Add(30*time.Second)) { // of the minute before it commences
 					return simulation.Fault{}
 				}
 				return simulation.Fault{Outcome: simulation.Refuse, Err: down}
 			}
-			w.start()
+			w.Begin()
 			record := w.runUntil("upgrade", 5*time.Hour)
 			if got := step(record, string(tc.event)+"HooksDone"); !strings.HasPrefix(got, tc.want) {
 				t.Errorf("got  %s\nwant %s…", got, tc.want)
@@ -442,12 +444,12 @@ func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
 func TestHook_that_is_deleted_while_its_Job_runs_has_no_series(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting("a"), newUpgrade("upgrade", nil))
-	w.start()
-	w.runFor(5 * time.Minute)
+	w.Begin()
+	w.RunFor(5 * time.Minute)
 	if !w.hasSeries("a") {
 		t.Fatal("the hook has no series while it exists")
 	}
-	w.must(w.api.Delete(t.Context(), w.hook("a")))
+	w.Must(w.User.Delete(t.Context(), w.hook("a")))
 	record := w.runUntil("upgrade", time.Hour)
 	if got, want := step(record, "StartHooksDone"), "Done: 1 hook completed [Start/a Succeeded]"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -39,15 +39,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 const namespace = devcluster.OperatorNamespace
@@ -58,8 +58,8 @@ func TestMain(m *testing.M) {
 }
 
 // upgraders returns the upgraders of UpgradeConfigs. This test has no UpgradeConfig.
-func upgraders(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
-	return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}, nil
+func register(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+	return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, nil
 }
 
 // testEnv is a dev cluster with the operator, and a receiver of what hooks send.
@@ -89,7 +89,7 @@ func start(t *testing.T) *testEnv {
 	e.url = server.URL
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	spec := devcluster.Spec{Speed: 240, Masters: 1, Workers: 1, Releases: []updategraph.Release{
+	spec := openshiftsim.Spec{Speed: 240, Masters: 1, Workers: 1, Releases: []updategraph.Release{
 		{Version: "4.20.5", Channels: []string{"stable-4.20"}}, {Version: "4.20.6", Channels: []string{"stable-4.20"}},
 	}}
 	var err error
@@ -103,7 +103,7 @@ func start(t *testing.T) *testEnv {
 	e.must(e.cluster.Deploy(ctx, "../../.."))
 	scheme, err := devcluster.Scheme()
 	e.must(err)
-	e.must(errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)))
+	e.must(errors.Join(upgradev1alpha1.AddToScheme(scheme), maintenancev1beta1.AddToScheme(scheme)))
 	e.client, err = client.New(e.cluster.RESTConfig(), client.Options{Scheme: scheme})
 	e.must(err)
 	e.runOperator()
@@ -122,7 +122,7 @@ func (e *testEnv) runOperator() {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- operator.Run(ctx, options, access, logr.Discard(), clock.RealClock{}, upgraders)
+		ended <- operator.Run(ctx, options, access, logr.Discard(), clock.RealClock{}, register)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -168,7 +168,7 @@ func (e *testEnv) eventually(limit time.Duration, missing func() string) {
 
 func (e *testEnv) record(name string) history.Record {
 	e.t.Helper()
-	var job v1beta1.UpgradeJob
+	var job maintenancev1beta1.UpgradeJob
 	e.must(e.client.Get(e.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job))
 	if len(job.Status.History) == 0 {
 		return history.Record{}
@@ -227,29 +227,29 @@ func itemOf(record history.Record, name string) string {
 	return "none"
 }
 
-func upgradeJob(name string, labels map[string]string) *v1beta1.UpgradeJob {
+func upgradeJob(name string, labels map[string]string) *maintenancev1beta1.UpgradeJob {
 	now := time.Now().UTC()
-	return &v1beta1.UpgradeJob{
+	return &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
-		Spec: v1beta1.UpgradeJobSpec{
-			StartAfter:  v1beta1.Timestamp(now.Add(-time.Second).Format(time.RFC3339)),
-			StartBefore: v1beta1.Timestamp(now.Add(time.Hour).Format(time.RFC3339)),
+		Spec: maintenancev1beta1.UpgradeJobSpec{
+			StartAfter:  maintenancev1beta1.Timestamp(now.Add(-time.Second).Format(time.RFC3339)),
+			StartBefore: maintenancev1beta1.Timestamp(now.Add(time.Hour).Format(time.RFC3339)),
 		},
 	}
 }
 
-func hookOf(name, pod string, annotations map[string]string, job map[string]any, selected string, events ...v1beta1.HookEvent) *v1beta1.UpgradeJobHook {
+func hookOf(name, pod string, annotations map[string]string, job map[string]any, selected string, events ...maintenancev1beta1.HookEvent) *maintenancev1beta1.UpgradeJobHook {
 	spec := map[string]any{"backoffLimit": 0, "template": map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": json.RawMessage(pod)}}
 	maps.Copy(spec, job)
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)
 	}
-	return &v1beta1.UpgradeJobHook{
+	return &maintenancev1beta1.UpgradeJobHook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1beta1.UpgradeJobHookSpec{
-			Events: events, Selector: &v1beta1.LabelSelector{MatchLabels: map[string]string{"hooks": selected}},
-			Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: raw}},
+		Spec: maintenancev1beta1.UpgradeJobHookSpec{
+			Events: events, Selector: &maintenancev1beta1.LabelSelector{MatchLabels: map[string]string{"hooks": selected}},
+			Template: maintenancev1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: raw}},
 		},
 	}
 }
@@ -330,7 +330,7 @@ func (e *testEnv) checkLeftBehind() {
 
 func (e *testEnv) testInvalidTemplates(t *testing.T) {
 	e.t = t
-	never := v1beta1.EventSkip
+	never := maintenancev1beta1.EventSkip
 	for name, tc := range map[string]struct{ pod, want string }{
 		"valid":         {onePod, "True Valid"},
 		"unknown-field": {`{"containers":[{"name":"a","image":"a","imagee":"b"}]}`, `unknown field "spec.template.spec.containers[0].imagee"`},
@@ -341,9 +341,9 @@ func (e *testEnv) testInvalidTemplates(t *testing.T) {
 	} {
 		e.create(hookOf(name, tc.pod, nil, nil, "none", never))
 		e.eventually(time.Minute, func() string {
-			var hook v1beta1.UpgradeJobHook
+			var hook maintenancev1beta1.UpgradeJobHook
 			e.must(e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
-			accepted := apimeta.FindStatusCondition(hook.Status.Conditions, v1beta1.ConditionAccepted)
+			accepted := apimeta.FindStatusCondition(hook.Status.Conditions, maintenancev1beta1.ConditionAccepted)
 			if accepted == nil {
 				return "hook " + name + " has no condition"
 			}
@@ -360,14 +360,14 @@ func (e *testEnv) testInvalidTemplates(t *testing.T) {
 
 func (e *testEnv) testSeedHook(t *testing.T) {
 	e.t = t
-	var hook v1beta1.UpgradeJobHook
+	var hook maintenancev1beta1.UpgradeJobHook
 	e.must(yaml.UnmarshalStrict(fmt.Appendf(nil, seedHook, namespace, e.url), &hook))
 	e.create(&hook)
 	var version configv1.ClusterVersion
 	e.must(e.client.Get(t.Context(), client.ObjectKey{Name: "version"}, &version))
 	release := version.Status.AvailableUpdates[0]
 	upgrade := upgradeJob("upgrade", map[string]string{"upgrade-config": "cluster-upgrade"})
-	upgrade.Spec.DesiredVersion = v1beta1.DesiredVersion{Version: release.Version, Image: release.Image}
+	upgrade.Spec.DesiredVersion = maintenancev1beta1.DesiredVersion{Version: release.Version, Image: release.Image}
 	e.create(upgrade)
 	record := e.awaitEnd("upgrade", 2*time.Minute)
 	before := version.Generation
@@ -404,9 +404,9 @@ func (e *testEnv) testSeedHook(t *testing.T) {
 func (e *testEnv) testDeletion(t *testing.T) {
 	e.t = t
 	e.create(
-		hookOf("short", onePod, nil, map[string]any{"ttlSecondsAfterFinished": 0}, "deletion", v1beta1.EventStart),
-		hookOf("endless", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, nil, "deletion", v1beta1.EventStart),
-		hookOf("slow", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}, "deletion", v1beta1.EventStart),
+		hookOf("short", onePod, nil, map[string]any{"ttlSecondsAfterFinished": 0}, "deletion", maintenancev1beta1.EventStart),
+		hookOf("endless", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, nil, "deletion", maintenancev1beta1.EventStart),
+		hookOf("slow", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}, "deletion", maintenancev1beta1.EventStart),
 		upgradeJob("deletion", map[string]string{"hooks": "deletion"}),
 	)
 	e.eventually(time.Minute, func() string {
@@ -453,7 +453,7 @@ func (e *testEnv) testQuota(t *testing.T) {
 		}
 		return ""
 	})
-	e.create(hookOf("limited", onePod, nil, nil, "quota", v1beta1.EventStart), upgradeJob("quota", map[string]string{"hooks": "quota"}))
+	e.create(hookOf("limited", onePod, nil, nil, "quota", maintenancev1beta1.EventStart), upgradeJob("quota", map[string]string{"hooks": "quota"}))
 	record := e.awaitEnd("quota", time.Minute)
 	if got := itemOf(record, "Start/limited"); !strings.HasPrefix(got, "Failed: Forbidden: ") || !strings.Contains(got, "exceeded quota: small") {
 		t.Errorf("got %s", got)
@@ -464,19 +464,19 @@ func (e *testEnv) testQuota(t *testing.T) {
 // testOutcomes runs the hooks of an upgrade that a hook aborts, and of one that is skipped.
 func (e *testEnv) testOutcomes(t *testing.T) {
 	e.t = t
-	aborting := hookOf("approve", onePod, map[string]string{"devcluster.openshift.io/exit-code": "1"}, nil, "aborted", v1beta1.EventStart)
-	aborting.Spec.FailurePolicy = v1beta1.HookFailureAbort
+	aborting := hookOf("approve", onePod, map[string]string{"devcluster.openshift.io/exit-code": "1"}, nil, "aborted", maintenancev1beta1.EventStart)
+	aborting.Spec.FailurePolicy = maintenancev1beta1.HookFailureAbort
 	now := time.Now().UTC()
-	e.create(aborting, &v1beta1.UpgradeSuspensionWindow{
+	e.create(aborting, &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "freeze"},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
-			Start: v1beta1.Timestamp(now.Add(-time.Hour).Format(time.RFC3339)), End: v1beta1.Timestamp(now.Add(time.Hour).Format(time.RFC3339)),
-			JobSelector: &v1beta1.LabelSelector{MatchLabels: map[string]string{"hooks": "suspended"}},
+		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+			Start: maintenancev1beta1.Timestamp(now.Add(-time.Hour).Format(time.RFC3339)), End: maintenancev1beta1.Timestamp(now.Add(time.Hour).Format(time.RFC3339)),
+			JobSelector: &maintenancev1beta1.LabelSelector{MatchLabels: map[string]string{"hooks": "suspended"}},
 		},
 	})
 	for _, name := range []string{"aborted", "suspended"} {
 		e.create(
-			hookOf("report-"+name, onePod, nil, nil, name, v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish),
+			hookOf("report-"+name, onePod, nil, nil, name, maintenancev1beta1.EventSuccess, maintenancev1beta1.EventFailure, maintenancev1beta1.EventSkip, maintenancev1beta1.EventFinish),
 			upgradeJob(name, map[string]string{"hooks": name}),
 		)
 	}
@@ -502,8 +502,8 @@ func (e *testEnv) testOutcomes(t *testing.T) {
 // testNext creates two upgrades at once that both select a hook for one upgrade.
 func (e *testEnv) testNext(t *testing.T) {
 	e.t = t
-	hook := hookOf("once", onePod, nil, nil, "next", v1beta1.EventCreate, v1beta1.EventFinish)
-	hook.Spec.Run = v1beta1.HookRunNext
+	hook := hookOf("once", onePod, nil, nil, "next", maintenancev1beta1.EventCreate, maintenancev1beta1.EventFinish)
+	hook.Spec.Run = maintenancev1beta1.HookRunNext
 	e.create(hook, upgradeJob("first", map[string]string{"hooks": "next"}), upgradeJob("second", map[string]string{"hooks": "next"}))
 	records := map[string]history.Record{"first": e.awaitEnd("first", 2*time.Minute), "second": e.awaitEnd("second", 2*time.Minute)}
 	e.must(e.client.Get(t.Context(), client.ObjectKeyFromObject(hook), hook))
@@ -523,7 +523,7 @@ func (e *testEnv) testNext(t *testing.T) {
 func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 	e.t = t
 	e.create(
-		hookOf("hung", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, nil, "deleted", v1beta1.EventCreate),
+		hookOf("hung", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, nil, "deleted", maintenancev1beta1.EventCreate),
 		upgradeJob("deleted", map[string]string{"hooks": "deleted"}),
 	)
 	e.eventually(time.Minute, func() string {
@@ -546,9 +546,9 @@ func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 func (e *testEnv) testChanges(t *testing.T) {
 	e.t = t
 	hangs, short := map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}
-	events := []v1beta1.HookEvent{v1beta1.EventStart, v1beta1.EventFinish}
+	events := []maintenancev1beta1.HookEvent{maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish}
 	edited, removed := hookOf("edited", onePod, hangs, short, "changes", events...), hookOf("removed", onePod, hangs, short, "changes", events...)
-	e.create(edited, removed, hookOf("forced", onePod, hangs, nil, "changes", v1beta1.EventStart), upgradeJob("changes", map[string]string{"hooks": "changes"}))
+	e.create(edited, removed, hookOf("forced", onePod, hangs, nil, "changes", maintenancev1beta1.EventStart), upgradeJob("changes", map[string]string{"hooks": "changes"}))
 	e.eventually(time.Minute, func() string {
 		for _, name := range []string{"edited", "removed", "forced"} {
 			if e.jobOf("changes", "Start/"+name) == nil {
@@ -570,7 +570,7 @@ func (e *testEnv) testChanges(t *testing.T) {
 			return ""
 		}
 		forced.Finalizers = nil
-		if err := e.client.Update(t.Context(), forced); err != nil { // another controller writes it, too
+		if err := e.client.Update(t.Context(), forced); err != nil { // another controller also writes it
 			return err.Error()
 		}
 		return "the Job is still there"
@@ -591,7 +591,7 @@ func (e *testEnv) testChanges(t *testing.T) {
 func (e *testEnv) testLargeAnnotations(t *testing.T) {
 	e.t = t
 	pod := fmt.Sprintf(`{"containers":[{"name":"a","image":"example.com/a:1","command":["sh","-c","curl -sS -XPOST -d \"$JOB_metadata_name $JOB_TRUNCATED\" %s"]}]}`, e.url)
-	e.create(hookOf("large", pod, map[string]string{"devcluster.openshift.io/run": "local"}, nil, "large", v1beta1.EventStart))
+	e.create(hookOf("large", pod, map[string]string{"devcluster.openshift.io/run": "local"}, nil, "large", maintenancev1beta1.EventStart))
 	for name, tc := range map[string]struct {
 		size      int
 		truncated string

@@ -13,19 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-var allEvents = []v1beta1.HookEvent{
-	v1beta1.EventCreate, v1beta1.EventStart, v1beta1.EventUpgradeStart, v1beta1.EventUpgradeComplete,
-	v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventMachineConfigPoolUpdated,
-	v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish,
+var allEvents = []maintenancev1beta1.HookEvent{
+	maintenancev1beta1.EventCreate, maintenancev1beta1.EventStart, maintenancev1beta1.EventUpgradeStart, maintenancev1beta1.EventUpgradeComplete,
+	maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventMachineConfigPoolUpdated,
+	maintenancev1beta1.EventSuccess, maintenancev1beta1.EventFailure, maintenancev1beta1.EventSkip, maintenancev1beta1.EventFinish,
 }
 
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		hooks   []*v1beta1.UpgradeJobHook
+		hooks   []*maintenancev1beta1.UpgradeJobHook
 		upgrade string            // its name
 		labels  map[string]string // of the UpgradeJob
 		pools   []string
@@ -36,7 +36,7 @@ func TestHooks(t *testing.T) {
 			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start", "FinishHooksDone": "NoHooks: no hook selects event Finish"},
 		},
 		"every event of a success": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, pools: []string{"day", "night"},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, pools: []string{"day", "night"},
 			created: map[string]int{
 				"upgrade: Create/a": 1, "upgrade: Start/a": 1, "upgrade: UpgradeStart/a": 1, "upgrade: UpgradeComplete/a": 1,
 				"upgrade: MachineConfigPoolUnpause/day/a": 1, "upgrade: MachineConfigPoolUpdated/day/a": 1,
@@ -50,19 +50,19 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		"every event of a failure": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, upgrade: "broken",
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, upgrade: "broken",
 			created: map[string]int{
 				"broken: Create/a": 1, "broken: Start/a": 1, "broken: UpgradeStart/a": 1, "broken: UpgradeComplete/a": 1,
 				"broken: Failure/a": 1, "broken: Finish/a": 1,
 			},
 		},
 		"several hooks run at a time": {
-			hooks:   []*v1beta1.UpgradeJobHook{newHook("b", takes10m, v1beta1.EventStart), newHook("a", exits0, v1beta1.EventStart)},
+			hooks:   []*maintenancev1beta1.UpgradeJobHook{newHook("b", takes10m, maintenancev1beta1.EventStart), newHook("a", exits0, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
 			steps:   map[string]string{"StartHooksDone": "Done: 2 hooks completed [Start/a Succeeded] [Start/b Succeeded]"},
 		},
 		"a failure is ignored": {
-			hooks:   []*v1beta1.UpgradeJobHook{newHook("a", exits1, v1beta1.EventStart), newHook("b", exits0, v1beta1.EventStart)},
+			hooks:   []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits1, maintenancev1beta1.EventStart), newHook("b", exits0, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
 			steps: map[string]string{
 				"StartHooksDone": "Done: 1 hook completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit)" +
@@ -71,7 +71,7 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		"a failure aborts": {
-			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventStart))},
+			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventStart))},
 			created: map[string]int{"upgrade: Start/a": 1},
 			steps: map[string]string{
 				"StartHooksDone":   "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed]",
@@ -79,14 +79,14 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		"a failure aborts although another hook runs": {
-			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventStart)), newHook("b", neverEnds, v1beta1.EventStart)},
+			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventStart)), newHook("b", neverEnds, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
 			steps: map[string]string{
 				"StartHooksDone": "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed] [Start/b Running]",
 			},
 		},
 		"a failure for a pool aborts": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventMachineConfigPoolUpdated))}, pools: []string{"night"},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventMachineConfigPoolUpdated))}, pools: []string{"night"},
 			created: map[string]int{"upgrade: MachineConfigPoolUpdated/night/a": 1},
 			steps: map[string]string{
 				"DelayedPoolsUpdated": "HookFailed: hook MachineConfigPoolUpdated/night/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [MachineConfigPoolUpdated/night/a Failed]",
@@ -94,40 +94,40 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		"a failure after the outcome aborts nothing": {
-			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventSuccess))},
+			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventSuccess))},
 			created: map[string]int{"upgrade: Success/a": 1},
 			steps: map[string]string{
 				"SuccessHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit) [Success/a Failed]",
 			},
 		},
 		"selector that matches": {
-			hooks: []*v1beta1.UpgradeJobHook{selecting(newHook("a", exits0, v1beta1.EventStart), map[string]string{"upgrade-config": "x"})}, labels: map[string]string{"upgrade-config": "x"},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{selecting(newHook("a", exits0, maintenancev1beta1.EventStart), map[string]string{"upgrade-config": "x"})}, labels: map[string]string{"upgrade-config": "x"},
 			created: map[string]int{"upgrade: Start/a": 1},
 		},
 		"selector that does not match": {
-			hooks: []*v1beta1.UpgradeJobHook{selecting(newHook("a", exits0, v1beta1.EventStart), map[string]string{"upgrade-config": "y"})}, labels: map[string]string{"upgrade-config": "x"},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{selecting(newHook("a", exits0, maintenancev1beta1.EventStart), map[string]string{"upgrade-config": "y"})}, labels: map[string]string{"upgrade-config": "x"},
 			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start"},
 		},
 		"ServiceAccount that is not allowed": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":{"serviceAccountName":"admin","containers":[{"name":"a","image":"a"}]}}}`, v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":{"serviceAccountName":"admin","containers":[{"name":"a","image":"a"}]}}}`, maintenancev1beta1.EventStart)},
 			steps: map[string]string{
 				"StartHooksDone": `Done: 0 hooks completed, 1 failed and ignored: a (ServiceAccountNotAllowed: ServiceAccount "admin" is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template) [Start/a Failed]`,
 			},
 		},
 		"template that the API server rejects": {
-			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", `{"template":{"spec":{"containers":[{"name":"a"}]}}}`, v1beta1.EventStart))},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", `{"template":{"spec":{"containers":[{"name":"a"}]}}}`, maintenancev1beta1.EventStart))},
 			steps: map[string]string{"UpgradeCommenced": ""},
 		},
 		"template that is not an object": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":[]}}`, v1beta1.EventStart)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":[]}}`, maintenancev1beta1.EventStart)},
 			steps: map[string]string{
 				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (InvalidTemplate: spec.template.spec.template.spec is not an object) [Start/a Failed]",
 			},
 		},
 		"UpgradeJob that is too large": {
-			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, v1beta1.EventStart)}, labels: map[string]string{"large": strings.Repeat("a", 100<<10)},
+			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, maintenancev1beta1.EventStart)}, labels: map[string]string{"large": strings.Repeat("a", 100<<10)},
 			steps: map[string]string{
-				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from jobTemplate of the UpgradeConfig, or create the UpgradeJob without them) [Start/a Failed]",
+				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from it, or from jobTemplate if it has one) [Start/a Failed]",
 			},
 		},
 	} {
@@ -136,13 +136,13 @@ func TestHooks(t *testing.T) {
 			w := newWorld(t)
 			w.pools = tc.pools
 			for _, hook := range tc.hooks {
-				w.create(hook)
+				w.Create(hook)
 			}
 			if tc.upgrade == "" {
 				tc.upgrade = "upgrade"
 			}
-			w.create(newUpgrade(tc.upgrade, tc.labels))
-			w.start()
+			w.Create(newUpgrade(tc.upgrade, tc.labels))
+			w.Begin()
 			record := w.runUntil(tc.upgrade, 20*time.Hour)
 			if tc.created == nil {
 				tc.created = map[string]int{}
@@ -165,19 +165,53 @@ func TestHooks(t *testing.T) {
 
 func TestNext_hook_runs_for_one_upgrade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart, v1beta1.EventFinish)), newHook("always", exits0, v1beta1.EventFinish))
-	w.create(newUpgrade("first", nil))
-	w.start()
+	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)), newHook("always", exits0, maintenancev1beta1.EventFinish))
+	w.Create(newUpgrade("first", nil))
+	w.Begin()
 	w.runUntil("first", time.Hour)
-	w.create(newUpgrade("second", nil))
+	w.Create(newUpgrade("second", nil))
 	w.runUntil("second", time.Hour)
 	want := map[string]int{"first: Start/once": 1, "first: Finish/once": 1, "first: Finish/always": 1, "second: Finish/always": 1}
 	if diff := cmp.Diff(want, w.created); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	var job v1beta1.UpgradeJob
-	w.must(w.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "first"}, &job))
-	if diff := cmp.Diff(&v1beta1.UpgradeJobReference{Name: "first", UID: string(job.UID)}, w.hook("once").Status.ClaimedBy); diff != "" {
+	var job maintenancev1beta1.UpgradeJob
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "first"}, &job))
+	if diff := cmp.Diff(&maintenancev1beta1.HookClaim{Name: "first", UID: string(job.UID)}, w.hook("once").Status.ClaimedBy); diff != "" {
 		t.Errorf("claimed by (-want +got):\n%s", diff)
+	}
+}
+
+// A hook that runs once is claimed by an UpgradeJob, not by its name: one that is created again does not run it.
+func TestNext_hook_is_claimed_by_UID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)), newHook("always", exits0, maintenancev1beta1.EventFinish))
+	hook := w.hook("once")
+	hook.Status.ClaimedBy = &maintenancev1beta1.HookClaim{Name: "first", UID: "former"}
+	w.Must(w.User.Status().Update(t.Context(), hook))
+	w.Create(newUpgrade("first", nil))
+	w.Begin()
+	w.runUntil("first", time.Hour)
+	if diff := cmp.Diff(map[string]int{"first: Finish/always": 1}, w.created); diff != "" {
+		t.Errorf("created Jobs (-want +got):\n%s", diff)
+	}
+}
+
+// A hook that runs once is left to the next upgrade if it could not run for the first one.
+func TestNext_hook_that_cannot_run_is_not_used_up(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)))
+	w.Create(newUpgrade("first", map[string]string{"large": strings.Repeat("a", 100<<10)}))
+	w.Begin()
+	if got := step(w.runUntil("first", time.Hour), "StartHooksDone"); !strings.Contains(got, "EnvironmentTooLarge") {
+		t.Fatalf("the hook could run: %s", got)
+	}
+	if by := w.hook("once").Status.ClaimedBy; by != nil {
+		t.Errorf("the hook is claimed by %+v", by)
+	}
+	w.Create(newUpgrade("second", nil))
+	w.runUntil("second", time.Hour)
+	if diff := cmp.Diff(map[string]int{"second: Start/once": 1}, w.created); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -10,29 +10,19 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// releaseJobs removes our finalizer from the Jobs of an UpgradeJob whose results are recorded, or are
-// not waited for any more.
+// releaseJobs removes our finalizer from the Jobs of the upgrades of a name whose results are recorded, or are no longer
+// waited for.
 func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	var upgrade *v1beta1.UpgradeJob
-	var cached v1beta1.UpgradeJob
-	switch err := r.Client.Get(ctx, request.NamespacedName, &cached); {
-	case err == nil:
-		upgrade = &cached
-		if latest := maintenance.LatestAttempt(upgrade); latest != nil && latest.Finished() {
-			r.Runner.Forget(cached.UID)
-		}
-	case !apierrors.IsNotFound(err):
-		return reconcile.Result{}, fmt.Errorf("getting the UpgradeJob: %w", err)
+	if err := r.forgetEnded(ctx, request.NamespacedName); err != nil {
+		return reconcile.Result{}, err
 	}
 	var jobs batchv1.JobList
 	if err := r.Client.List(ctx, &jobs, client.InNamespace(request.Namespace)); err != nil {
@@ -40,11 +30,11 @@ func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request)
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		name, uid := hooks.UpgradeJobOf(job)
-		if name != request.Name || !controllerutil.ContainsFinalizer(job, hooks.Finalizer) {
+		owner := hooks.OwnerOf(job)
+		if owner.Name != request.Name || !controllerutil.ContainsFinalizer(job, hooks.Finalizer) {
 			continue
 		}
-		needed, err := r.isNeeded(ctx, upgrade, uid, job)
+		needed, err := r.isNeeded(ctx, owner, job)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -60,23 +50,42 @@ func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request)
 	return reconcile.Result{}, nil
 }
 
-// isNeeded reports whether the result of a Job is still to be recorded. That its UpgradeJob is gone
-// is read from the API server: the cache may be behind.
-func (r *Reconciler) isNeeded(ctx context.Context, upgrade *v1beta1.UpgradeJob, uid types.UID, job *batchv1.Job) (bool, error) {
-	if upgrade != nil && upgrade.UID == uid {
-		return !hooks.JobRecorded(upgrade.Status.History, job), nil
+// forgetEnded drops what is kept in memory about the upgrades of a name that have ended.
+func (r *Reconciler) forgetEnded(ctx context.Context, key client.ObjectKey) error {
+	for _, kind := range maintenance.OwnerKinds() {
+		object := kind.New()
+		switch err := r.Client.Get(ctx, key, object); {
+		case err == nil && kind.HasEnded(object):
+			r.Runner.Forget(object.GetUID())
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("getting %s %s: %w", kind.Kind, key, err)
+		}
 	}
-	name, _ := hooks.UpgradeJobOf(job)
-	var live v1beta1.UpgradeJob
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, &live)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.Runner.Forget(uid)
+	return nil
+}
+
+// isNeeded reports whether the result of a Job is still to be recorded. That its owner is gone, or has no record of the
+// attempt, is read from the API server: the cache may be behind.
+func (r *Reconciler) isNeeded(ctx context.Context, owner maintenance.Owner, job *batchv1.Job) (bool, error) {
+	key, object := client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, owner.New()
+	if err := r.Client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("getting %s %s: %w", owner.Kind, key, err)
+	}
+	if object.GetUID() == owner.UID {
+		if recorded, known := hooks.JobRecorded(owner, object, job); known {
+			return !recorded, nil
+		}
+	}
+	live := owner.New()
+	if err := r.Live.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("getting %s %s from the API server: %w", owner.Kind, key, err)
+	}
+	if live.GetUID() != owner.UID {
+		r.Runner.Forget(owner.UID)
 		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("getting UpgradeJob %s: %w", name, err)
 	}
-	return live.UID == uid, nil // the cache will follow
+	recorded, _ := hooks.JobRecorded(owner, live, job)
+	return !recorded, nil
 }
 
 // release removes our finalizer from a Job.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
 // Of the hooks that one event selects 48 run, whose results have room in a step. The others fail, and say what
@@ -24,9 +24,9 @@ func TestTooManyHooks(t *testing.T) {
 	const hooks, run = 50, 48
 	w := newWorld(t, newUpgrade("upgrade", nil))
 	for i := range hooks {
-		w.create(newHook(fmt.Sprintf("hook-%02d", i), exits0, v1beta1.EventStart))
+		w.Create(newHook(fmt.Sprintf("hook-%02d", i), exits0, maintenancev1beta1.EventStart))
 	}
-	w.start()
+	w.Begin()
 	record := w.runUntil("upgrade", 20*time.Hour)
 	if len(w.created) != run {
 		t.Errorf("%d Jobs were created, want %d", len(w.created), run)

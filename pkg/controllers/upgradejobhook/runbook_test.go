@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
@@ -32,14 +33,14 @@ func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Contr
 	kind.Requests = manager.Self
 	saved := map[client.ObjectKey]string{} // resource versions
 	return manager.Controller{
-		Name: "upgradejob", Reads: []manager.Kind{kind, facts.HookJobs([]string{namespace}), facts.UpgradeJobHooks([]string{namespace})},
+		Name: "upgradejob", Reads: []manager.Kind{kind, facts.HookJobs([]string{namespace}, maintenance.JobOwners()), facts.UpgradeJobHooks([]string{namespace})},
 		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-			var job v1beta1.UpgradeJob
+			var job maintenancev1beta1.UpgradeJob
 			if err := env.Client.Get(ctx, request.NamespacedName, &job); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
 			if version := saved[request.NamespacedName]; version != "" && version != job.ResourceVersion {
-				var live v1beta1.UpgradeJob
+				var live maintenancev1beta1.UpgradeJob
 				if err := env.Live.Get(ctx, request.NamespacedName, &live); err != nil || live.ResourceVersion != job.ResourceVersion {
 					return reconcile.Result{RequeueAfter: time.Second}, client.IgnoreNotFound(err)
 				}
@@ -77,9 +78,9 @@ func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Contr
 }
 
 // book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its commit.
-func (w *world) book(job *v1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) (engine.Runbook, engine.Constraints) {
-	hooksOf := func(name v1beta1.HookEvent) engine.Step {
-		return engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: runner.Event(job, record, hooks.Event{Name: name, Reason: "Test", Message: "test"})}
+func (w *world) book(job *maintenancev1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) (engine.Runbook, engine.Constraints) {
+	hooksOf := func(name maintenancev1beta1.HookEvent) engine.Step {
+		return engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: runner.Event(maintenance.JobOwners().Owner(job, record), record, hooks.Event{Name: name, Reason: "Test", Message: "test"})}
 	}
 	step := func(name string, do engine.UpgradeStep) engine.Step {
 		return engine.Step{Name: name, Doc: "Acts.", Do: do}
@@ -90,24 +91,26 @@ func (w *world) book(job *v1beta1.UpgradeJob, record history.Record, runner *hoo
 		}
 		return engine.Done("commenced"), nil
 	})
-	commit.Commits, commit.Reached = true, func(context.Context) (bool, error) { return false, nil }
+	commit.Commit = &engine.Commit{Observe: func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
+		return engine.ObservedNone, engine.Result{}, nil
+	}}
 	outcome := step("PostHealthCheck", func(context.Context, engine.Run) (engine.Result, error) {
 		if strings.HasPrefix(job.Name, "broken") {
 			return engine.Fail("UnhealthyAfterUpgrade", "unhealthy"), nil
 		}
 		return engine.Done("healthy"), nil
 	})
-	last := hooksOf(v1beta1.EventSuccess)
+	last := hooksOf(maintenancev1beta1.EventSuccess)
 	if failed := slices.ContainsFunc(record.Conditions, func(c history.StepCondition) bool { return engine.Classify(c) == engine.ClassFailed }); failed {
 		last.Do = func(context.Context, engine.Run) (engine.Result, error) { return engine.Skip("Failed", "failed"), nil }
 	}
 	book := engine.Runbook{
 		Steps: []engine.Step{
-			hooksOf(v1beta1.EventCreate), hooksOf(v1beta1.EventStart), hooksOf(v1beta1.EventUpgradeStart), commit,
-			hooksOf(v1beta1.EventUpgradeComplete), step("DelayedPoolsUpdated", w.delayedPools(job, record, runner)), outcome,
+			hooksOf(maintenancev1beta1.EventCreate), hooksOf(maintenancev1beta1.EventStart), hooksOf(maintenancev1beta1.EventUpgradeStart), commit,
+			hooksOf(maintenancev1beta1.EventUpgradeComplete), step("DelayedPoolsUpdated", w.delayedPools(job, record, runner)), outcome,
 		},
-		Cleanup: []engine.Step{hooksOf(v1beta1.EventFailure)},
-		Finally: []engine.Step{last, hooksOf(v1beta1.EventFinish)},
+		Cleanup: []engine.Step{hooksOf(maintenancev1beta1.EventFailure)},
+		Finally: []engine.Step{last, hooksOf(maintenancev1beta1.EventFinish)},
 	}
 	constraints := engine.Constraints{CommitBy: job.CreationTimestamp.Add(24 * time.Hour)}
 	if job.DeletionTimestamp != nil {
@@ -117,13 +120,13 @@ func (w *world) book(job *v1beta1.UpgradeJob, record history.Record, runner *hoo
 }
 
 // delayedPools runs the events of all pools at a time, each pool's in order.
-func (w *world) delayedPools(job *v1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) engine.UpgradeStep {
+func (w *world) delayedPools(job *maintenancev1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		var items []history.StepItem
 		waiting := false
 		for _, pool := range w.pools {
-			for _, name := range []v1beta1.HookEvent{v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventMachineConfigPoolUpdated} {
-				result, err := runner.Event(job, record, hooks.Event{Name: name, Pool: pool})(ctx, run)
+			for _, name := range []maintenancev1beta1.HookEvent{maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventMachineConfigPoolUpdated} {
+				result, err := runner.Event(maintenance.JobOwners().Owner(job, record), record, hooks.Event{Name: name, Pool: pool})(ctx, run)
 				if err != nil || result.Failed() {
 					return result, err
 				}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -31,25 +31,19 @@ const namespace = "upgrades"
 // world is an API server with the CRDs of this project, nodes, the controllers of Jobs, and the
 // operator: the controllers under test, and one that runs UpgradeJobs by a runbook of hooks.
 type world struct {
-	*simulation.World
-	t   *testing.T
-	api client.WithWatch
+	*simulation.Harness
 
 	config   config.Hooks
 	pools    []string        // that the upgrade delays
 	hold     time.Duration   // how long the upgrade takes before it commences
 	jobPlan  simulation.Plan // of the kube-controller-manager
-	plan     simulation.Plan // of the operator
-	program  simulation.Program
-	process  *simulation.Process
 	registry *prometheus.Registry
 	created  map[string]int // Jobs that were created, by item
 	events   []string       // that the operator wrote
-	requests int            // of the operator to the API server
 	changed  chan event.GenericEvent
 }
 
-var genericEvent = event.GenericEvent{Object: &v1beta1.UpgradeJobHook{}}
+var genericEvent = event.GenericEvent{Object: &maintenancev1beta1.UpgradeJobHook{}}
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
@@ -58,39 +52,23 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000}), t: t, created: map[string]int{},
+		Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions}), created: map[string]int{},
 		config: config.Default().Hooks, changed: make(chan event.GenericEvent, 1),
 	}
-	w.api = w.Client("test")
 	t.Cleanup(w.checkReleased)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	w.must(w.Add(node))
-	w.must(openshift.StartPods(w.World, func(r simulation.Request) simulation.Fault {
+	w.Must(w.Add(node))
+	w.Must(openshift.StartPods(w.World, func(r simulation.Request) simulation.Fault {
 		if w.jobPlan == nil {
 			return simulation.Fault{}
 		}
 		return w.jobPlan(r)
 	}))
 	w.Observe(w.observe)
-	w.create(objects...)
-	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: func(r simulation.Request) simulation.Fault {
-		if !r.Cached {
-			w.requests++
-		}
-		if w.plan == nil {
-			return simulation.Fault{}
-		}
-		return w.plan(r)
-	}}
+	w.Create(objects...)
+	w.Program.Controllers, w.Program.OnCrash = w.controllers, nil
 	return w
-}
-
-func (w *world) start() {
-	w.t.Helper()
-	process, err := w.World.Start(&w.program)
-	w.must(err)
-	w.process = process
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
@@ -107,12 +85,5 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: []string{namespace}, Runner: runner,
 		ConfigChanged: w.changed, Publisher: events, Metrics: counted,
 	}
-	return append(reconciler.Controllers(), w.upgrades(env, runner)), nil
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	return append(reconciler.Controllers(), w.upgrades(env, runner), w.configs(env, runner)), nil
 }

@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // config returns the UpgradeConfig weekly with edits.
-func config(edits ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
-	cfg := &v1beta1.UpgradeConfig{
+func config(edits ...func(*maintenancev1beta1.UpgradeConfig)) *maintenancev1beta1.UpgradeConfig {
+	cfg := &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: weekly.Namespace, Name: weekly.Name, Labels: map[string]string{"team": "a"}},
-		Spec: v1beta1.UpgradeConfigSpec{
-			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", Location: "Europe/Zurich"},
-			JobTemplate: v1beta1.UpgradeJobTemplate{Metadata: &v1beta1.TemplateMetadata{
-				Labels: map[string]string{"upgrade-config": "weekly"}, Annotations: map[string]string{"note": "x", v1beta1.RetryAnnotation: "x"},
+		Spec: maintenancev1beta1.UpgradeConfigSpec{
+			Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", Location: "Europe/Zurich"},
+			JobTemplate: maintenancev1beta1.UpgradeJobTemplate{Metadata: &maintenancev1beta1.TemplateMetadata{
+				Labels: map[string]string{"upgrade-config": "weekly"}, Annotations: map[string]string{"note": "x", maintenancev1beta1.RetryAnnotation: "x"},
 			}},
 		},
 	}
@@ -35,28 +35,28 @@ func config(edits ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
 	return cfg
 }
 
-func pinned(pin v1beta1.Duration) func(*v1beta1.UpgradeConfig) {
-	return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.PinVersionWindow = &pin }
+func pinned(pin maintenancev1beta1.Duration) func(*maintenancev1beta1.UpgradeConfig) {
+	return func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.PinVersionWindow = new(pin) }
 }
 
 // outage lets d pass without the operator.
 func (w *world) outage(d time.Duration) {
-	w.process.Kill()
-	w.runFor(d)
-	w.start()
+	w.Process.Kill()
+	w.RunFor(d)
+	w.Begin()
 }
 
 // endJob writes the status of an UpgradeJob that has ended, unless it was deleted.
 func (w *world) endJob(name string, phase history.Phase) {
-	var job v1beta1.UpgradeJob
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
+	var job maintenancev1beta1.UpgradeJob
+	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
 	if apierrors.IsNotFound(err) {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	now := metav1.NewTime(w.Now().Truncate(time.Second))
 	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, Reason: w.reason, StartTime: &now, CompleteTime: &now}}
-	w.must(w.client.Status().Update(w.t.Context(), &job))
+	w.Must(w.User.Status().Update(w.TB.Context(), &job))
 	if phase == history.PhaseUpgraded && job.Spec.DesiredVersion.Version != "" {
 		w.install(job.Spec.DesiredVersion.Version)
 	}
@@ -65,9 +65,9 @@ func (w *world) endJob(name string, phase history.Phase) {
 // changeVersion changes the ClusterVersion, status included.
 func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
 	var version configv1.ClusterVersion
-	w.must(w.client.Get(w.t.Context(), clusterstate.VersionKey, &version))
+	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
 	do(&version)
-	w.must(w.Set(&version))
+	w.Must(w.Set(&version))
 }
 
 // install completes an update. Nothing else is offered then.
@@ -97,35 +97,24 @@ func (w *world) losesUpdates() {
 	})
 }
 
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
-}
-
-// runTo lets time pass until a time.
-func (w *world) runTo(at time.Time) {
-	w.t.Helper()
-	w.runFor(at.Sub(w.Now()))
-}
-
 // edit changes the UpgradeConfig as a user does.
-func (w *world) edit(do func(*v1beta1.UpgradeConfig)) {
-	w.t.Helper()
+func (w *world) edit(do func(*maintenancev1beta1.UpgradeConfig)) {
+	w.TB.Helper()
 	cfg := w.get()
 	do(cfg)
-	w.must(w.client.Update(w.t.Context(), cfg))
+	w.Must(w.User.Update(w.TB.Context(), cfg))
 }
 
-func (w *world) window(name string, start, end time.Time, configs, jobs *v1beta1.LabelSelector) *v1beta1.UpgradeSuspensionWindow {
-	return &v1beta1.UpgradeSuspensionWindow{
+func (w *world) window(name string, start, end time.Time, configs, jobs *maintenancev1beta1.LabelSelector) *maintenancev1beta1.UpgradeSuspensionWindow {
+	return &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
 			Start: maintenance.Timestamp(start), End: maintenance.Timestamp(end), Reason: "freeze", ConfigSelector: configs, JobSelector: jobs,
 		},
 	}
 }
 
 func (w *world) create(object client.Object) {
-	w.t.Helper()
-	w.must(w.client.Create(w.t.Context(), object))
+	w.TB.Helper()
+	w.Must(w.User.Create(w.TB.Context(), object))
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
@@ -106,18 +106,18 @@ func (c *crowd) addObjects() {
 	c.tb.Helper()
 	for i := range manyObjects {
 		meta := metav1.ObjectMeta{Namespace: yearNamespace, Name: fmt.Sprintf("object-%03d", i)}
-		c.create(&v1beta1.UpgradeConfig{ObjectMeta: meta, Spec: v1beta1.UpgradeConfigSpec{
-			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 1 1 *"}, SuccessfulJobsHistoryLimit: new(int32(100)),
+		c.create(&maintenancev1beta1.UpgradeConfig{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeConfigSpec{
+			Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 22 1 1 *"}, SuccessfulJobsHistoryLimit: new(int32(100)),
 		}})
-		c.create(&v1beta1.UpgradeJobHook{ObjectMeta: meta, Spec: v1beta1.UpgradeJobHookSpec{
-			Events:   []v1beta1.HookEvent{v1beta1.EventStart},
-			Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"template": {"spec": {"containers": [{"name": "hook", "image": "example.com/hook"}]}}}`)}},
+		c.create(&maintenancev1beta1.UpgradeJobHook{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeJobHookSpec{
+			Events:   []maintenancev1beta1.HookEvent{maintenancev1beta1.EventStart},
+			Template: maintenancev1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"template": {"spec": {"containers": [{"name": "hook", "image": "example.com/hook"}]}}}`)}},
 		}})
 		if i < someWindows {
 			begin := c.Now().AddDate(0, 0, 7*i)
-			c.create(&v1beta1.UpgradeSuspensionWindow{ObjectMeta: meta, Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			c.create(&maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
 				Start: maintenance.Timestamp(begin), End: maintenance.Timestamp(begin.Add(time.Hour)),
-				ConfigSelector: &v1beta1.LabelSelector{}, JobSelector: &v1beta1.LabelSelector{},
+				ConfigSelector: &maintenancev1beta1.LabelSelector{}, JobSelector: &maintenancev1beta1.LabelSelector{},
 			}})
 		}
 	}
@@ -133,7 +133,7 @@ func (c *crowd) create(object client.Object) {
 // addEndedJobs adds UpgradeJobs of the UpgradeConfigs in turn.
 func (c *crowd) addEndedJobs(n int) {
 	c.tb.Helper()
-	var configs v1beta1.UpgradeConfigList
+	var configs maintenancev1beta1.UpgradeConfigList
 	if err := c.client.List(c.tb.Context(), &configs); err != nil {
 		c.tb.Fatal(err)
 	}
@@ -141,13 +141,13 @@ func (c *crowd) addEndedJobs(n int) {
 		owner := &configs.Items[i%len(configs.Items)]
 		start := c.Now().Add(-time.Duration(i+48) * time.Hour).Truncate(time.Second)
 		began, complete := metav1.NewTime(start), metav1.NewTime(start.Add(time.Hour))
-		err := c.Add(&v1beta1.UpgradeJob{
+		err := c.Add(&maintenancev1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: yearNamespace, Name: fmt.Sprintf("job-%03d", i), Labels: map[string]string{v1beta1.ConfigLabel: string(owner.UID)},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
+				Namespace: yearNamespace, Name: fmt.Sprintf("job-%03d", i), Labels: map[string]string{maintenancev1beta1.ConfigLabel: string(owner.UID)},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
 			},
-			Spec:   v1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
-			Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &began, StartTime: &began, CompleteTime: &complete}}},
+			Spec:   maintenancev1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
+			Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &began, StartTime: &began, CompleteTime: &complete}}},
 		})
 		if err != nil {
 			c.tb.Fatal(err)

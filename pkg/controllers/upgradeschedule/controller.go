@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -21,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
@@ -37,15 +38,7 @@ const maxRequeue = 10 * time.Minute
 const retryDelay = time.Second
 
 // kindName is the kind of the objects that are reconciled.
-var kindName = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "UpgradeConfig"}
-
-// EventPublisher publishes Events.
-type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
-	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
-	Reset(uid string)
-}
+var kindName = schema.GroupKind{Group: maintenancev1beta1.GroupVersion.Group, Kind: "UpgradeConfig"}
 
 // Reconciler creates the UpgradeJobs of UpgradeConfigs.
 type Reconciler struct {
@@ -53,11 +46,12 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
 	WatchNamespaces []string
-	// PoolProblem returns why the entries of spec.config.machineConfigPools of an UpgradeJob do not suit
-	// the pools of the cluster; empty means that they do. Nil means that they are not compared.
-	PoolProblem func(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
+	// ConfigProblem returns the reason for which the entries of spec.config.machineConfigPools of an UpgradeJob
+	// do not suit the pools of the cluster, with a message; empty means that they do. Nil means that they are
+	// not compared.
+	ConfigProblem func(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 	// Events publishes what happens to slots, Metrics counts it.
-	Events  EventPublisher
+	Events  notify.EventPublisher
 	Metrics *metrics.Schedules
 
 	client   client.Client
@@ -77,14 +71,20 @@ type parsed struct {
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs/status,namespace=managed-upgrade-operator,verbs=patch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=list;watch;create;delete
-// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradesuspensionwindows,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks;upgradesuspensionwindows,namespace=managed-upgrade-operator,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
 	configs, jobs, windows := facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces)
 	configs.Requests, jobs.Requests, windows.Requests = manager.Self, ownerRequests, r.namespaceRequests
-	reads := []manager.Kind{configs, jobs, windows}
+	configs.IsUrgent = func(obj client.Object) bool {
+		cfg, ok := obj.(*maintenancev1beta1.UpgradeConfig)
+		return ok && isUrgent(cfg, &cfg.Status, r.Clock.Now())
+	}
+	jobHooks := facts.UpgradeJobHooks(r.WatchNamespaces)
+	jobHooks.Requests = r.namespaceRequests
+	reads := []manager.Kind{configs, jobs, windows, jobHooks}
 	for _, kind := range facts.Watches() {
 		switch kind.Object.(type) {
 		case *configv1.ClusterVersion:
@@ -98,7 +98,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 	return manager.Controller{
 		Name:        "upgradeschedule",
-		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, configv1.Install, mcfgv1.Install, corev1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{maintenancev1beta1.AddToScheme, configv1.Install, mcfgv1.Install, corev1.AddToScheme},
 		Reads:       reads,
 		Bind: func(clients manager.Clients) error {
 			r.client, r.live = clients.Client, clients.Live
@@ -120,12 +120,12 @@ func ownerRequests(_ context.Context, job client.Object) []reconcile.Request {
 
 // namespaceRequests requests a reconcile of all UpgradeConfigs in the namespace of an object.
 func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpgradeConfig](ctx, r.client, &v1beta1.UpgradeConfigList{}, nil, client.InNamespace(obj.GetNamespace()))
+	return manager.Requests[*maintenancev1beta1.UpgradeConfig](ctx, r.client, &maintenancev1beta1.UpgradeConfigList{}, nil, client.InNamespace(obj.GetNamespace()))
 }
 
 // allRequests requests a reconcile of all UpgradeConfigs.
 func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	return manager.Requests[*v1beta1.UpgradeConfig](ctx, r.client, &v1beta1.UpgradeConfigList{}, nil)
+	return manager.Requests[*maintenancev1beta1.UpgradeConfig](ctx, r.client, &maintenancev1beta1.UpgradeConfigList{}, nil)
 }
 
 // errBehind means that the cache is behind the API server.
@@ -133,7 +133,7 @@ var errBehind = errors.New("the cache is behind the API server")
 
 // Reconcile makes one pass over one UpgradeConfig: it handles at most one slot.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	cfg := &v1beta1.UpgradeConfig{}
+	cfg := &maintenancev1beta1.UpgradeConfig{}
 	err := r.client.Get(ctx, req.NamespacedName, cfg)
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
@@ -153,6 +153,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if cfg.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
+	if refused, err := manager.RefuseUndecodable(ctx, r.client, now, cfg); refused || err != nil {
+		return reconcile.Result{}, err
+	}
 	s, err := r.newScope(ctx, cfg, now)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -161,7 +164,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if errors.Is(err, errBehind) || apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil
 	}
-	return reconcile.Result{RequeueAfter: s.requeue()}, err
+	after := s.requeue()
+	result := reconcile.Result{RequeueAfter: after, Priority: new(0)}
+	if isUrgent(cfg, &s.status, now.Add(after)) {
+		result.Priority = new(manager.UrgentPriority)
+	}
+	return result, err
+}
+
+// isUrgent reports whether an UpgradeConfig with that status has something to do at a time that cannot wait: a
+// start is due, or its version must be pinned, or a user has requested one. It is served before all others.
+func isUrgent(cfg *maintenancev1beta1.UpgradeConfig, status *maintenancev1beta1.UpgradeConfigStatus, at time.Time) bool {
+	if token := maintenance.RequestToken(cfg, maintenancev1beta1.RunNowAnnotation); token != "" && (status.RunNow == nil || status.RunNow.Token != token) {
+		return true
+	}
+	var pin time.Duration
+	if window := cfg.Spec.PinVersionWindow; window != nil {
+		pin, _ = maintenance.Duration(*window) // one that is invalid pins nothing ahead
+	}
+	return slices.ContainsFunc(status.NextPossibleSchedules, func(start maintenancev1beta1.NextPossibleSchedule) bool {
+		handled := status.HandledUntil != nil && !start.Time.After(status.HandledUntil.Time)
+		return !handled && start.SuspendedBy == "" && !start.Time.Add(-pin).After(at)
+	})
 }
 
 // forget drops what is kept about an object, its series included.
@@ -176,7 +200,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 }
 
 // parse returns the schedule of an UpgradeConfig.
-func (r *Reconciler) parse(cfg *v1beta1.UpgradeConfig) (schedule.Schedule, error) {
+func (r *Reconciler) parse(cfg *maintenancev1beta1.UpgradeConfig) (schedule.Schedule, error) {
 	spec, key := &cfg.Spec.Schedule, client.ObjectKeyFromObject(cfg)
 	want := parsed{cron: spec.Cron, week: isoWeek(&cfg.Spec), location: spec.Location}
 	if last, found := r.parsed[key]; found && last.cron == want.cron && last.week == want.week && last.location == want.location {

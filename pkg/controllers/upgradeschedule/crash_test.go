@@ -16,23 +16,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // threeDays schedules the three slots near each other: the hours in between cost time.
-func threeDays(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4,5" }
+func threeDays(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4,5" }
 
 // threeSlots are a served slot, a requested upgrade, a suspended slot, and one without an update.
 func threeSlots(w *world) {
 	w.After(tuesday.Add(24*time.Hour).Sub(w.Now()), func() {
 		w.offer("4.20.7")
-		w.edit(func(cfg *v1beta1.UpgradeConfig) {
-			cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: "wednesday"}
+		w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) {
+			cfg.Annotations = map[string]string{maintenancev1beta1.RunNowAnnotation: "wednesday"}
 		})
 	})
-	w.create(w.window("freeze", tuesday.Add(48*time.Hour), tuesday.Add(49*time.Hour), &v1beta1.LabelSelector{}, nil))
-	w.runTo(tuesday.Add(74 * time.Hour))
+	w.create(w.window("freeze", tuesday.Add(48*time.Hour), tuesday.Add(49*time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
+	w.RunTo(tuesday.Add(74 * time.Hour))
 }
 
 var (
@@ -43,7 +43,7 @@ var (
 
 // expectThreeSlots checks what has become of them.
 func (w *world) expectThreeSlots() {
-	w.t.Helper()
+	w.TB.Helper()
 	starts := slices.Clone(w.starts)
 	for i := range starts { // a requested upgrade starts when it was answered
 		if len(starts[i]) > 6 && starts[i][:6] == "03-03 " {
@@ -51,18 +51,18 @@ func (w *world) expectThreeSlots() {
 		}
 	}
 	if diff := cmp.Diff(startsOfThreeSlots, starts); diff != "" {
-		w.t.Errorf("starts (-want +got):\n%s", diff)
+		w.TB.Errorf("starts (-want +got):\n%s", diff)
 	}
 	events := w.events()
 	slices.Sort(events)
 	if diff := cmp.Diff(eventsOfThreeSlots, events); diff != "" {
-		w.t.Errorf("Events (-want +got):\n%s", diff)
+		w.TB.Errorf("Events (-want +got):\n%s", diff)
 	}
 	if got := w.lastSlot(); got != resultOfLastOfThree {
-		w.t.Errorf("the last slot is %q", got)
+		w.TB.Errorf("the last slot is %q", got)
 	}
 	if got := w.get().Status.RunNow; got == nil || got.Token != "wednesday" || got.Job == "" {
-		w.t.Errorf("the request is answered by %+v", got)
+		w.TB.Errorf("the request is answered by %+v", got)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t)
-		w.plan = plan
+		w.Writes = plan
 		w.create(config(pinned("4h"), threeDays))
 		threeSlots(w)
 		w.expectThreeSlots()
@@ -84,11 +84,11 @@ func TestCrashAtEveryWrite_when_updates_are_available(t *testing.T) {
 	simulation.EachFault(t, 8, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t)
-		w.plan = plan
+		w.Writes = plan
 		w.create(config(pinned("4h"), onUpdate("")))
 		w.After(24*time.Hour, func() { w.offer("4.20.7") })
 		w.After(48*time.Hour, func() { w.offer("4.20.7", "4.20.8") })
-		w.runFor(72 * time.Hour)
+		w.RunFor(72 * time.Hour)
 		want := []string{"4.20.6", "4.20.7", "4.20.8"}
 		if diff := cmp.Diff(want, versionsOf(w.starts)); diff != "" {
 			t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
@@ -113,13 +113,13 @@ func TestCrashAtEveryWrite_without_updates(t *testing.T) {
 	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t)
-		w.plan = plan
+		w.Writes = plan
 		w.offer()
-		w.create(config(threeDays, func(cfg *v1beta1.UpgradeConfig) {
-			cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks
+		w.create(config(threeDays, func(cfg *maintenancev1beta1.UpgradeConfig) {
+			cfg.Spec.WhenNoUpdate = maintenancev1beta1.NoUpdateRunHooks
 			cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(1))
 		}))
-		w.runTo(tuesday.Add(74 * time.Hour))
+		w.RunTo(tuesday.Add(74 * time.Hour))
 		if diff := cmp.Diff([]string{"03-02 21:00", "03-04 21:00", "03-05 21:00"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -135,7 +135,7 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 		t.Run(strconv.Itoa(write), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if r.Write == write {
 					return simulation.Fault{Lag: []string{"UpgradeConfig", "UpgradeJob"}, LagFor: 20 * time.Minute}
 				}
@@ -152,27 +152,33 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 func TestChangeBeforeEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world){
-		"edit":            func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.MaxUpgradeStartDelay = "2h" }) },
-		"deletion":        func(w *world) { w.must(w.client.Delete(w.t.Context(), w.get())) },
-		"re-creation":     func(w *world) { w.must(w.client.Delete(w.t.Context(), w.get())); w.create(config()) },
-		"suspension":      func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }) },
-		"another weekday": func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 3" }) },
+		"edit": func(w *world) {
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.MaxUpgradeStartDelay = "2h" })
+		},
+		"deletion":    func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.get())) },
+		"re-creation": func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.get())); w.create(config()) },
+		"suspension": func(w *world) {
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) })
+		},
+		"another weekday": func(w *world) {
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 3" })
+		},
 		"one weekday more": func(w *world) {
-			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,3" })
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,3" })
 		},
 	} {
 		for write := 2; write <= 5; write++ { // the first one publishes the schedule
 			t.Run(fmt.Sprintf("%s before write %d", name, write), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Writes = func(r simulation.Request) simulation.Fault {
 					if r.Write == write {
 						change(w)
 					}
 					return simulation.Fault{}
 				}
 				w.create(config())
-				w.runTo(tuesday.Add(26 * time.Hour))
+				w.RunTo(tuesday.Add(26 * time.Hour))
 				counts := map[string]int{}
 				for _, start := range w.starts {
 					counts[start]++
@@ -196,15 +202,15 @@ func TestChangeBeforeEveryWrite(t *testing.T) {
 func TestNameOfAJobIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
-	taken := &v1beta1.UpgradeJob{
+	taken := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: jobName("weekly", tuesday, string(w.get().UID)),
-			Labels: map[string]string{v1beta1.ConfigLabel: string(w.get().UID), v1beta1.SlotLabel: slotID(tuesday)},
+			Labels: map[string]string{maintenancev1beta1.ConfigLabel: string(w.get().UID), maintenancev1beta1.SlotLabel: slotID(tuesday)},
 		},
-		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2028-03-02T21:00:00Z", StartBefore: "2028-03-02T22:00:00Z"},
+		Spec: maintenancev1beta1.UpgradeJobSpec{StartAfter: "2028-03-02T21:00:00Z", StartBefore: "2028-03-02T22:00:00Z"},
 	}
 	w.create(taken)
-	w.runTo(tuesday)
+	w.RunTo(tuesday)
 	last := w.get().Status.LastSlot
 	if last == nil || last.Result != ResultJobCreated || last.Job == taken.Name {
 		t.Errorf("the last slot is %+v; %s", last, w.describe())
@@ -216,11 +222,11 @@ func TestStatusIsLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []time.Duration{time.Minute, 24 * time.Hour} {
 		w := newWorld(t, config())
-		w.runTo(tuesday.Add(lost))
+		w.RunTo(tuesday.Add(lost))
 		cfg := w.get()
-		cfg.Status = v1beta1.UpgradeConfigStatus{}
-		w.must(w.client.Status().Update(t.Context(), cfg))
-		w.runFor(time.Hour)
+		cfg.Status = maintenancev1beta1.UpgradeConfigStatus{}
+		w.Must(w.User.Status().Update(t.Context(), cfg))
+		w.RunFor(time.Hour)
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -235,25 +241,25 @@ func TestRejectedJob(t *testing.T) {
 	w := newWorld(t, config())
 	quota := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quota"}}
 	w.create(quota)
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && r.Kind == "UpgradeJob" && w.exists(quota) {
 			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden("exceeded quota")}
 		}
 		return simulation.Fault{}
 	}
-	w.runTo(tuesday.Add(10 * time.Minute))
+	w.RunTo(tuesday.Add(10 * time.Minute))
 	if got, want := w.condition("Scheduled"), `False JobRejected: the API server rejects the UpgradeJob: creating UpgradeJob `+jobName("weekly", tuesday, string(w.get().UID))+`: upgradejobs.managedupgrade.appuio.io "weekly" is forbidden: exceeded quota`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w.must(w.client.Delete(t.Context(), quota))
-	w.runFor(40 * time.Minute)
+	w.Must(w.User.Delete(t.Context(), quota))
+	w.RunFor(40 * time.Minute)
 	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
 }
 
 func (w *world) exists(object client.Object) bool {
-	return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
+	return w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
 }
 
 // A user cancels the upgrade while the cache does not show that the slot was handled, and the process no
@@ -263,15 +269,15 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 	w := newWorld(t, config())
 	w.phase = "" // it has not ended when it is deleted
 	cancelled := false
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb != "patch" || len(w.starts) != 1 || cancelled {
 			return simulation.Fault{}
 		}
 		cancelled = true
-		w.After(2*time.Minute, func() { w.must(w.client.Delete(t.Context(), w.job())) })
+		w.After(2*time.Minute, func() { w.Must(w.User.Delete(t.Context(), w.job())) })
 		return simulation.Fault{Lag: []string{"UpgradeConfig"}, LagFor: 20 * time.Minute}
 	}
-	w.runTo(tuesday.Add(2 * time.Hour))
+	w.RunTo(tuesday.Add(2 * time.Hour))
 	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" || !cancelled {
 		t.Errorf("the last slot is %q; %s", got, w.describe())
 	}
@@ -281,14 +287,14 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "create" && r.Kind == "UpgradeJob" && r.Life == 1 {
 			return simulation.Fault{Outcome: simulation.Stall, For: 10 * time.Second}
 		}
 		return simulation.Fault{}
 	}
-	w.start()
-	w.runTo(tuesday.Add(time.Hour))
+	w.Begin()
+	w.RunTo(tuesday.Add(time.Hour))
 	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" {
 		t.Errorf("the last slot is %q; %s", got, w.describe())
 	}

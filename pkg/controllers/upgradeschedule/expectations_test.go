@@ -12,18 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // observe counts the UpgradeJobs of each slot, and ends those that start.
 func (w *world) observe(change simulation.Change) {
-	job, ok := change.New.(*v1beta1.UpgradeJob)
+	job, ok := change.New.(*maintenancev1beta1.UpgradeJob)
 	if !ok || change.Old != nil {
 		return
 	}
-	key := job.Labels[v1beta1.ConfigLabel] + "/" + job.Labels[v1beta1.SlotLabel]
+	key := job.Labels[maintenancev1beta1.ConfigLabel] + "/" + job.Labels[maintenancev1beta1.SlotLabel]
 	if change.Actor != "operator" {
 		return
 	}
@@ -31,24 +32,24 @@ func (w *world) observe(change simulation.Change) {
 		w.Fail(fmt.Errorf("slot %s has %d UpgradeJobs", key, w.created[key]))
 	}
 	start, err := maintenance.Time(job.Spec.StartAfter)
-	w.must(err)
+	w.Must(err)
 	w.starts = append(w.starts, strings.TrimSpace(start.UTC().Format("01-02 15:04")+" "+job.Spec.DesiredVersion.Version))
 	if w.phase != "" {
 		w.After(start.Sub(w.Now())+time.Minute, func() { w.endJob(job.Name, w.phase) })
 	}
 }
 
-func (w *world) get() *v1beta1.UpgradeConfig {
-	w.t.Helper()
-	var cfg v1beta1.UpgradeConfig
-	w.must(w.client.Get(w.t.Context(), weekly, &cfg))
+func (w *world) get() *maintenancev1beta1.UpgradeConfig {
+	w.TB.Helper()
+	var cfg maintenancev1beta1.UpgradeConfig
+	w.Must(w.User.Get(w.TB.Context(), weekly, &cfg))
 	return &cfg
 }
 
 // jobs returns the names of the UpgradeJobs that exist.
 func (w *world) jobs() []string {
-	var list v1beta1.UpgradeJobList
-	w.must(w.client.List(w.t.Context(), &list))
+	var list maintenancev1beta1.UpgradeJobList
+	w.Must(w.User.List(w.TB.Context(), &list))
 	var names []string
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
@@ -57,12 +58,12 @@ func (w *world) jobs() []string {
 }
 
 // job returns the only UpgradeJob.
-func (w *world) job() *v1beta1.UpgradeJob {
-	w.t.Helper()
-	var list v1beta1.UpgradeJobList
-	w.must(w.client.List(w.t.Context(), &list))
+func (w *world) job() *maintenancev1beta1.UpgradeJob {
+	w.TB.Helper()
+	var list maintenancev1beta1.UpgradeJobList
+	w.Must(w.User.List(w.TB.Context(), &list))
 	if len(list.Items) != 1 {
-		w.t.Fatalf("%d UpgradeJobs; %s", len(list.Items), w.describe())
+		w.TB.Fatalf("%d UpgradeJobs; %s", len(list.Items), w.describe())
 	}
 	return &list.Items[0]
 }
@@ -70,7 +71,7 @@ func (w *world) job() *v1beta1.UpgradeJob {
 // events returns the reasons of the Events, in order.
 func (w *world) events() []string {
 	var list corev1.EventList
-	w.must(w.client.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var reasons []string
 	for i := range list.Items {
@@ -88,6 +89,17 @@ func (w *world) condition(name string) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
+// expectCondition compares the status and the reason of a condition, as in "True Scheduled", and its message with the
+// golden file.
+func (w *world) expectCondition(name, want string) {
+	w.TB.Helper()
+	got, message, _ := strings.Cut(w.condition(name), ": ")
+	if got != want {
+		w.TB.Errorf("condition %s: got %q, want %q", name, got, want)
+	}
+	golden.Texts(w.TB, name+" "+w.Now().UTC().Format("01-02 15:04:05"), message)
+}
+
 // lastSlot returns the latest slot as in "03-02 21:00 JobCreated".
 func (w *world) lastSlot() string {
 	last := w.get().Status.LastSlot
@@ -99,5 +111,5 @@ func (w *world) lastSlot() string {
 
 func (w *world) describe() string {
 	cfg := w.get()
-	return fmt.Sprintf("at %s: jobs %q, events %q, last requests %q, status %+v", w.Now(), w.starts, w.events(), w.requests[max(0, len(w.requests)-10):], cfg.Status)
+	return fmt.Sprintf("at %s: jobs %q, events %q, last requests %q, status %+v", w.Now(), w.starts, w.events(), w.Requests[max(0, len(w.Requests)-10):], cfg.Status)
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
@@ -27,7 +27,7 @@ const (
 // deleteEndedJobs deletes the UpgradeJobs that have ended and exceed the history limits, the oldest
 // first. UpgradeJobs of users, and those for which something is left to do, are none of them.
 func (s *scope) deleteEndedJobs(ctx context.Context) error {
-	var successful, failed []*v1beta1.UpgradeJob
+	var successful, failed []*maintenancev1beta1.UpgradeJob
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		switch phase, ended := maintenance.EndPhase(job); {
@@ -51,12 +51,12 @@ func (s *scope) deleteEndedJobs(ctx context.Context) error {
 }
 
 // excess returns the UpgradeJobs that exceed a limit, the oldest first.
-func excess(jobs []*v1beta1.UpgradeJob, limit *int32, byDefault int) []*v1beta1.UpgradeJob {
+func excess(jobs []*maintenancev1beta1.UpgradeJob, limit *int32, byDefault int) []*maintenancev1beta1.UpgradeJob {
 	keep := byDefault
 	if limit != nil {
 		keep = int(*limit)
 	}
-	slices.SortFunc(jobs, func(a, b *v1beta1.UpgradeJob) int {
+	slices.SortFunc(jobs, func(a, b *maintenancev1beta1.UpgradeJob) int {
 		x, _ := maintenance.Time(a.Spec.StartAfter)
 		y, _ := maintenance.Time(b.Spec.StartAfter)
 		return cmp.Or(x.Compare(y), cmp.Compare(a.Name, b.Name))

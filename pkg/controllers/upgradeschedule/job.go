@@ -5,8 +5,6 @@ package upgradeschedule
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -18,12 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ownPrefix is that of our labels and annotations, which a template cannot set.
+// ownPrefix is the prefix of our labels and annotations, which a template cannot set.
 const ownPrefix = "managedupgrade.appuio.io/"
 
 // maxName is the length of the longest name of an object.
@@ -43,7 +42,7 @@ type request struct {
 // verify returns errBehind if the UpgradeConfig is not as it is cached. Nothing is published, nor
 // created, before.
 func (s *scope) verify(ctx context.Context) error {
-	var live v1beta1.UpgradeConfig
+	var live maintenancev1beta1.UpgradeConfig
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(s.cfg), &live)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -58,12 +57,12 @@ func (s *scope) verify(ctx context.Context) error {
 
 // findJob returns the UpgradeJob of a slot from the API server; nil means that there is none. It
 // returns errBehind if the UpgradeConfig is not as it is cached.
-func (s *scope) findJob(ctx context.Context, slot string) (*v1beta1.UpgradeJob, error) {
+func (s *scope) findJob(ctx context.Context, slot string) (*maintenancev1beta1.UpgradeJob, error) {
 	if err := s.verify(ctx); err != nil {
 		return nil, err
 	}
-	var jobs v1beta1.UpgradeJobList
-	labels := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID), v1beta1.SlotLabel: slot}
+	var jobs maintenancev1beta1.UpgradeJobList
+	labels := client.MatchingLabels{maintenancev1beta1.ConfigLabel: string(s.cfg.UID), maintenancev1beta1.SlotLabel: slot}
 	if err := s.live.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("listing the UpgradeJobs of slot %s: %w", slot, err)
 	}
@@ -76,18 +75,18 @@ func (s *scope) findJob(ctx context.Context, slot string) (*v1beta1.UpgradeJob, 
 }
 
 // cachedJob returns the UpgradeJob of a slot from the cache; nil means that there is none.
-func (s *scope) cachedJob(slot string) *v1beta1.UpgradeJob {
+func (s *scope) cachedJob(slot string) *maintenancev1beta1.UpgradeJob {
 	for i := range s.jobs {
-		if s.jobs[i].Labels[v1beta1.SlotLabel] == slot {
+		if s.jobs[i].Labels[maintenancev1beta1.SlotLabel] == slot {
 			return &s.jobs[i]
 		}
 	}
 	return nil
 }
 
-// createJob creates the UpgradeJob of a slot that has none. If another operator has created it
-// meanwhile, it returns that one.
-func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
+// createJob creates the UpgradeJob of a slot that has none. If another operator has just created it, it returns that
+// one.
+func (s *scope) createJob(ctx context.Context, req request) (*maintenancev1beta1.UpgradeJob, error) {
 	for i := range nameAttempts {
 		job := s.newJob(req)
 		hashed := req.name
@@ -110,21 +109,21 @@ func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob
 }
 
 // newJob returns the UpgradeJob of a slot, without a name.
-func (s *scope) newJob(req request) *v1beta1.UpgradeJob {
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
+func (s *scope) newJob(req request) *maintenancev1beta1.UpgradeJob {
+	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.cfg.Namespace,
 		Labels:    s.jobLabels(req.slot),
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1beta1.GroupVersion.String(), Kind: kindName.Kind, Name: s.cfg.Name, UID: s.cfg.UID, Controller: new(true),
+			APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: kindName.Kind, Name: s.cfg.Name, UID: s.cfg.UID, Controller: new(true),
 		}},
 	}}
 	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
 		job.Annotations = ofTemplate(template.Annotations)
 	}
-	job.Spec = v1beta1.UpgradeJobSpec{
+	job.Spec = maintenancev1beta1.UpgradeJobSpec{
 		StartAfter:     maintenance.Timestamp(req.start),
 		StartBefore:    maintenance.Timestamp(req.start.Add(s.delay)),
-		DesiredVersion: v1beta1.DesiredVersion{Version: req.release.Version},
+		DesiredVersion: maintenancev1beta1.DesiredVersion{Version: req.release.Version},
 		Config:         *s.cfg.Spec.JobTemplate.Spec.Config.DeepCopy(),
 	}
 	if digestPattern.MatchString(req.release.Image) {
@@ -140,7 +139,7 @@ func (s *scope) jobLabels(slot string) map[string]string {
 	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
 		maps.Copy(labels, ofTemplate(template.Labels))
 	}
-	labels[v1beta1.ConfigLabel], labels[v1beta1.SlotLabel] = string(s.cfg.UID), slot
+	labels[maintenancev1beta1.ConfigLabel], labels[maintenancev1beta1.SlotLabel] = string(s.cfg.UID), slot
 	return labels
 }
 
@@ -157,23 +156,21 @@ var digestPattern = regexp.MustCompile(`^[^@ ]+@sha256:[0-9a-f]+$`)
 
 // jobName returns the name of an UpgradeJob: the names of one UpgradeConfig sort by their starts.
 func jobName(config string, start time.Time, hashed string) string {
-	sum := sha256.Sum256([]byte(hashed))
-	end := fmt.Sprintf("-%d-%s", start.Unix(), hex.EncodeToString(sum[:])[:7])
+	end := fmt.Sprintf("-%d-%s", start.Unix(), text.Hash(hashed, 4)[:7])
 	return strings.TrimRight(config[:min(len(config), maxName-len(end))], "-.") + end
 }
 
 // labelValue returns a version as the value of a label, or a hash of it if it is not valid as one.
 func labelValue(version string) string {
-	const maxVersion = validation.LabelValueMaxLength - len(v1beta1.SlotVersionPrefix)
+	const maxVersion = validation.LabelValueMaxLength - len(maintenancev1beta1.SlotVersionPrefix)
 	if len(version) <= maxVersion && len(validation.IsValidLabelValue(version)) == 0 {
 		return version
 	}
-	sum := sha256.Sum256([]byte(version))
-	return hex.EncodeToString(sum[:8])
+	return text.Hash(version, 8)
 }
 
 // describeJob describes an UpgradeJob that was created.
-func describeJob(job *v1beta1.UpgradeJob) string {
+func describeJob(job *maintenancev1beta1.UpgradeJob) string {
 	does := "runs its hooks without an upgrade, since no update is available,"
 	if version := job.Spec.DesiredVersion.Version; version != "" {
 		does = "upgrades the cluster to " + version + ","

@@ -21,7 +21,7 @@ func (w *world) counted(result string) float64 {
 
 func (w *world) series(name, result string, value func(*dto.Metric) float64) float64 {
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			labels := map[string]string{}
@@ -39,14 +39,14 @@ func (w *world) series(name, result string, value func(*dto.Metric) float64) flo
 func TestSeriesGoWithTheObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
-	w.runTo(tuesday)
+	w.RunTo(tuesday)
 	if got := w.counted(ResultJobCreated); got != 1 {
 		t.Errorf("%v slots are counted", got)
 	}
-	w.must(w.client.Delete(t.Context(), w.get()))
-	w.runFor(0)
+	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.RunFor(0)
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	if len(families) > 0 {
 		t.Errorf("series of a deleted object: %v", families)
 	}

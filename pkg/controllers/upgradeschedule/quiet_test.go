@@ -13,36 +13,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // addMany adds UpgradeConfigs, windows, and ended UpgradeJobs of the UpgradeConfigs in turn.
 func (w *world) addMany(configs, windows, jobs int) {
-	w.t.Helper()
+	w.TB.Helper()
 	complete := metav1.NewTime(w.Now().Add(-24 * time.Hour).Truncate(time.Second))
 	for i := range configs {
-		cfg := config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(100)) })
+		cfg := config(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(100)) })
 		cfg.Name, cfg.UID = fmt.Sprintf("config-%03d", i), ""
 		w.create(cfg)
 	}
 	for i := range windows {
 		start := w.Now().Add(time.Duration(i) * 24 * time.Hour)
-		w.create(w.window(fmt.Sprintf("window-%03d", i), start, start.Add(time.Hour), &v1beta1.LabelSelector{}, nil))
+		w.create(w.window(fmt.Sprintf("window-%03d", i), start, start.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
 	}
-	var all v1beta1.UpgradeConfigList
-	w.must(w.client.List(w.t.Context(), &all))
+	var all maintenancev1beta1.UpgradeConfigList
+	w.Must(w.User.List(w.TB.Context(), &all))
 	for i := range jobs {
 		owner := all.Items[i%len(all.Items)]
 		start := w.Now().Add(-time.Duration(i+48) * time.Hour)
-		w.must(w.Add(&v1beta1.UpgradeJob{
+		w.Must(w.Add(&maintenancev1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: jobName(owner.Name, start, strconv.Itoa(i)),
-				Labels:          map[string]string{v1beta1.ConfigLabel: string(owner.UID), v1beta1.SlotLabel: slotID(start)},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
+				Labels:          map[string]string{maintenancev1beta1.ConfigLabel: string(owner.UID), maintenancev1beta1.SlotLabel: slotID(start)},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
 			},
-			Spec:   v1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
-			Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, CompleteTime: &complete}}},
+			Spec:   maintenancev1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
+			Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, CompleteTime: &complete}}},
 		}))
 	}
 }
@@ -53,18 +53,18 @@ func TestQuietWithManyObjects(t *testing.T) {
 	}
 	t.Parallel()
 	w := newWorld(t)
-	w.process.Kill()
+	w.Process.Kill()
 	w.addMany(100, 100, 500)
-	w.start()
-	w.runFor(time.Minute)
-	w.requests = nil
-	w.runFor(6 * time.Hour)
-	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+	w.Begin()
+	w.RunFor(time.Minute)
+	w.Requests = nil
+	w.RunFor(6 * time.Hour)
+	if diff := cmp.Diff([]string(nil), w.Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	w.restart()
-	w.runFor(time.Hour)
-	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+	w.Restart()
+	w.RunFor(time.Hour)
+	if diff := cmp.Diff([]string(nil), w.Requests); diff != "" {
 		t.Errorf("requests after a restart (-want +got):\n%s", diff)
 	}
 }

@@ -20,20 +20,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 )
 
 func forbidden(message string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "managedupgrade.appuio.io", Resource: "upgradejobs"}, "weekly", errors.New(message))
 }
 
-func runNow(token string) func(*v1beta1.UpgradeConfig) {
-	return func(cfg *v1beta1.UpgradeConfig) { cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: token} }
+func runNow(token string) func(*maintenancev1beta1.UpgradeConfig) {
+	return func(cfg *maintenancev1beta1.UpgradeConfig) {
+		cfg.Annotations = map[string]string{maintenancev1beta1.RunNowAnnotation: token}
+	}
 }
 
-func suspended(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }
+func suspended(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }
 
 func TestRunNow(t *testing.T) {
 	t.Parallel()
@@ -41,7 +44,7 @@ func TestRunNow(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(suspended))
 		w.edit(runNow("1"))
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if diff := cmp.Diff([]string{"03-01 12:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -52,7 +55,7 @@ func TestRunNow(t *testing.T) {
 		if job.Spec.StartAfter != "2027-03-01T12:00:00Z" || job.Spec.StartBefore != "2027-03-01T13:00:00Z" {
 			t.Errorf("the window is %+v", job.Spec)
 		}
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		if len(w.starts) != 1 {
 			t.Errorf("a request was answered again: %q", w.starts)
 		}
@@ -60,9 +63,9 @@ func TestRunNow(t *testing.T) {
 	t.Run("overrides no window", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
-		w.create(w.window("freeze", monday, monday.Add(time.Hour), &v1beta1.LabelSelector{}, nil))
+		w.create(w.window("freeze", monday, monday.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
 		w.edit(runNow("1"))
-		w.runFor(2 * time.Hour)
+		w.RunFor(2 * time.Hour)
 		if got := w.get().Status.RunNow; len(w.starts) > 0 || got == nil || got.Token != "1" || got.Job != "" {
 			t.Errorf("the answer is %+v; %s", got, w.describe())
 		}
@@ -75,20 +78,22 @@ func TestRunNow(t *testing.T) {
 		w := newWorld(t, config())
 		w.offer()
 		w.edit(runNow("1"))
-		w.runFor(time.Hour)
+		w.RunFor(time.Hour)
 		w.offer("4.20.7")
 		w.edit(runNow("2"))
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if diff := cmp.Diff([]string{"03-01 13:00 4.20.7"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("with an earlier token again", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks }))
+		w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {
+			cfg.Spec.WhenNoUpdate = maintenancev1beta1.NoUpdateRunHooks
+		}))
 		for _, token := range []string{"a", "b", "a", "b"} {
 			w.edit(runNow(token))
-			w.runFor(10 * time.Minute)
+			w.RunFor(10 * time.Minute)
 		}
 		if diff := cmp.Diff([]string{"03-01 12:00 4.20.6", "03-01 12:10", "03-01 12:20", "03-01 12:30"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
@@ -98,7 +103,7 @@ func TestRunNow(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
 		w.edit(runNow(strings.Repeat("x", 1<<10)))
-		w.runFor(time.Hour)
+		w.RunFor(time.Hour)
 		if got := w.get().Status.RunNow; len(w.starts) != 1 || got == nil || len(got.Token) != 64 {
 			t.Errorf("the answer is %+v; %s", got, w.describe())
 		}
@@ -106,18 +111,18 @@ func TestRunNow(t *testing.T) {
 	t.Run("at the second of a slot", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
-		w.runTo(tuesday.Add(-time.Second))
+		w.RunTo(tuesday.Add(-time.Second))
 		w.After(time.Second, func() { w.edit(runNow("1")) })
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if len(w.starts) != 2 || len(w.jobs()) != 2 {
 			t.Errorf("starts %q; %s", w.starts, w.describe())
 		}
 	})
 }
 
-func onUpdate(cron string) func(*v1beta1.UpgradeConfig) {
-	return func(cfg *v1beta1.UpgradeConfig) {
-		cfg.Spec.Schedule.Rhythm, cfg.Spec.Schedule.Cron = v1beta1.RhythmUpdateAvailable, cron
+func onUpdate(cron string) func(*maintenancev1beta1.UpgradeConfig) {
+	return func(cfg *maintenancev1beta1.UpgradeConfig) {
+		cfg.Spec.Schedule.Rhythm, cfg.Spec.Schedule.Cron = maintenancev1beta1.RhythmUpdateAvailable, cron
 	}
 }
 
@@ -126,20 +131,18 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("starts after the pin", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate(""), pinned("4h")))
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 		job := w.job()
-		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6"}, w.starts); diff != "" || job.Labels[v1beta1.SlotLabel] != "version-4.20.6" {
+		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6"}, w.starts); diff != "" || job.Labels[maintenancev1beta1.SlotLabel] != "version-4.20.6" {
 			t.Errorf("labels %v, starts (-want +got):\n%s", job.Labels, diff)
 		}
-		if got, want := w.condition("Scheduled"), "False NoUpdate: waits for a version later than 4.20.6, for which an UpgradeJob was created"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		w.expectCondition("Scheduled", "False NoUpdate")
 		w.phase = history.PhaseFailed
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		w.offer("4.20.7")
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		w.offer("4.20.6") // the later one is withdrawn
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6", "03-02 16:00 4.20.7"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -147,13 +150,13 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("starts at the next cron time", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate("0 22 * * *"), pinned("1h")))
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if got := w.get().Status; len(w.starts) > 0 || got.PendingUpdate == nil || got.PendingUpdate.Version != "4.20.6" || !got.NextPossibleSchedules[0].Time.Equal(new(metav1.NewTime(tuesday.Add(-24*time.Hour)))) {
 			t.Errorf("the status is %+v", got)
 		}
-		w.runTo(tuesday.Add(24 * time.Hour))
+		w.RunTo(tuesday.Add(24 * time.Hour))
 		w.offer("4.20.7")
-		w.runFor(48 * time.Hour)
+		w.RunFor(48 * time.Hour)
 		if diff := cmp.Diff([]string{"03-01 21:00 4.20.6", "03-04 21:00 4.20.7"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -164,11 +167,11 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("waits for the end of a window", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate("")))
-		w.create(w.window("freeze", monday.Add(-time.Hour), monday.Add(48*time.Hour+time.Second), &v1beta1.LabelSelector{}, nil))
+		w.create(w.window("freeze", monday.Add(-time.Hour), monday.Add(48*time.Hour+time.Second), &maintenancev1beta1.LabelSelector{}, nil))
 		w.offer()
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		w.offer("4.20.6")
-		w.runFor(week)
+		w.RunFor(week)
 		if diff := cmp.Diff([]string{"03-03 12:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -176,14 +179,14 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("waits for the end of schedule.suspend", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate(""), suspended))
-		w.runFor(48 * time.Hour)
-		writes := len(w.requests)
-		w.runFor(48 * time.Hour)
-		if len(w.starts) > 0 || len(w.requests) != writes {
-			t.Errorf("requests %q; %s", w.requests[writes:], w.describe())
+		w.RunFor(48 * time.Hour)
+		writes := len(w.Requests)
+		w.RunFor(48 * time.Hour)
+		if len(w.starts) > 0 || len(w.Requests) != writes {
+			t.Errorf("requests %q; %s", w.Requests[writes:], w.describe())
 		}
-		w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = nil })
-		w.runFor(time.Minute)
+		w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = nil })
+		w.RunFor(time.Minute)
 		if diff := cmp.Diff([]string{"03-05 12:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -191,16 +194,16 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("after an outage", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate(""), pinned("4h")))
-		w.plan = func(r simulation.Request) simulation.Fault {
+		w.Writes = func(r simulation.Request) simulation.Fault {
 			if r.Verb == "create" && r.Kind == "UpgradeJob" {
 				return simulation.Fault{Outcome: simulation.Refuse}
 			}
 			return simulation.Fault{}
 		}
-		w.runFor(time.Second)
-		w.plan = nil
+		w.RunFor(time.Second)
+		w.Writes = nil
 		w.outage(week)
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if diff := cmp.Diff([]string{"03-08 16:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -208,14 +211,14 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("while the updates are not known", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate("0 22 * * *")))
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		w.losesUpdates()
-		w.runFor(time.Hour)
+		w.RunFor(time.Hour)
 		if got := w.get().Status.PendingUpdate; got == nil {
 			t.Error("the pending update is forgotten")
 		}
 		w.offer("4.20.6")
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		if diff := cmp.Diff([]string{"03-01 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -233,21 +236,21 @@ func TestPostponedVersion(t *testing.T) {
 		"by a window": {
 			reason: maintenance.ReasonSuspended,
 			change: func(w *world) {
-				w.create(w.window("freeze", monday, tuesday, &v1beta1.LabelSelector{}, nil))
+				w.create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
 			},
 			want: []string{"03-01 16:00 4.20.6", "03-02 21:00 4.20.6"},
 		},
 		"by a window that begins after it was pinned for a slot": {
 			cron: "0 22 * * *", reason: maintenance.ReasonSuspended,
 			change: func(w *world) {
-				w.create(w.window("freeze", monday, tuesday, &v1beta1.LabelSelector{}, nil))
+				w.create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
 			},
 			want: []string{"03-01 21:00 4.20.6", "03-02 21:00 4.20.6"},
 		},
 		"by another schedule": {
 			cron: "0 22 * * *", reason: maintenance.ReasonRescheduled,
 			change: func(w *world) {
-				w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 23 * * *" })
+				w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 23 * * *" })
 			},
 			want: []string{"03-01 21:00 4.20.6", "03-01 22:00 4.20.6"},
 		},
@@ -258,19 +261,19 @@ func TestPostponedVersion(t *testing.T) {
 		for _, limit := range []int32{0, 3} {
 			t.Run(fmt.Sprintf("%s, %d kept", name, limit), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, config(onUpdate(tc.cron), pinned("10h"), func(cfg *v1beta1.UpgradeConfig) {
+				w := newWorld(t, config(onUpdate(tc.cron), pinned("10h"), func(cfg *maintenancev1beta1.UpgradeConfig) {
 					cfg.Spec.SuccessfulJobsHistoryLimit = &limit
 					if tc.cron == "" {
-						cfg.Spec.PinVersionWindow = new(v1beta1.Duration("4h"))
+						cfg.Spec.PinVersionWindow = new(maintenancev1beta1.Duration("4h"))
 					}
 				}))
-				w.phase, w.reason = v1beta1.PhaseSkipped, tc.reason
-				w.runFor(time.Second)
+				w.phase, w.reason = maintenancev1beta1.PhaseSkipped, tc.reason
+				w.RunFor(time.Second)
 				tc.change(w)
-				w.runTo(tuesday.Add(-24*time.Hour + 2*time.Minute)) // the first start is over
+				w.RunTo(tuesday.Add(-24*time.Hour + 2*time.Minute)) // the first start is over
 				w.phase, w.reason = history.PhaseUpgraded, ""
-				w.restart()
-				w.runFor(week)
+				w.Restart()
+				w.RunFor(week)
 				if diff := cmp.Diff(tc.want, w.starts); diff != "" {
 					t.Errorf("starts (-want +got):\n%s", diff)
 				}
@@ -284,19 +287,19 @@ func TestPostponedVersion(t *testing.T) {
 
 func TestEditedSchedule(t *testing.T) {
 	t.Parallel()
-	cron := func(cron string) func(*v1beta1.UpgradeConfig) {
-		return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = cron }
+	cron := func(cron string) func(*maintenancev1beta1.UpgradeConfig) {
+		return func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = cron }
 	}
 	t.Run("to a time that has passed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
-		w.runTo(tuesday.Add(-time.Hour))
+		w.RunTo(tuesday.Add(-time.Hour))
 		w.edit(cron("30 20 * * 2")) // 30 minutes ago
-		w.runFor(24 * time.Hour)
+		w.RunFor(24 * time.Hour)
 		if len(w.starts) > 0 || len(w.events()) > 0 {
 			t.Errorf("a start before the edit has led to something; %s", w.describe())
 		}
-		w.runTo(tuesday.Add(week))
+		w.RunTo(tuesday.Add(week))
 		if diff := cmp.Diff([]string{"03-09 19:30 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -304,9 +307,9 @@ func TestEditedSchedule(t *testing.T) {
 	t.Run("with an UpgradeJob pending", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(pinned("24h")))
-		w.runTo(tuesday.Add(-12 * time.Hour))
+		w.RunTo(tuesday.Add(-12 * time.Hour))
 		w.edit(cron("0 20 * * 2")) // two hours earlier on the same day
-		w.runTo(tuesday.Add(-6 * time.Hour))
+		w.RunTo(tuesday.Add(-6 * time.Hour))
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-02 19:00 4.20.6"}, w.starts); diff != "" { // the first one is skipped as Rescheduled
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -314,17 +317,17 @@ func TestEditedSchedule(t *testing.T) {
 	t.Run("during an outage over the start", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
-		w.runTo(tuesday.Add(-time.Minute))
+		w.RunTo(tuesday.Add(-time.Minute))
 		w.After(10*time.Minute, func() { w.edit(cron("0 22 * * 2,4")) })
 		w.outage(20 * time.Minute)
-		w.runFor(time.Minute)
+		w.RunFor(time.Minute)
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
 	})
-	for name, broken := range map[string]func(*v1beta1.UpgradeConfig){
+	for name, broken := range map[string]func(*maintenancev1beta1.UpgradeConfig){
 		"a cron that never runs": cron("0 22 30 2 *"),
-		"an invalid label": func(cfg *v1beta1.UpgradeConfig) {
+		"an invalid label": func(cfg *maintenancev1beta1.UpgradeConfig) {
 			cfg.Spec.JobTemplate.Metadata.Labels = map[string]string{"not a key": "x"}
 		},
 	} {
@@ -332,13 +335,13 @@ func TestEditedSchedule(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, config())
 			w.losesUpdates()
-			w.runTo(tuesday.Add(5 * time.Minute))
+			w.RunTo(tuesday.Add(5 * time.Minute))
 			valid := w.get().Spec
 			w.edit(broken)
-			w.runFor(10 * time.Minute)
+			w.RunFor(10 * time.Minute)
 			w.offer("4.20.7")
-			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec = valid })
-			w.runFor(time.Minute)
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec = valid })
+			w.RunFor(time.Minute)
 			if diff := cmp.Diff([]string{"03-02 21:00 4.20.7"}, w.starts); diff != "" {
 				t.Errorf("starts (-want +got):\n%s\n%s", diff, w.describe())
 			}
@@ -347,16 +350,16 @@ func TestEditedSchedule(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, config())
 			w.losesUpdates()
-			w.runTo(tuesday.Add(5 * time.Minute))
+			w.RunTo(tuesday.Add(5 * time.Minute))
 			valid := w.get().Spec
 			w.edit(broken)
-			w.runFor(2 * time.Hour)
+			w.RunFor(2 * time.Hour)
 			if got := w.get().Status.NextPossibleSchedules; len(got) > 0 {
 				t.Errorf("starts of an invalid schedule: %+v", got)
 			}
 			w.offer("4.20.7")
-			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec = valid })
-			w.runFor(time.Hour)
+			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec = valid })
+			w.RunFor(time.Hour)
 			if len(w.starts) > 0 {
 				t.Errorf("starts %q", w.starts)
 			}
@@ -365,13 +368,13 @@ func TestEditedSchedule(t *testing.T) {
 	t.Run("after it was invalid for weeks", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(cron("0 22 30 2 *")))
-		w.runFor(3 * week)
+		w.RunFor(3 * week)
 		w.edit(cron("0 22 * * 2"))
-		w.runFor(time.Hour)
+		w.RunFor(time.Hour)
 		if diff := cmp.Diff([]string{"NeverRuns"}, w.events()); diff != "" {
 			t.Errorf("Events (-want +got):\n%s", diff)
 		}
-		w.runFor(week)
+		w.RunFor(week)
 		if len(w.starts) != 1 {
 			t.Errorf("starts %q", w.starts)
 		}
@@ -381,17 +384,17 @@ func TestEditedSchedule(t *testing.T) {
 func TestClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	ahead := func(w *world, d time.Duration) {
-		w.process.Clock().Step(d)
-		w.process.Enqueue(reconcile.Request{NamespacedName: weekly})
-		w.runFor(time.Minute)
-		w.process.Clock().Step(-d)
-		w.process.Enqueue(reconcile.Request{NamespacedName: weekly})
+		w.Process.Clock().Step(d)
+		w.Process.Enqueue(reconcile.Request{NamespacedName: weekly})
+		w.RunFor(time.Minute)
+		w.Process.Clock().Step(-d)
+		w.Process.Enqueue(reconcile.Request{NamespacedName: weekly})
 	}
 	t.Run("over a slot", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
 		ahead(w, 2*week)
-		w.runTo(tuesday.Add(time.Minute))
+		w.RunTo(tuesday.Add(time.Minute))
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
@@ -400,7 +403,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(pinned("4h")))
 		ahead(w, 32*time.Hour)
-		w.runTo(tuesday.Add(time.Minute))
+		w.RunTo(tuesday.Add(time.Minute))
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" || w.lastSlot() != "03-02 21:00 JobCreated" {
 			t.Errorf("the last slot is %q, starts (-want +got):\n%s", w.lastSlot(), diff)
 		}
@@ -409,7 +412,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate("0 22 * * *")))
 		ahead(w, 2*week)
-		w.runTo(tuesday.Add(time.Minute))
+		w.RunTo(tuesday.Add(time.Minute))
 		if len(w.starts) != 1 || w.starts[0] > "03-02" {
 			t.Errorf("starts %q", w.starts)
 		}
@@ -419,14 +422,14 @@ func TestClockThatWasAhead(t *testing.T) {
 func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		edit   func(*v1beta1.UpgradeConfig)
+		edit   func(*maintenancev1beta1.UpgradeConfig)
 		reason string
 	}{
-		"a day that no month has": {func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 30 2 *" }, reasonNeverRuns},
-		"labels": {func(cfg *v1beta1.UpgradeConfig) {
+		"a day that no month has": {func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 30 2 *" }, reasonNeverRuns},
+		"labels": {func(cfg *maintenancev1beta1.UpgradeConfig) {
 			cfg.Spec.JobTemplate.Metadata.Labels = map[string]string{"no key": "a"}
 		}, reasonInvalidTemplate},
-		"annotations": {func(cfg *v1beta1.UpgradeConfig) {
+		"annotations": {func(cfg *maintenancev1beta1.UpgradeConfig) {
 			cfg.Spec.JobTemplate.Metadata.Annotations = map[string]string{"a": strings.Repeat("x", 300<<10)}
 		}, reasonInvalidTemplate},
 	} {
@@ -436,9 +439,12 @@ func TestNotAccepted(t *testing.T) {
 			other.Name = "other"
 			w := newWorld(t, config(tc.edit), other)
 			w.edit(runNow("1"))
-			w.runTo(tuesday.Add(time.Hour))
+			w.RunTo(tuesday.Add(time.Hour))
 			if got := w.condition("Accepted"); !strings.HasPrefix(got, "False "+tc.reason) {
 				t.Errorf("Accepted is %s", got)
+			}
+			if health, err := kstatus.Of(w.get()); err != nil || health.Status != "Failed" {
+				t.Errorf("%+v, %v", health, err)
 			}
 			if got := w.events(); !slices.Contains(got, tc.reason) || !slices.Contains(got, "RunNowRejected") {
 				t.Errorf("Events %q", got)
@@ -456,59 +462,60 @@ func TestNotAccepted(t *testing.T) {
 // Pools may change until the start: the UpgradeJob decides.
 func TestInvalidPools(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) {
-		entry := v1beta1.MachineConfigPoolConfig{DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "1h", DelayMax: "2h"}}
-		entry.MatchLabels = map[string]string{"pool": "night"}
-		cfg.Spec.JobTemplate.Spec.Config = v1beta1.UpgradeJobConfig{MachineConfigPools: []v1beta1.MachineConfigPoolConfig{entry}}
+	w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {
+		entry := maintenancev1beta1.MachineConfigPoolConfig{DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "1h", DelayMax: "2h"}}
+		entry.MatchLabels.Labels = map[string]string{"pool": "night"}
+		cfg.Spec.JobTemplate.Spec.Config = maintenancev1beta1.UpgradeJobConfig{MachineConfigPools: []maintenancev1beta1.MachineConfigPoolConfig{entry}}
 	}))
-	w.poolProblem = "spec.config.machineConfigPools selects machine config pool master"
-	w.restart()
-	w.runTo(tuesday)
-	if got, want := w.condition("Accepted"), "False InvalidPools: spec.jobTemplate: spec.config.machineConfigPools selects machine config pool master"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	w.configProblem = "spec.config.machineConfigPools selects machine config pool master"
+	w.Restart()
+	w.RunTo(tuesday)
+	w.expectCondition("Accepted", "False InvalidPools")
 	if diff := cmp.Diff([]string{"InvalidPools", "JobCreated"}, w.events()); diff != "" || len(w.starts) != 1 {
 		t.Errorf("starts %q, Events (-want +got):\n%s", w.starts, diff)
 	}
-	w.poolProblem = ""
-	w.must(w.client.Create(t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}))
-	w.runFor(time.Second)
+	w.configProblem = ""
+	w.Must(w.User.Create(t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}))
+	w.RunFor(time.Second)
 	if got := w.condition("Accepted"); !strings.HasPrefix(got, "True") {
 		t.Errorf("after pools have changed, Accepted is %s", got)
+	}
+	if health, err := kstatus.Of(w.get()); err != nil || health.Ready != "True" || health.Status != "Current" {
+		t.Errorf("%+v, %v", health, err)
 	}
 }
 
 func TestHistoryLimits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) {
-		cfg.Spec.Schedule.Cron, cfg.Spec.WhenNoUpdate = "0 * * * *", v1beta1.NoUpdateRunHooks
+	w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {
+		cfg.Spec.Schedule.Cron, cfg.Spec.WhenNoUpdate = "0 * * * *", maintenancev1beta1.NoUpdateRunHooks
 		cfg.Spec.SuccessfulJobsHistoryLimit, cfg.Spec.FailedJobsHistoryLimit = new(int32(2)), new(int32(1))
 	}))
-	byHand := &v1beta1.UpgradeJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-by-hand", Labels: map[string]string{v1beta1.ConfigLabel: string(w.get().UID), v1beta1.SlotLabel: "1"}},
-		Spec:       v1beta1.UpgradeJobSpec{StartAfter: "2026-03-02T21:00:00Z", StartBefore: "2026-03-02T22:00:00Z"},
+	byHand := &maintenancev1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-by-hand", Labels: map[string]string{maintenancev1beta1.ConfigLabel: string(w.get().UID), maintenancev1beta1.SlotLabel: "1"}},
+		Spec:       maintenancev1beta1.UpgradeJobSpec{StartAfter: "2026-03-02T21:00:00Z", StartBefore: "2026-03-02T22:00:00Z"},
 	}
 	w.create(byHand)
 	w.endJob(byHand.Name, history.PhaseUpgraded)
 	w.phase = ""
-	w.runFor(6*time.Hour + time.Minute)
+	w.RunFor(6*time.Hour + time.Minute)
 	names := w.jobs()[1:]
 	if len(names) != 6 {
 		t.Fatalf("%q", names)
 	}
-	for i, phase := range []history.Phase{history.PhaseUpgraded, history.PhaseFailed, v1beta1.PhaseSkipped, history.PhaseUpgraded, history.PhaseFailed} {
+	for i, phase := range []history.Phase{history.PhaseUpgraded, history.PhaseFailed, maintenancev1beta1.PhaseSkipped, history.PhaseUpgraded, history.PhaseFailed} {
 		w.endJob(names[i], phase)
 	}
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
 		t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
 	}
-	var retried v1beta1.UpgradeJob
-	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: names[2]}, &retried))
-	retried.Annotations = map[string]string{v1beta1.RetryAnnotation: "1"}
-	w.must(w.client.Update(t.Context(), &retried))
+	var retried maintenancev1beta1.UpgradeJob
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: names[2]}, &retried))
+	retried.Annotations = map[string]string{maintenancev1beta1.RetryAnnotation: "1"}
+	w.Must(w.User.Update(t.Context(), &retried))
 	w.endJob(names[5], history.PhaseUpgraded)
-	w.runFor(time.Second)
+	w.RunFor(time.Second)
 	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
 		t.Errorf("UpgradeJobs, one with a request (-want +got):\n%s", diff)
 	}
@@ -517,26 +524,26 @@ func TestHistoryLimits(t *testing.T) {
 // A request for another attempt comes between the read of an UpgradeJob and its deletion.
 func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.FailedJobsHistoryLimit = new(int32(0)) }))
+	w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.FailedJobsHistoryLimit = new(int32(0)) }))
 	w.phase = history.PhaseFailed
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "delete" {
-			var job v1beta1.UpgradeJob
-			w.must(w.client.Get(t.Context(), r.Key, &job))
-			job.Annotations = map[string]string{v1beta1.RetryAnnotation: "1"}
-			w.must(w.client.Update(t.Context(), &job))
+			var job maintenancev1beta1.UpgradeJob
+			w.Must(w.User.Get(t.Context(), r.Key, &job))
+			job.Annotations = map[string]string{maintenancev1beta1.RetryAnnotation: "1"}
+			w.Must(w.User.Update(t.Context(), &job))
 		}
 		return simulation.Fault{}
 	}
-	w.runTo(tuesday.Add(time.Hour))
+	w.RunTo(tuesday.Add(time.Hour))
 	if got := w.jobs(); len(got) != 1 {
-		t.Errorf("UpgradeJobs %q, requests %q", got, w.requests)
+		t.Errorf("UpgradeJobs %q, requests %q", got, w.Requests)
 	}
-	w.plan = nil
+	w.Writes = nil
 	job := w.job()
-	job.Status.Retry = &v1beta1.RetryStatus{Token: "1"}
-	w.must(w.client.Status().Update(t.Context(), job))
-	w.runFor(time.Second)
+	job.Status.Retry = &maintenancev1beta1.RetryStatus{Token: "1"}
+	w.Must(w.User.Status().Update(t.Context(), job))
+	w.RunFor(time.Second)
 	if got := w.jobs(); len(got) != 0 {
 		t.Errorf("UpgradeJobs %q after the retry has ended", got)
 	}
@@ -545,10 +552,10 @@ func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
 func TestRecreatedConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("48h")))
-	w.runFor(time.Minute)
-	w.must(w.client.Delete(t.Context(), w.get()))
+	w.RunFor(time.Minute)
+	w.Must(w.User.Delete(t.Context(), w.get()))
 	w.create(config(pinned("48h")))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-02 21:00 4.20.6"}, w.starts); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}

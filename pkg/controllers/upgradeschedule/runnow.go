@@ -5,39 +5,37 @@ package upgradeschedule
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // handleRunNow answers a request to run an upgrade now. It reports whether there was one that was
 // not answered yet.
 func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
-	token := maintenance.RequestToken(s.cfg, v1beta1.RunNowAnnotation)
-	answered := v1beta1.RunNowStatus{}
+	token := maintenance.RequestToken(s.cfg, maintenancev1beta1.RunNowAnnotation)
+	answered := maintenancev1beta1.RunNowStatus{}
 	if s.cfg.Status.RunNow != nil {
 		answered = *s.cfg.Status.RunNow
 	}
 	if token == "" || token == answered.Token {
 		return false, nil
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", answered.Token, answered.Job, token)) // the same token may be requested again later
-	id := v1beta1.SlotRunNowPrefix + hex.EncodeToString(sum[:8])
-	answer := &v1beta1.RunNowStatus{Token: token}
+	id := maintenancev1beta1.SlotRunNowPrefix + text.Hash(fmt.Sprintf("%q %q %q", answered.Token, answered.Job, token), 8) // the same token may be requested again later
+	answer := &maintenancev1beta1.RunNowStatus{Token: token}
 	job, err := s.findJob(ctx, id)
 	if err != nil {
 		return true, err
 	}
 	if refusal := s.refuseRunNow(id); refusal != "" && job == nil {
 		s.status.RunNow = answer
-		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+v1beta1.RunNowAnnotation+" to another value")
+		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+maintenancev1beta1.RunNowAnnotation+" to another value")
 	}
 	if job == nil {
 		job, err = s.createJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
@@ -71,7 +69,7 @@ func (s *scope) refuseRunNow(slot string) string {
 		return ""
 	case s.unknown != "":
 		return "the available updates are not known: " + s.unknown
-	case s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks:
+	case s.cfg.Spec.WhenNoUpdate != maintenancev1beta1.NoUpdateRunHooks:
 		return s.noUpdate()
 	}
 	return ""

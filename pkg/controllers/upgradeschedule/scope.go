@@ -7,15 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
@@ -27,7 +30,6 @@ const (
 	reasonInvalidSchedule = "InvalidSchedule"
 	reasonNeverRuns       = "NeverRuns"
 	reasonInvalidTemplate = "InvalidTemplate"
-	reasonInvalidPools    = "InvalidPools"
 )
 
 // condition is the reason and the message of a condition; the zero value is none.
@@ -36,8 +38,8 @@ type condition struct{ reason, message string }
 // scope is one pass over one UpgradeConfig.
 type scope struct {
 	*Reconciler
-	cfg    *v1beta1.UpgradeConfig      // as it is cached
-	status v1beta1.UpgradeConfigStatus // as this pass publishes it
+	cfg    *maintenancev1beta1.UpgradeConfig      // as it is cached
+	status maintenancev1beta1.UpgradeConfigStatus // as this pass publishes it
 	now    time.Time
 
 	cron       schedule.Schedule // selects no start without a cron expression
@@ -45,8 +47,8 @@ type scope struct {
 	problem    condition // why no slot is handled; zero means that slots are
 	pools      condition // why the entries of pools do not suit the cluster now; zero means that they do
 
-	windows []v1beta1.UpgradeSuspensionWindow // of the namespace
-	jobs    []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
+	windows []maintenancev1beta1.UpgradeSuspensionWindow // of the namespace
+	jobs    []maintenancev1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
 	newest  clusterstate.Newest
 	unknown string // why the available updates are not known; empty means that they are
 
@@ -56,14 +58,14 @@ type scope struct {
 	wake    time.Time // when the next pass has something to do; zero means never
 }
 
-// outcome is what slots have led to.
+// outcome says what slots have led to.
 type outcome struct {
 	result string
 	slots  int
 }
 
 // newScope reads everything from the cache.
-func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, now time.Time) (*scope, error) {
+func (r *Reconciler) newScope(ctx context.Context, cfg *maintenancev1beta1.UpgradeConfig, now time.Time) (*scope, error) {
 	s := &scope{Reconciler: r, cfg: cfg, status: *cfg.Status.DeepCopy(), now: now}
 	s.validate()
 	version, err := clusterstate.GetClusterVersion(ctx, r.client)
@@ -73,7 +75,7 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, n
 	case err != nil:
 		return nil, err
 	default:
-		s.newest, s.unknown = version.NewestUpdate(cfg.Spec.UpdatePolicy == v1beta1.UpdatePolicyPatchOnly), version.UpdatesUnknown()
+		s.newest, s.unknown = version.NewestUpdate(cfg.Spec.UpdatePolicy == maintenancev1beta1.UpdatePolicyPatchOnly), version.UpdatesUnknown()
 	}
 	if err := s.listWindows(ctx); err != nil {
 		return nil, err
@@ -81,25 +83,69 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, n
 	if err := s.listJobs(ctx, r.client); err != nil {
 		return nil, err
 	}
+	if cfg.Spec.UpdatePolicy != maintenancev1beta1.UpdatePolicyPatchOnly && version.WaitsForAcknowledgment() && !s.hasExpired(version) {
+		acknowledged, err := s.isAcknowledgedByHook(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if acknowledged {
+			s.newest = version.NewestOnceAcknowledged()
+		}
+	}
 	return s, s.validatePools(ctx)
 }
 
 // validatePools compares the entries of pools with the cluster. Pools may change until the upgrade
 // starts, so UpgradeJobs are created nevertheless; they are skipped if the entries do not suit then.
 func (s *scope) validatePools(ctx context.Context) error {
-	if s.PoolProblem == nil || len(s.cfg.Spec.JobTemplate.Spec.Config.MachineConfigPools) == 0 {
+	if s.ConfigProblem == nil || !needsObservation(&s.cfg.Spec.JobTemplate.Spec.Config) {
 		return nil
 	}
-	problem, err := s.PoolProblem(ctx, s.newJob(request{start: s.now}))
-	if err == nil && problem != "" {
-		s.pools = condition{reasonInvalidPools, "spec.jobTemplate: " + problem}
+	reason, message, err := s.ConfigProblem(ctx, s.newJob(request{start: s.now}), s.now)
+	if err == nil && reason != "" {
+		s.pools = condition{reason, "spec.jobTemplate: " + message}
 	}
 	return err
 }
 
+// hasExpired reports whether an UpgradeJob to another minor version has expired: the hooks of event Create had
+// their chance, and did not give the acknowledgments that are still missing.
+func (s *scope) hasExpired(version clusterstate.Version) bool {
+	return slices.ContainsFunc(s.jobs, func(job maintenancev1beta1.UpgradeJob) bool {
+		phase, _ := maintenance.EndPhase(&job)
+		change, err := version.ChangeTo(clusterstate.Target{Version: job.Spec.DesiredVersion.Version})
+		return err == nil && change.CrossesMinor() && phase == maintenancev1beta1.PhaseSkipped && maintenance.LatestAttempt(&job).Reason == maintenance.ReasonExpired
+	})
+}
+
+// isAcknowledgedByHook reports whether a hook of event Create runs for the UpgradeJobs, which can give the
+// acknowledgments that a minor version needs. The UpgradeJob waits for them nevertheless.
+func (s *scope) isAcknowledgedByHook(ctx context.Context) (bool, error) {
+	var hooks maintenancev1beta1.UpgradeJobHookList
+	if err := s.client.List(ctx, &hooks, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the UpgradeJobHooks: %w", err)
+	}
+	jobLabels := labels.Set(s.jobLabels(""))
+	for i := range hooks.Items {
+		hook := &hooks.Items[i]
+		claimed := hook.Spec.Run == maintenancev1beta1.HookRunNext && hook.Status.ClaimedBy != nil && hook.Status.ClaimedBy.UID != ""
+		if claimed || hook.SpecProblem() != "" || !slices.Contains(hook.Spec.Events, maintenancev1beta1.EventCreate) ||
+			meta.IsStatusConditionFalse(hook.Status.Conditions, maintenancev1beta1.ConditionAccepted) {
+			continue
+		}
+		if hook.Spec.Selector == nil {
+			return true, nil
+		}
+		if selector, err := maintenance.Selector(hook.Spec.Selector); err == nil && selector.Matches(jobLabels) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // listWindows lists the windows that may suspend a start of this UpgradeConfig.
 func (s *scope) listWindows(ctx context.Context) error {
-	var windows v1beta1.UpgradeSuspensionWindowList
+	var windows maintenancev1beta1.UpgradeSuspensionWindowList
 	if err := s.client.List(ctx, &windows, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the UpgradeSuspensionWindows: %w", err)
 	}
@@ -109,8 +155,8 @@ func (s *scope) listWindows(ctx context.Context) error {
 
 // listJobs lists the UpgradeJobs that this UpgradeConfig created.
 func (s *scope) listJobs(ctx context.Context, from client.Reader) error {
-	var jobs v1beta1.UpgradeJobList
-	own := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID)}
+	var jobs maintenancev1beta1.UpgradeJobList
+	own := client.MatchingLabels{maintenancev1beta1.ConfigLabel: string(s.cfg.UID)}
 	if err := from.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), own, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the UpgradeJobs: %w", err)
 	}
@@ -156,7 +202,7 @@ func (s *scope) validate() {
 	}
 }
 
-func isoWeek(spec *v1beta1.UpgradeConfigSpec) string {
+func isoWeek(spec *maintenancev1beta1.UpgradeConfigSpec) string {
 	if spec.Schedule.ISOWeek == nil {
 		return ""
 	}
@@ -176,4 +222,9 @@ func (s *scope) requeue() time.Duration {
 		return maxRequeue
 	}
 	return min(s.wake.Sub(s.now), maxRequeue)
+}
+
+// needsObservation reports whether only the cluster, or the evaluator of expressions, shows that a configuration is valid.
+func needsObservation(config *maintenancev1beta1.UpgradeJobConfig) bool {
+	return len(config.MachineConfigPools) > 0 || len(config.PreUpgradeHealthChecks.Objects) > 0 || len(config.PostUpgradeHealthChecks.Objects) > 0
 }

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -22,19 +22,19 @@ import (
 
 // The results of slots.
 const (
-	// ResultJobCreated is that of a slot that has an UpgradeJob.
+	// ResultJobCreated is the result of a slot that has an UpgradeJob.
 	ResultJobCreated = "JobCreated"
-	// ResultSuspended is that of a slot that schedule.suspend or a window suspended.
+	// ResultSuspended is the result of a slot that schedule.suspend or a window suspended.
 	ResultSuspended = maintenance.ReasonSuspended
-	// ResultNoUpdate is that of a slot for which no update was available.
+	// ResultNoUpdate is the result of a slot for which no update was available.
 	ResultNoUpdate = "NoUpdate"
-	// ResultUpdatesUnknown is that of a slot until whose end the available updates were not known.
+	// ResultUpdatesUnknown is the result of a slot during which the available updates were never known.
 	ResultUpdatesUnknown = "UpdatesUnknown"
-	// ResultTooManyJobs is that of a slot until whose end too many UpgradeJobs had not ended.
+	// ResultTooManyJobs is the result of a slot during which too many UpgradeJobs had not ended.
 	ResultTooManyJobs = "TooManyJobs"
-	// ResultJobRejected is that of a slot until whose end the API server rejected the UpgradeJob.
+	// ResultJobRejected is the result of a slot during which the API server rejected the UpgradeJob.
 	ResultJobRejected = "JobRejected"
-	// ResultMissed is that of a slot that was over when the operator came to it.
+	// ResultMissed is the result of a slot that was over when the operator came to it.
 	ResultMissed = "Missed"
 )
 
@@ -56,7 +56,7 @@ func (s *scope) usesCron() bool { return s.cfg.Spec.Schedule.Cron != "" }
 
 // onUpdate reports whether a version that becomes available starts an upgrade.
 func (s *scope) onUpdate() bool {
-	return s.cfg.Spec.Schedule.Rhythm == v1beta1.RhythmUpdateAvailable
+	return s.cfg.Spec.Schedule.Rhythm == maintenancev1beta1.RhythmUpdateAvailable
 }
 
 // next returns the first scheduled start after base. With the rhythm UpdateAvailable there is none
@@ -76,6 +76,29 @@ func (s *scope) next(base time.Time) (time.Time, bool) {
 		return s.cron.Next(base)
 	}
 	return s.afterWindows(pending.Since.Add(s.pin)), true
+}
+
+// maxHandled bounds the starts that were handled ahead and are passed over at once.
+const maxHandled = 1000
+
+// nextOpen is next without the starts that were decided ahead, when their versions were to be pinned, and
+// that have no UpgradeJob: nothing happens at them.
+func (s *scope) nextOpen(base time.Time) (time.Time, bool) {
+	handled := s.handledUntil()
+	for range maxHandled {
+		start, found := s.next(base)
+		if !found || start.After(handled) || !s.usesCron() || s.hasJob(start) {
+			return start, found
+		}
+		base = start
+	}
+	return s.next(base)
+}
+
+// hasJob reports whether a start has an UpgradeJob, which this pass may have created.
+func (s *scope) hasJob(start time.Time) bool {
+	last := s.status.LastSlot
+	return s.cachedJob(s.slotKey(start)) != nil || last != nil && last.Job != "" && last.Time != nil && last.Time.Time.Equal(start)
 }
 
 // afterWindows returns the first time from start on that no window contains.
@@ -123,18 +146,21 @@ func (s *scope) handledUntil() time.Time {
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		start, err := maintenance.Time(job.Spec.StartAfter)
-		if err == nil && start.After(until) && !strings.HasPrefix(job.Labels[v1beta1.SlotLabel], v1beta1.SlotRunNowPrefix) {
+		if err == nil && start.After(until) && !strings.HasPrefix(job.Labels[maintenancev1beta1.SlotLabel], maintenancev1beta1.SlotRunNowPrefix) {
 			until = start.Add(-time.Second)
 		}
 	}
 	return until
 }
 
-// observeClock forgets what was handled while the clock was ahead. Starts that have an UpgradeJob
-// keep it.
+// observeClock forgets what was handled, and when an update appeared, while the clock was ahead. Starts that have an
+// UpgradeJob keep it.
 func (s *scope) observeClock() {
 	if until := s.status.HandledUntil; s.usesCron() && until != nil && until.After(s.now.Add(s.pin)) {
 		s.status.HandledUntil = new(metav1.NewTime(s.now.Truncate(time.Second)))
+	}
+	if pending := s.status.PendingUpdate; pending != nil && pending.Since != nil && pending.Since.After(s.now.Add(text.MaxClockSkew)) {
+		pending.Since = new(metav1.NewTime(s.now.Truncate(time.Second)))
 	}
 }
 
@@ -156,21 +182,31 @@ func (s *scope) observeSchedule() {
 }
 
 // selectsAll reports whether the schedule selects these starts, and none between them.
-func (s *scope) selectsAll(published []v1beta1.NextPossibleSchedule) bool {
+func (s *scope) selectsAll(published []maintenancev1beta1.NextPossibleSchedule) bool {
+	handled := s.handledUntil()
 	for i, p := range published {
 		base := p.Time.Add(-time.Nanosecond)
 		if i > 0 {
 			base = published[i-1].Time.Time
 		}
-		if next, found := s.cron.Next(base); !found || !next.Equal(p.Time.Time) {
-			return false
+		for !s.startsNext(base, p.Time.Time) {
+			next, found := s.cron.Next(base)
+			if !found || next.After(handled) { // those that were handled ahead are not published
+				return false
+			}
+			base = next
 		}
 	}
 	return len(published) > 0
 }
 
 func (s *scope) selects(start time.Time) bool {
-	next, found := s.cron.Next(start.Add(-time.Nanosecond))
+	return s.startsNext(start.Add(-time.Nanosecond), start)
+}
+
+// startsNext reports whether a start is the first one after base.
+func (s *scope) startsNext(base, start time.Time) bool {
+	next, found := s.cron.Next(base)
 	return found && next.Equal(start)
 }
 
@@ -188,15 +224,15 @@ func (s *scope) observeUpdates() bool {
 	case best == "" || best == s.status.LastScheduledVersion && !s.isPostponed(best) || clusterstate.IsLater(s.status.LastScheduledVersion, best):
 		s.status.PendingUpdate = nil
 	case pending == nil || pending.Since == nil || pending.Version != best || pending.Since.After(s.now) || s.isOver():
-		s.status.PendingUpdate = &v1beta1.PendingUpdate{Version: best, Since: new(metav1.NewTime(s.now.Truncate(time.Second)))}
+		s.status.PendingUpdate = &maintenancev1beta1.PendingUpdate{Version: best, Since: new(metav1.NewTime(s.now.Truncate(time.Second)))}
 		return true
 	}
 	return false
 }
 
-// isPostponed reports whether the version that got the latest UpgradeJob must get another one: all
-// that it got were suspended or rescheduled before they started. Once that is recorded, those may be
-// deleted. An UpgradeJob that was created for it meanwhile, but not recorded, is found by its label.
+// isPostponed reports whether the version that got the latest UpgradeJob must get another one: all its UpgradeJobs were
+// suspended or rescheduled before they started. Once that is recorded, they may be deleted. An UpgradeJob that was
+// created for it since then, but not recorded, is found by its label.
 func (s *scope) isPostponed(version string) bool {
 	recorded := s.status.PendingUpdate != nil && s.status.PendingUpdate.Version == version
 	postponed, last := recorded, s.status.LastScheduledUpgrade
@@ -205,7 +241,7 @@ func (s *scope) isPostponed(version string) bool {
 		switch {
 		case job.Spec.DesiredVersion.Version != version:
 			continue
-		case recorded && job.Labels[v1beta1.SlotLabel] == s.slotKey(time.Time{}):
+		case recorded && job.Labels[maintenancev1beta1.SlotLabel] == s.slotKey(time.Time{}):
 			return true
 		case !maintenance.IsPostponed(job):
 			return false
@@ -264,16 +300,16 @@ func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
 	}
 	message := "suspended by " + by
 	s.finish(slot, ResultSuspended, message, "")
-	return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSuspended", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), message))
+	return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSuspended", fmt.Sprintf("no UpgradeJob starts at %s: %s", text.FormatTime(slot), message))
 }
 
 // passed are slots that are over.
 type passed struct {
 	last, lastMissed  time.Time
 	missed, suspended int
-	suspendedBy       string              // of the last one that was suspended
-	more              bool                // whether there were more than were counted
-	job               *v1beta1.UpgradeJob // of the only one; nil means that it has none
+	suspendedBy       string                         // of the last one that was suspended
+	more              bool                           // whether there were more than were counted
+	job               *maintenancev1beta1.UpgradeJob // of the only one; nil means that it has none
 }
 
 // passOver passes over all slots that are over, from the first one on. Those that were suspended
@@ -295,7 +331,7 @@ func (s *scope) passOver(ctx context.Context, first time.Time) error {
 		s.finish(over.last, ResultSuspended, message, "")
 		s.handled.slots = over.suspended
 		return s.publish(ctx, slotID(over.last), corev1.EventTypeNormal, "SlotSuspended",
-			fmt.Sprintf("no UpgradeJob starts at %s: %s; scheduled starts from %s on that were suspended: %d", format(over.last), message, format(first), over.suspended))
+			fmt.Sprintf("no UpgradeJob starts at %s: %s; scheduled starts from %s on that were suspended: %d", text.FormatTime(over.last), message, text.FormatTime(first), over.suspended))
 	}
 	result, message := ResultMissed, "the operator did not handle it before it was over"
 	if c := s.waitedFor(); over.missed == 1 && c.reason != "" {
@@ -308,7 +344,7 @@ func (s *scope) passOver(ctx context.Context, first time.Time) error {
 		n = "more than " + n
 	}
 	return s.publish(ctx, slotID(over.last), corev1.EventTypeWarning, "SlotsMissed",
-		fmt.Sprintf("scheduled starts without an UpgradeJob: %s, from %s to %s: %s", n, format(first), format(over.lastMissed), message))
+		fmt.Sprintf("scheduled starts without an UpgradeJob: %s, from %s to %s: %s", n, text.FormatTime(first), text.FormatTime(over.lastMissed), message))
 }
 
 // collectPassed counts the slots that are over, from the first one on, up to a limit.
@@ -339,7 +375,7 @@ func (s *scope) collectPassed(first time.Time) passed {
 // means nothing.
 func (s *scope) waitedFor() condition {
 	for _, c := range s.cfg.Status.Conditions {
-		if c.Type != v1beta1.ConditionScheduled {
+		if c.Type != maintenancev1beta1.ConditionScheduled {
 			continue
 		}
 		switch c.Reason {
@@ -360,7 +396,7 @@ func (s *scope) slotKey(slot time.Time) string {
 	if value == s.status.LastScheduledVersion && pending.Since != nil {
 		value += "_" + slotID(pending.Since.Time)
 	}
-	return v1beta1.SlotVersionPrefix + labelValue(value)
+	return maintenancev1beta1.SlotVersionPrefix + labelValue(value)
 }
 
 // serve creates the UpgradeJob of a slot that is due, if there is an update. A slot that has one
@@ -381,11 +417,16 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 		s.waiting = condition{ResultUpdatesUnknown, "the available updates are not known: " + s.unknown}
 		return nil
 	}
+	if release.Version == "" && s.cfg.Spec.LatePin == maintenancev1beta1.LatePinAllow && s.now.Before(slot) {
+		s.waiting = condition{ResultNoUpdate, fmt.Sprintf("%s; one that becomes available before %s is pinned then", s.noUpdate(), text.FormatTime(slot))}
+		s.wakeAt(slot)
+		return nil
+	}
 	job, err := s.findJob(ctx, key)
 	if err == nil && job == nil {
-		if release.Version == "" && s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks {
+		if release.Version == "" && s.cfg.Spec.WhenNoUpdate != maintenancev1beta1.NoUpdateRunHooks {
 			s.finish(slot, ResultNoUpdate, s.noUpdate(), "")
-			return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSkipped", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), s.noUpdate()))
+			return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSkipped", fmt.Sprintf("no UpgradeJob starts at %s: %s", text.FormatTime(slot), s.noUpdate()))
 		}
 		job, err = s.createJob(ctx, request{slot: key, start: slot, release: release, name: string(s.cfg.UID)})
 	}
@@ -399,13 +440,30 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 }
 
 // adopt records the UpgradeJob of a slot.
-func (s *scope) adopt(ctx context.Context, slot time.Time, job *v1beta1.UpgradeJob) error {
-	s.finish(slot, ResultJobCreated, "", job.Name)
+func (s *scope) adopt(ctx context.Context, slot time.Time, job *maintenancev1beta1.UpgradeJob) error {
+	excluded := s.excluded(job)
+	s.finish(slot, ResultJobCreated, excluded, job.Name)
 	s.scheduled(job)
 	if s.onUpdate() {
 		s.status.PendingUpdate = nil
 	}
-	return s.publish(ctx, job.Labels[v1beta1.SlotLabel], corev1.EventTypeNormal, "JobCreated", describeJob(job))
+	return s.publish(ctx, job.Labels[maintenancev1beta1.SlotLabel], corev1.EventTypeNormal, "JobCreated", joinSentences(describeJob(job), excluded))
+}
+
+// excluded explains why an UpgradeJob does not upgrade the cluster to a later version that is offered;
+// empty if there is none.
+func (s *scope) excluded(job *maintenancev1beta1.UpgradeJob) string {
+	if version := job.Spec.DesiredVersion.Version; version == "" || version != s.newest.Release.Version || len(s.newest.Excluded) == 0 {
+		return ""
+	}
+	return "later versions are not selected: " + s.exclusions()
+}
+
+func joinSentences(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "; " + second
 }
 
 // pendingJobs returns the number of UpgradeJobs that have not ended.
@@ -421,26 +479,31 @@ func (s *scope) pendingJobs() int {
 
 // noUpdate explains why there is nothing to install.
 func (s *scope) noUpdate() string {
+	if len(s.newest.Excluded) == 0 {
+		return "no update is available"
+	}
+	return "no update is available, except for " + s.exclusions()
+}
+
+// exclusions names the versions that are offered and not selected, with the reasons.
+func (s *scope) exclusions() string {
 	var excluded []string
 	for _, e := range s.newest.Excluded {
 		excluded = append(excluded, text.WithReason(text.Excerpt(e.Version), e.Reason))
 	}
-	if len(excluded) == 0 {
-		return "no update is available"
-	}
-	return "no update is available, except for " + text.JoinInPlace(excluded)
+	return text.JoinInPlace(excluded)
 }
 
 // finish records the result of a slot.
 func (s *scope) finish(slot time.Time, result, message, job string) {
 	at := metav1.NewTime(slot.UTC())
 	s.status.HandledUntil = &at
-	s.status.LastSlot = &v1beta1.UpgradeSlot{Time: at.DeepCopy(), Result: result, Message: text.Truncate(message, maxSlotMessage), Job: job}
+	s.status.LastSlot = &maintenancev1beta1.UpgradeSlot{Time: at.DeepCopy(), Result: result, Message: text.Truncate(message, maxSlotMessage), Job: job}
 	s.handled = outcome{result, 1}
 }
 
 // scheduled records an UpgradeJob that was created.
-func (s *scope) scheduled(job *v1beta1.UpgradeJob) {
+func (s *scope) scheduled(job *maintenancev1beta1.UpgradeJob) {
 	if start, err := maintenance.Time(job.Spec.StartAfter); err == nil {
 		s.status.LastScheduledUpgrade = new(metav1.NewTime(start))
 	}
@@ -453,5 +516,3 @@ func (s *scope) scheduled(job *v1beta1.UpgradeJob) {
 }
 
 func slotID(slot time.Time) string { return strconv.FormatInt(slot.Unix(), 10) }
-
-func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -7,21 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -54,6 +56,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 
 // handle handles a request, or a slot, or neither.
 func (s *scope) handle(ctx context.Context) error {
+	s.observeClock()
 	if requested, err := s.handleRunNow(ctx); requested || err != nil {
 		return err
 	}
@@ -63,7 +66,6 @@ func (s *scope) handle(ctx context.Context) error {
 			return err
 		}
 	}
-	s.observeClock()
 	s.observeSchedule()
 	if changed := s.observeUpdates(); changed {
 		return nil
@@ -82,17 +84,8 @@ func (s *scope) notAccepted() condition {
 // publish publishes an Event about the UpgradeConfig. One that is rejected, for example in a
 // namespace that is being deleted, is logged and holds up nothing.
 func (s *scope) publish(ctx context.Context, id, eventType, reason, message string) error {
-	ref := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: kindName.Kind,
-		Namespace: s.cfg.Namespace, Name: s.cfg.Name, UID: s.cfg.UID,
-	}
 	n := engine.Notification{ID: engine.NotificationID(string(s.cfg.UID), id, reason, ""), Type: eventType, Reason: reason, Message: message}
-	err := s.Events.Publish(ctx, ref, n)
-	if manager.IsRejected(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
-		return nil
-	}
-	return err
+	return notify.TryPublish(ctx, s.Events, objects.Reference(s.cfg, maintenancev1beta1.GroupVersion.WithKind(kindName.Kind)), n)
 }
 
 // publishStatus writes the status if it has changed.
@@ -129,36 +122,36 @@ func (s *scope) publishStatus(ctx context.Context) error {
 func (s *scope) setConditions(accepted metav1.ConditionStatus, why condition, scheduled metav1.ConditionStatus, what condition) {
 	var conditions []metav1.Condition
 	for _, c := range s.status.Conditions {
-		if c.Type == v1beta1.ConditionAccepted || c.Type == v1beta1.ConditionScheduled {
+		if c.Type == maintenancev1beta1.ConditionAccepted || c.Type == maintenancev1beta1.ConditionScheduled || readiness.IsOwn(c.Type) {
 			conditions = append(conditions, c)
 		}
 	}
 	set := func(name string, status metav1.ConditionStatus, c condition) {
-		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: name, Status: status, Reason: c.reason, Message: text.Truncate(c.message, maxMessage),
-			ObservedGeneration: s.cfg.Generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
-		})
+		next := metav1.Condition{Type: name, Status: status, Reason: c.reason, Message: text.Truncate(c.message, maxMessage)}
+		readiness.SetCondition(&conditions, next, s.cfg.Generation, s.now)
 	}
-	set(v1beta1.ConditionAccepted, accepted, why)
-	set(v1beta1.ConditionScheduled, scheduled, what)
+	set(maintenancev1beta1.ConditionAccepted, accepted, why)
+	set(maintenancev1beta1.ConditionScheduled, scheduled, what)
+	readiness.Of(conditions[slices.IndexFunc(conditions, func(c metav1.Condition) bool { return c.Type == maintenancev1beta1.ConditionAccepted })], readiness.Stalled).
+		Set(&conditions, s.cfg.Generation, s.now)
 	s.status.Conditions = conditions
 }
 
-// upcoming returns the next starts, with what suspends each. A start that is due and waits is the
-// first one: if the schedule changes meanwhile, it counts as published.
-func (s *scope) upcoming() []v1beta1.NextPossibleSchedule {
-	var all []v1beta1.NextPossibleSchedule
+// upcoming returns the next starts, with what suspends each. A start that is due and waits is the first one: if the
+// schedule changes before it ends, it counts as published.
+func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
+	var all []maintenancev1beta1.NextPossibleSchedule
 	base := s.now
 	if s.waiting.reason != "" && !s.due.After(s.now) {
 		base = s.due.Add(-time.Nanosecond)
 	}
 	for len(all) < published {
-		start, found := s.next(base)
+		start, found := s.nextOpen(base)
 		if !found {
 			break
 		}
 		by := s.suspendedBy(start)
-		all = append(all, v1beta1.NextPossibleSchedule{Time: metav1.NewTime(start.UTC()), SuspendedBy: text.Truncate(by, maxSuspendedBy)})
+		all = append(all, maintenancev1beta1.NextPossibleSchedule{Time: metav1.NewTime(start.UTC()), SuspendedBy: text.Truncate(by, maxSuspendedBy)})
 		if s.onUpdate() && (by == "" || !s.usesCron()) {
 			break // the version is served then
 		}
@@ -172,11 +165,11 @@ func (s *scope) upcoming() []v1beta1.NextPossibleSchedule {
 
 // stillDue returns the published start that is due and waits. It stays while the spec is invalid, so
 // that it is served once the spec is corrected.
-func (s *scope) stillDue() []v1beta1.NextPossibleSchedule {
+func (s *scope) stillDue() []maintenancev1beta1.NextPossibleSchedule {
 	handled := s.handledUntil()
 	for _, p := range s.cfg.Status.NextPossibleSchedules {
 		if p.Time.After(handled) && s.isDue(p.Time.Time) {
-			return []v1beta1.NextPossibleSchedule{p}
+			return []maintenancev1beta1.NextPossibleSchedule{p}
 		}
 	}
 	return nil
@@ -194,7 +187,7 @@ func (s *scope) nextUnsuspended() (time.Time, bool) {
 	}
 	base := s.now
 	for range len(s.windows) + 1 {
-		start, found := s.next(base)
+		start, found := s.nextOpen(base)
 		if !found {
 			return time.Time{}, false
 		}
@@ -211,7 +204,7 @@ func (s *scope) nextUnsuspended() (time.Time, bool) {
 func (s *scope) summarize() (metav1.ConditionStatus, condition) {
 	status, summary := s.summarizeNext()
 	if last := s.status.LastSlot; last != nil && last.Time != nil && last.Result != ResultJobCreated && s.waiting.reason == "" {
-		summary.message += fmt.Sprintf("; the start at %s had no UpgradeJob: %s: %s", format(last.Time.Time), last.Result, last.Message)
+		summary.message += fmt.Sprintf("; the start at %s had no UpgradeJob: %s: %s", text.FormatTime(last.Time.Time), last.Result, last.Message)
 	}
 	return status, summary
 }
@@ -228,11 +221,11 @@ func (s *scope) summarizeNext() (metav1.ConditionStatus, condition) {
 	first := upcoming[0]
 	switch {
 	case !found:
-		return metav1.ConditionFalse, condition{ResultSuspended, fmt.Sprintf("the start at %s is suspended by %s", format(first.Time.Time), first.SuspendedBy)}
+		return metav1.ConditionFalse, condition{ResultSuspended, fmt.Sprintf("the start at %s is suspended by %s", text.FormatTime(first.Time.Time), first.SuspendedBy)}
 	case first.SuspendedBy != "":
-		return metav1.ConditionTrue, condition{"Scheduled", fmt.Sprintf("the next upgrade starts at %s; the start at %s is suspended by %s", format(next), format(first.Time.Time), first.SuspendedBy)}
+		return metav1.ConditionTrue, condition{"Scheduled", fmt.Sprintf("the next upgrade starts at %s; the start at %s is suspended by %s", text.FormatTime(next), text.FormatTime(first.Time.Time), first.SuspendedBy)}
 	}
-	return metav1.ConditionTrue, condition{"Scheduled", "the next upgrade starts at " + format(next)}
+	return metav1.ConditionTrue, condition{"Scheduled", "the next upgrade starts at " + text.FormatTime(next)}
 }
 
 // noPending explains why the rhythm UpdateAvailable has no next start.

@@ -24,13 +24,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
 // testEnv is a cluster and the controllers with the permissions of the operator.
@@ -44,12 +45,12 @@ func start(t *testing.T) *testEnv {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: devcluster.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
 	must(t, err)
 	t.Cleanup(func() { must(t, cluster.Stop()) })
 	must(t, cluster.Deploy(ctx, "../../.."))
 	scheme, err := devcluster.Scheme()
-	must(t, errors.Join(err, v1beta1.AddToScheme(scheme)))
+	must(t, errors.Join(err, maintenancev1beta1.AddToScheme(scheme)))
 	e := &testEnv{t: t}
 	e.user, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
 	must(t, err)
@@ -92,10 +93,10 @@ func must(t *testing.T, err error) {
 }
 
 // until waits until a condition of the UpgradeConfig and the UpgradeJobs holds.
-func (e *testEnv) until(what string, holds func(*v1beta1.UpgradeConfig, []v1beta1.UpgradeJob) bool) (*v1beta1.UpgradeConfig, []v1beta1.UpgradeJob) {
+func (e *testEnv) until(what string, holds func(*maintenancev1beta1.UpgradeConfig, []maintenancev1beta1.UpgradeJob) bool) (*maintenancev1beta1.UpgradeConfig, []maintenancev1beta1.UpgradeJob) {
 	e.t.Helper()
-	cfg := &v1beta1.UpgradeConfig{}
-	var jobs v1beta1.UpgradeJobList
+	cfg := &maintenancev1beta1.UpgradeConfig{}
+	var jobs maintenancev1beta1.UpgradeJobList
 	err := wait.PollUntilContextTimeout(e.t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		if err := e.user.Get(ctx, client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: "updates"}, cfg); err != nil {
 			return false, err
@@ -117,14 +118,14 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	e := start(t)
 	ctx := t.Context()
-	must(t, e.user.Create(ctx, &v1beta1.UpgradeConfig{
+	must(t, e.user.Create(ctx, &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "updates"},
-		Spec: v1beta1.UpgradeConfigSpec{
-			Schedule:                   v1beta1.UpgradeConfigSchedule{Rhythm: v1beta1.RhythmUpdateAvailable},
+		Spec: maintenancev1beta1.UpgradeConfigSpec{
+			Schedule:                   maintenancev1beta1.UpgradeConfigSchedule{Rhythm: maintenancev1beta1.RhythmUpdateAvailable},
 			SuccessfulJobsHistoryLimit: new(int32(1)),
 		},
 	}))
-	cfg, jobs := e.until("an UpgradeJob", func(cfg *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) bool {
+	cfg, jobs := e.until("an UpgradeJob", func(cfg *maintenancev1beta1.UpgradeConfig, jobs []maintenancev1beta1.UpgradeJob) bool {
 		return len(jobs) == 1 && cfg.Status.LastSlot != nil
 	})
 	first := jobs[0]
@@ -133,16 +134,16 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 	}
 
 	before := cfg.DeepCopy()
-	cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: "today"}
+	cfg.Annotations = map[string]string{maintenancev1beta1.RunNowAnnotation: "today"}
 	must(t, e.user.Patch(ctx, cfg, client.MergeFrom(before)))
-	_, jobs = e.until("an answer", func(cfg *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) bool {
+	_, jobs = e.until("an answer", func(cfg *maintenancev1beta1.UpgradeConfig, jobs []maintenancev1beta1.UpgradeJob) bool {
 		return len(jobs) == 2 && cfg.Status.RunNow != nil && cfg.Status.RunNow.Token == "today"
 	})
 
-	window := &v1beta1.UpgradeSuspensionWindow{
+	window := &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "freeze"},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
-			Start: "2020-01-01T00:00:00Z", End: "2100-01-01T00:00:00Z", ConfigSelector: &v1beta1.LabelSelector{}, JobSelector: &v1beta1.LabelSelector{},
+		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+			Start: "2020-01-01T00:00:00Z", End: "2100-01-01T00:00:00Z", ConfigSelector: &maintenancev1beta1.LabelSelector{}, JobSelector: &maintenancev1beta1.LabelSelector{},
 		},
 	}
 	must(t, e.user.Create(ctx, window))
@@ -151,7 +152,7 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 		slices.Sort(jobs)
 		return err == nil && slices.Equal(window.Status.MatchingConfigs, []string{"updates"}) && slices.Equal(window.Status.MatchingJobs, jobs)
 	}
-	e.until("the matches of a window", func(*v1beta1.UpgradeConfig, []v1beta1.UpgradeJob) bool {
+	e.until("the matches of a window", func(*maintenancev1beta1.UpgradeConfig, []maintenancev1beta1.UpgradeJob) bool {
 		return matches(jobs[0].Name, jobs[1].Name)
 	})
 
@@ -160,7 +161,7 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 		jobs[i].Status.History = []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &now, StartTime: &now, CompleteTime: &now}}
 		must(t, e.user.Status().Update(ctx, &jobs[i]))
 	}
-	e.until("the history limit, and no match of an UpgradeJob that has ended", func(_ *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) bool {
+	e.until("the history limit, and no match of an UpgradeJob that has ended", func(_ *maintenancev1beta1.UpgradeConfig, jobs []maintenancev1beta1.UpgradeJob) bool {
 		return len(jobs) == 1 && matches()
 	})
 	var events corev1.EventList

@@ -5,8 +5,6 @@ package upgradeschedule
 
 import (
 	"context"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -36,26 +34,15 @@ var (
 
 const week = 7 * 24 * time.Hour
 
-// definitions are those of this project, compiled once.
-var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
-	return simulation.Definitions(os.DirFS("../../../deploy/crds"))
-})
-
 // world is a cluster with the controller. UpgradeJobs end when they start, as endJob decides.
 type world struct {
-	*simulation.World
-	t          testing.TB
-	client     client.Client
-	program    simulation.Program
-	process    *simulation.Process
+	*simulation.Harness
 	reconciler *Reconciler // of this life of the process
 
-	registry    *prometheus.Registry
-	lives       int
-	reconciles  int
-	poolProblem string
-	plan        simulation.Plan // of the writes; nil serves all
-	requests    []string        // of the operator to the API server
+	registry      *prometheus.Registry
+	lives         int
+	reconciles    int
+	configProblem string
 
 	phase   history.Phase // in which UpgradeJobs end; empty leaves them to the test
 	reason  string        // for which they end
@@ -70,51 +57,37 @@ func newWorld(tb testing.TB, objects ...client.Object) *world {
 
 func newWorldAt(tb testing.TB, start time.Time, objects ...client.Object) *world {
 	tb.Helper()
-	own, err := definitions()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	w := &world{
-		World: simulation.New(simulation.Options{Definitions: own, Start: start, MaxBurst: 2000}),
-		t:     tb, phase: history.PhaseUpgraded, created: map[string]int{},
+		Harness: simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/crds"), Start: start}),
+		phase:   history.PhaseUpgraded, created: map[string]int{},
 	}
-	w.client = w.Client("test")
-	w.must(w.Add(&configv1.ClusterVersion{
+	w.Must(w.Add(&configv1.ClusterVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterstate.VersionKey.Name, Generation: 1},
 		Spec:       configv1.ClusterVersionSpec{ClusterID: "bc75be34-e92d-4745-bb9d-8ec39e877854"},
 	}))
 	w.install("4.20.5")
 	w.offer("4.20.6")
-	for _, object := range objects {
-		w.must(w.client.Create(tb.Context(), object))
-	}
+	w.Create(objects...)
 	w.Observe(w.observe)
-	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
-	w.start()
+	w.Describe = simulation.Request.Operation
+	w.Run(w.controllers)
 	return w
 }
 
-func (w *world) start() {
-	w.lives++
-	process, err := w.Start(&w.program)
-	w.must(err)
-	w.process = process
-}
-
-// restart ends the life of the operator and begins another one.
-func (w *world) restart() {
-	w.process.Kill()
-	w.start()
-}
-
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
+	w.lives++
 	w.registry = prometheus.NewPedanticRegistry()
 	schedules, err := metrics.NewSchedules(w.registry, Results()...)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reconciler{Clock: env.Clock, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: schedules}
-	r.PoolProblem = func(context.Context, *v1beta1.UpgradeJob) (string, error) { return w.poolProblem, nil }
+	r.ConfigProblem = func(context.Context, *maintenancev1beta1.UpgradeJob, time.Time) (reason, message string, err error) {
+		if w.configProblem != "" {
+			reason = "InvalidPools"
+		}
+		return reason, w.configProblem, nil
+	}
 	w.reconciler = r
 	c := r.Controller()
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -122,26 +95,4 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		return r.Reconcile(ctx, request)
 	})
 	return []manager.Controller{c}, nil
-}
-
-// decide records the requests to the API server and applies the plan.
-func (w *world) decide(r simulation.Request) simulation.Fault {
-	if !r.Cached || r.IsWrite() {
-		text := r.Verb + " " + r.Kind
-		if r.Subresource != "" {
-			text += "/" + r.Subresource
-		}
-		w.requests = append(w.requests, text)
-	}
-	if r.IsWrite() && w.plan != nil {
-		return w.plan(r)
-	}
-	return simulation.Fault{}
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }

@@ -20,23 +20,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // What happens to the slots of the year, by their number; all others upgrade the cluster.
@@ -52,8 +52,8 @@ const (
 	suspendedField  = 22 // by schedule.suspend, before the version is pinned
 )
 
-// killedAtEveryWrite are the slots during which the operator ends before and after each change that
-// it makes: that before clocks are set forward, that after they are set back, and that of week 53.
+// killedAtEveryWrite are the slots during which the operator ends before and after each change that it makes: the slot
+// before clocks are set forward, the slot after they are set back, and the slot of week 53.
 var killedAtEveryWrite = []string{"2026-03-24", "2026-11-03", "2026-12-29"}
 
 const (
@@ -98,7 +98,7 @@ type year struct {
 	requested aftermath.Requests   // by the operator
 
 	random        *rand.Rand
-	progress      int // changes that the operator has stored, except for those of the Lease
+	progress      int // changes that the operator has stored, except for changes of the Lease
 	leases        int // requests to write the Lease while the operator is killed at every write
 	before, after int // progress at the last crash before and after a write
 }
@@ -127,11 +127,11 @@ func newYear(t *testing.T, seed uint64) *year {
 			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
 		}
 	})
-	y.must(y.client.Create(t.Context(), &v1beta1.UpgradeConfig{
+	y.must(y.client.Create(t.Context(), &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "fortnightly"},
-		Spec: v1beta1.UpgradeConfigSpec{
-			Schedule:         v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", ISOWeek: new("@odd"), Location: "Europe/Zurich"},
-			PinVersionWindow: new(v1beta1.Duration("4h")),
+		Spec: maintenancev1beta1.UpgradeConfigSpec{
+			Schedule:         maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", ISOWeek: new("@odd"), Location: "Europe/Zurich"},
+			PinVersionWindow: new(maintenancev1beta1.Duration("4h")),
 		},
 	}))
 	y.Observe(y.observe)
@@ -161,7 +161,7 @@ func (y *year) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return controllers(env, y.registry)
 }
 
-// controllers returns those of the operator that concern scheduled maintenance.
+// controllers returns the operator's controllers that concern scheduled maintenance.
 func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.Controller, error) {
 	upgrades, err := metrics.NewUpgrades(registry)
 	if err != nil {
@@ -172,7 +172,7 @@ func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.C
 		return nil, err
 	}
 	events, namespaces, settings := &notify.Events{Client: env.Client, Clock: env.Clock}, []string{yearNamespace}, config.Default()
-	deps := runbooks.Deps{
+	deps := upgraders.Deps{
 		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: settings,
 		Hooks: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return settings.Hooks }, Publisher: events},
 	}
@@ -180,9 +180,9 @@ func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.C
 		Clock: env.Clock, Namespace: yearNamespace, WatchNamespaces: namespaces,
 		Holders: &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock},
 		Config: func() upgradejob.Snapshot {
-			return upgradejob.Snapshot{Upgrader: runbooks.Job{Deps: deps}, Config: settings}
+			return upgradejob.Snapshot{Upgrader: upgraders.Job{Deps: deps}, Config: settings}
 		},
-		Watches:  []manager.Kind{facts.HookJobs(namespaces), facts.UpgradeJobHooks(namespaces)},
+		Watches:  []manager.Kind{facts.HookJobs(namespaces, maintenance.JobOwners()), facts.UpgradeJobHooks(namespaces)},
 		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
 	}
 	configs := &upgradeschedule.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events, Metrics: schedules}
@@ -236,8 +236,8 @@ func (y *year) observe(change simulation.Change) {
 		y.progress++
 	}
 	switch after := change.New.(type) {
-	case *v1beta1.UpgradeJob:
-		slot := after.Labels[v1beta1.SlotLabel]
+	case *maintenancev1beta1.UpgradeJob:
+		slot := after.Labels[maintenancev1beta1.SlotLabel]
 		if change.Old == nil {
 			y.created[slot]++
 		}
@@ -264,16 +264,16 @@ func (y *year) stop(from, to time.Time) {
 
 // suspend creates a window around a slot.
 func (y *year) suspend(slot time.Time) {
-	y.must(y.client.Create(y.t.Context(), &v1beta1.UpgradeSuspensionWindow{
+	y.must(y.client.Create(y.t.Context(), &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "window-" + strconv.FormatInt(slot.Unix(), 10)},
-		Spec: v1beta1.UpgradeSuspensionWindowSpec{
-			Start: maintenance.Timestamp(slot), End: maintenance.Timestamp(slot.Add(time.Second)), ConfigSelector: &v1beta1.LabelSelector{},
+		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+			Start: maintenance.Timestamp(slot), End: maintenance.Timestamp(slot.Add(time.Second)), ConfigSelector: &maintenancev1beta1.LabelSelector{},
 		},
 	}))
 }
 
 func (y *year) setSuspend(value bool) {
-	var cfg v1beta1.UpgradeConfig
+	var cfg maintenancev1beta1.UpgradeConfig
 	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
 	cfg.Spec.Schedule.Suspend = &value
 	y.must(y.client.Update(y.t.Context(), &cfg))
@@ -387,7 +387,7 @@ func (y *year) expectReleased() {
 	if err := scene.Check(y.t.Context()); err != nil {
 		y.t.Error(err)
 	}
-	var jobs v1beta1.UpgradeJobList
+	var jobs maintenancev1beta1.UpgradeJobList
 	y.must(y.client.List(y.t.Context(), &jobs))
 	if len(jobs.Items) != 3 {
 		y.t.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
@@ -403,7 +403,7 @@ func (y *year) expectReleased() {
 	if diff := cmp.Diff(map[string]int{"JobCreated": 21, "SlotSkipped": 1, "SlotSuspended": 2, "SlotsMissed": 1}, counts); diff != "" {
 		y.t.Errorf("Events about the UpgradeConfig (-want +got):\n%s", diff)
 	}
-	var cfg v1beta1.UpgradeConfig
+	var cfg maintenancev1beta1.UpgradeConfig
 	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
 	if last := y.slots[len(y.slots)-1]; !cfg.Status.HandledUntil.Equal(new(metav1.NewTime(last))) {
 		y.t.Errorf("handled until %s, want %s", cfg.Status.HandledUntil, last)

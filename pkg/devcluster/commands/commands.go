@@ -54,7 +54,7 @@ func New() *cobra.Command {
 	flags.StringVar(&opts.dir, "dir", ".devcluster", "state folder of the cluster")
 	flags.StringVar(&opts.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")
 	flags.StringVar(&opts.repository, "repository", "", "checkout whose deploy folder is applied (default: the module of the working directory)")
-	root.AddCommand(up(opts), down(opts), status(opts), logs(opts), scenarioCommand(opts), scenarioNames(), demo(opts), simulate(), fleetCommand(opts))
+	root.AddCommand(up(opts), down(opts), status(opts), logs(opts), scenarioCommand(opts), scenarioNames(), demo(opts), simulate(), record(opts), fleetCommand(opts))
 	return root
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 func run(t *testing.T, args ...string) (string, error) {
@@ -126,18 +126,18 @@ func TestCompletion_of_names(t *testing.T) {
 func TestFlags_override_the_scenario(t *testing.T) {
 	t.Parallel()
 	cluster := parseFlags(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
-	got, err := cluster.applyTo(devcluster.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
+	got, err := cluster.applyTo(openshiftsim.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := devcluster.Spec{
+	want := openshiftsim.Spec{
 		Version: "4.19.3", Channel: "candidate-4.19", Masters: 1, Workers: 5,
-		Monitoring: &monitoring.Spec{},
+		Monitoring: &alerting.Spec{},
 		Pools:      []machineconfig.Pool{{Name: "infra", Nodes: 2}},
 		Releases: []updategraph.Release{
 			{Version: "4.19.4", Channels: []string{"candidate-4.19"}},
 			{Version: "4.20.0", Channels: []string{"fast-4.20"}},
-			{Version: "4.19.3", Channels: []string{"candidate-4.19", "fast-4.20"}}, // only so is there an update in fast-4.20
+			{Version: "4.19.3", Channels: []string{"candidate-4.19", "fast-4.20"}}, // otherwise there is no update in fast-4.20
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -156,7 +156,7 @@ func TestFlags_reject_invalid_numbers_of_nodes(t *testing.T) {
 		"--pool=worker=2":   "pools[0].nodes: Invalid value: 2: must be left out: the field workers sets it",
 		"--workers=2000000": "all pools together must have at most 2000 nodes",
 	} {
-		spec, err := parseFlags(t, flag).applyTo(devcluster.Spec{})
+		spec, err := parseFlags(t, flag).applyTo(openshiftsim.Spec{})
 		if err == nil {
 			err = spec.Validate(nil).ToAggregate()
 		}
@@ -242,7 +242,7 @@ func TestSuggestedUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec, err := parseFlags(t, tc.flags...).applyTo(devcluster.Spec{})
+			spec, err := parseFlags(t, tc.flags...).applyTo(openshiftsim.Spec{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestSuggestedUpdate(t *testing.T) {
 			}
 		})
 	}
-	risky := devcluster.Spec{Releases: []updategraph.Release{
+	risky := openshiftsim.Spec{Releases: []updategraph.Release{
 		{Version: "4.20.6", Channels: []string{"stable-4.20"}},
 		{Version: "4.20.7", Channels: []string{"stable-4.20"}, Risks: []updategraph.Risk{{Name: "SlowDisks"}}},
 		{Version: "4.20.8", Channels: []string{"stable-4.20"}, Refused: "the payload is broken"},
@@ -299,11 +299,14 @@ func TestPrinter_progress(t *testing.T) {
 
 func TestSimulate_prints_virtual_times(t *testing.T) {
 	t.Parallel()
-	out, err := run(t, "simulate", "healthy-z", "--speed=1", "--workers=1")
+	out, err := run(t, "simulate", "healthy-z", "--speed=1", "--workers=1", "--describe")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"AllWorkerNodesUpgraded         done", "It ended as expected, after 3", "That was virtual time"} {
+	for _, want := range []string{
+		"AllWorkerNodesUpgraded         done", "It ended as expected, after 3", "That was virtual time",
+		"$ oc update history\n", "upgraded from 4.20.5 to 4.20.6", "$ oc describe upgrade example-upgrade-config", "Phase:  Upgraded", "What to try next:",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}

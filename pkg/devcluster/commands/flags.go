@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // clusterFlags are the flags that describe a cluster.
@@ -54,12 +54,12 @@ func (f *clusterFlags) validateNumbers() error {
 }
 
 // applyTo returns the description of a cluster, changed by the flags.
-func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
+func (f *clusterFlags) applyTo(spec openshiftsim.Spec) (openshiftsim.Spec, error) {
 	if f.version != "" {
 		spec.Version = f.version
 	}
 	if f.cvo != "" {
-		spec.CVO = devcluster.CVO(f.cvo)
+		spec.CVO = openshiftsim.CVO(f.cvo)
 	}
 	if f.channel != "" {
 		spec.Channel = f.channel
@@ -77,7 +77,7 @@ func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 		return spec, err
 	}
 	if f.monitoring && spec.Monitoring == nil {
-		spec.Monitoring = &monitoring.Spec{}
+		spec.Monitoring = &alerting.Spec{}
 	}
 	for _, text := range f.pools {
 		name, count, found := strings.Cut(text, "=")
@@ -102,7 +102,7 @@ func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 
 // offerInstalled adds the installed release to the channels of all releases unless it is described: only
 // a channel that has the installed release offers updates.
-func offerInstalled(spec devcluster.Spec) devcluster.Spec {
+func offerInstalled(spec openshiftsim.Spec) openshiftsim.Spec {
 	complete := spec.WithDefaults()
 	for _, release := range spec.Releases {
 		if release.Version == complete.Version {

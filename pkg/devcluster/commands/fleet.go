@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
 )
 
 // fleetFlags are the flags that describe a fleet.
@@ -33,7 +33,7 @@ func (f *fleetFlags) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.spec.Interval, "interval", f.spec.Interval, "time between two polls of an agent")
 }
 
-// described returns the description of the fleet. The default number of clusters is that of simulated ones.
+// described returns the description of the fleet. The default number of clusters applies to simulated ones.
 func (f *fleetFlags) described(flags *pflag.FlagSet) fleet.Spec {
 	if f.spec.Real && !flags.Changed("clusters") {
 		f.spec.Clusters, f.spec.Groups = 0, 0
@@ -52,7 +52,7 @@ func fleetUp(opts *globalOptions) *cobra.Command {
 	withoutHub := false
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a fleet and our hub program; Ctrl-C ends both. \"devcluster down\" ends it, too.",
+		Short: "Start a fleet and our hub program; Ctrl-C ends both. \"devcluster down\" also ends it.",
 		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			startTime := time.Now()

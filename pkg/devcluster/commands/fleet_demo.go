@@ -93,7 +93,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	}
 	if err := d.until(ctx, upgrade, func(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool {
 		c := s.ClustersSummery
-		return c != nil && c.Failed > 0 && c.Complete+c.Failed == c.Total
+		return c != nil && c.Failed > 0 && c.Ended()
 	}); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	if err := d.fleet.Repair(ctx, failing); err != nil {
 		return err
 	}
-	retried, err := d.command(ctx, "retry")
+	retried, err := d.command(ctx, "retry", "-y")
 	if err != nil {
 		return err
 	}
@@ -150,9 +150,9 @@ func (d *fleetDemonstration) redraw(ctx context.Context) error {
 }
 
 // command returns what a command of our plugin prints about the upgrade. Its exit code is a verdict.
-func (d *fleetDemonstration) command(ctx context.Context, verb string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl-update"), //nolint:gosec // the program of the programs' folder
-		"--kubeconfig", d.opts.kubeconfig(), "--namespace", fleet.Namespace, "fleet", verb, "stores")
+func (d *fleetDemonstration) command(ctx context.Context, verb string, flags ...string) (string, error) {
+	args := append([]string{"--kubeconfig", d.opts.kubeconfig(), "--namespace", fleet.Namespace, "fleet", verb, "stores"}, flags...)
+	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl-update"), args...) //nolint:gosec // the program of the programs' folder
 	printed, err := command.CombinedOutput()
 	if _, verdict := errors.AsType[*exec.ExitError](err); err != nil && !verdict {
 		return "", fmt.Errorf("running kubectl-update fleet %s: %w", verb, err)

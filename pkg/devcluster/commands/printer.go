@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
 // progressAfter is how long a step waits without a line before a progress line is printed.
@@ -77,8 +77,8 @@ func (p *printer) line(format string, args ...any) {
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// upgrade prints the changes of the phase and of the steps since the last call; for an UpgradeConfig
-// that creates UpgradeJobs, those of its schedule.
+// upgrade prints the changes of the phase and of the steps since the last call; for an UpgradeConfig that creates
+// UpgradeJobs, the changes of its schedule.
 func (p *printer) upgrade(object *unstructured.Unstructured) {
 	p.schedule(object)
 	newest := scenario.Newest(object)

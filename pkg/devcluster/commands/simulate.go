@@ -12,16 +12,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/virtual"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/virtual"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
 // simulateOptions configure the command simulate.
-type simulateOptions struct{ cluster clusterFlags }
+type simulateOptions struct {
+	describe bool // print the history, the UpgradeConfigs, and what to try next
+	cluster  clusterFlags
+}
 
 func simulate() *cobra.Command {
 	var o simulateOptions
@@ -30,13 +34,14 @@ func simulate() *cobra.Command {
 		Short: "Run a scenario in virtual time: hours pass in seconds, without a control plane.",
 		Long: "Run a scenario in virtual time, in one process and without a control plane, and print each step\n" +
 			"with its virtual time. The same file runs on a dev cluster with \"devcluster scenario\". With\n" +
-			"--speed=1 the simulated parts take as long as those of a real cluster.",
+			"--speed=1 the simulated parts take as long as on a real cluster.",
 		Args:              oneScenario,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
+	cmd.Flags().BoolVar(&o.describe, "describe", false, "print the history and the UpgradeConfigs in the end, and what to try next")
 	o.cluster.bind(cmd.Flags())
 	return cmd
 }
@@ -45,13 +50,13 @@ func simulate() *cobra.Command {
 // longer.
 func (o *simulateOptions) adjust(story *scenario.Scenario) error {
 	const defaultWithin = 3 * time.Minute
-	before := cmp.Or(story.Cluster.Speed, devcluster.DefaultSpeed)
+	before := cmp.Or(story.Cluster.Speed, openshiftsim.DefaultSpeed)
 	var err error
 	if story.Cluster, err = o.cluster.applyTo(story.Cluster); err != nil {
 		return err
 	}
 	within := float64(cmp.Or(time.Duration(story.Expect.Within), defaultWithin))
-	after := cmp.Or(story.Cluster.Speed, devcluster.DefaultSpeed)
+	after := cmp.Or(story.Cluster.Speed, openshiftsim.DefaultSpeed)
 	story.Expect.Within = timescale.Duration(within * float64(before/after))
 	return nil
 }
@@ -84,8 +89,40 @@ func (o *simulateOptions) run(ctx context.Context, out io.Writer, name string) e
 	p.line("")
 	p.result(problems, world.Now().Sub(running.StartTime))
 	p.line("That was virtual time; the simulation took %.1f s.", time.Since(startTime).Seconds())
+	if o.describe {
+		if err := describeSimulated(ctx, p, world); err != nil {
+			return err
+		}
+	}
 	if len(problems) > 0 {
 		return ErrUnexpected
+	}
+	return nil
+}
+
+// describeSimulated prints what an on-call engineer would look at, and what to try next.
+func describeSimulated(ctx context.Context, p *printer, world *virtual.World) error {
+	history, err := world.Command(ctx, func(time.Duration) bool { return false }, []string{"oc", "update", "history"})
+	if err != nil {
+		return err
+	}
+	p.line("\n$ oc update history\n%s", history.Printed)
+	objects, err := world.List(ctx, scenario.Object{APIVersion: upgradev1alpha1.GroupVersion.String(), Kind: "UpgradeConfig"})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		p.line("$ oc describe upgrade %s -n %s", object.GetName(), object.GetNamespace())
+		describeObject(p, object)
+		p.line("")
+	}
+	for _, line := range []string{
+		"What to try next:",
+		"  bin/devcluster scenarios                   list upgrades that wait, fail, or are stuck",
+		"  bin/devcluster simulate pdb-blocks-drain   watch one of them",
+		"  make demo REAL=1                           upgrade a cluster with a real control plane",
+	} {
+		p.line("%s", line)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // update is a version that a cluster can be updated to.
@@ -21,7 +22,7 @@ type update struct{ version, channel string }
 // suggestedUpdate returns the highest version to which the described cluster can be updated without a
 // known risk, and a channel that offers it. The cluster's own channel is preferred. The zero update means
 // that there is none.
-func suggestedUpdate(spec devcluster.Spec) update {
+func suggestedUpdate(spec openshiftsim.Spec) update {
 	catalog := updategraph.NewCatalog(spec.Releases...)
 	var best update
 	for _, channel := range channels(spec) {
@@ -38,7 +39,7 @@ func suggestedUpdate(spec devcluster.Spec) update {
 }
 
 // channels returns the channels of all releases; the cluster's own is the first one.
-func channels(spec devcluster.Spec) []string {
+func channels(spec openshiftsim.Spec) []string {
 	all := []string{spec.Channel}
 	for _, release := range spec.Releases {
 		for _, channel := range release.Channels {
@@ -56,7 +57,7 @@ func higher(version, than string) bool {
 }
 
 // summary returns the beginning of a sentence that describes a cluster.
-func summary(spec devcluster.Spec) string {
+func summary(spec openshiftsim.Spec) string {
 	nodes := 0
 	for _, pool := range spec.Pools {
 		nodes += pool.Nodes

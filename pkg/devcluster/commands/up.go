@@ -17,6 +17,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
 // upOptions configure the command up.
@@ -24,6 +25,7 @@ type upOptions struct {
 	cluster         clusterFlags
 	operator        string // the program; empty means the one in the folder of the programs
 	withoutOperator bool
+	updateStatus    bool // the Update Status Controller runs also
 }
 
 func up(opts *globalOptions) *cobra.Command {
@@ -36,7 +38,7 @@ func up(opts *globalOptions) *cobra.Command {
 			if err := opts.complete(); err != nil {
 				return err
 			}
-			spec, err := o.cluster.applyTo(devcluster.Spec{})
+			spec, err := o.cluster.applyTo(openshiftsim.Spec{})
 			if err != nil {
 				return err
 			}
@@ -49,6 +51,7 @@ func up(opts *globalOptions) *cobra.Command {
 	o.cluster.bind(cmd.Flags())
 	cmd.Flags().StringVar(&o.operator, "operator", "", "program to run as the operator, such as one with upgraders of your own (default: operator in the folder of the programs)")
 	cmd.Flags().BoolVar(&o.withoutOperator, "without-operator", false, "start the cluster alone")
+	cmd.Flags().BoolVar(&o.updateStatus, "update-status", false, "also start the Update Status Controller")
 	cmd.MarkFlagsMutuallyExclusive("operator", "without-operator")
 	return cmd
 }
@@ -68,7 +71,7 @@ func program(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec devcluster.Spec) (err error) {
+func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec openshiftsim.Spec) (err error) {
 	startTime := time.Now()
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: opts.bin, Dir: opts.dir, Spec: spec})
 	if err != nil {
@@ -79,11 +82,22 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 		return err
 	}
 	var operatorExited <-chan error
+	var statusExited <-chan struct{}
 	var warning string
-	if !o.withoutOperator {
+	if !o.withoutOperator || o.updateStatus {
 		if err := cluster.Deploy(ctx, opts.repository); err != nil {
 			return ignoreInterrupt(ctx, err)
 		}
+	}
+	if o.updateStatus {
+		status, err := cluster.StartStatusController(ctx, opts.repository)
+		if err != nil {
+			return ignoreInterrupt(ctx, err)
+		}
+		statusExited = status.Exited()
+		defer func() { err = errors.Join(err, status.Stop(readyTimeout)) }()
+	}
+	if !o.withoutOperator {
 		operator, err := cluster.StartOperator(ctx, devcluster.OperatorOptions{Program: o.operator})
 		if err != nil {
 			return ignoreInterrupt(ctx, err)
@@ -101,10 +115,12 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 		return err
 	case err := <-operatorExited:
 		return err
+	case <-statusExited:
+		return errors.New("the Update Status Controller has ended; \"devcluster logs update-status-controller\" has the reason")
 	}
 }
 
-// readyTimeout is how long the command waits until the operator is ready.
+// readyTimeout is how long the command waits until the operator is ready, or until a program has ended.
 const readyTimeout = 15 * time.Second
 
 // notReady waits until the operator is ready. It returns a warning if the operator is not in time, for
@@ -157,7 +173,7 @@ func (o *upOptions) print(out io.Writer, opts *globalOptions, cluster *devcluste
 }
 
 // suggestion returns commands that start an upgrade which can succeed.
-func (o *upOptions) suggestion(spec devcluster.Spec) []string {
+func (o *upOptions) suggestion(spec openshiftsim.Spec) []string {
 	to := suggestedUpdate(spec)
 	switch {
 	case to == update{}:

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // Options configure a control plane.
@@ -37,8 +39,8 @@ type Options struct {
 	WithoutControllerManager bool
 	// Controllers are run by the controller manager; nil means DefaultControllers.
 	Controllers []string
-	// Env is the environment of the programs beside that of this process, such as "GOGC=100": they collect
-	// garbage less often than other programs by default, since that starts them sooner.
+	// Env is the environment of the programs in addition to the environment of this process, such as "GOGC=100": they
+	// collect garbage less often than other programs by default, since that starts them sooner.
 	Env []string
 	// Prepare is called when the API server is ready, before the controller manager starts; nil
 	// means no call. The garbage collector knows the kinds that are served at that time, and
@@ -75,9 +77,9 @@ type ControlPlane struct {
 	mu                sync.Mutex   // held while processes are started and stopped
 	lock              *os.File     // of the state folder; nil after its release
 	claim             net.Listener // of the service network; nil means none
-	etcd              *Process
-	apiServer         *Process
-	controllerManager *Process
+	etcd              *childprocess.Process
+	apiServer         *childprocess.Process
+	controllerManager *childprocess.Process
 	startups          []startup // of the API server
 
 	exitErr chan error
@@ -247,9 +249,9 @@ func (c *ControlPlane) PIDs() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pids := map[string]int{}
-	for _, process := range []*Process{c.etcd, c.apiServer, c.controllerManager} {
+	for _, process := range []*childprocess.Process{c.etcd, c.apiServer, c.controllerManager} {
 		if process.Running() {
-			pids[process.name] = process.PID()
+			pids[process.Name()] = process.PID()
 		}
 	}
 	return pids
@@ -318,8 +320,8 @@ func (c *ControlPlane) path(elements ...string) string {
 	return filepath.Join(append([]string{c.options.Dir}, elements...)...)
 }
 
-func (c *ControlPlane) run(name string, args ...string) (*Process, error) {
-	return StartProcess(Command{
+func (c *ControlPlane) run(name string, args ...string) (*childprocess.Process, error) {
+	return childprocess.Start(childprocess.Command{
 		Path:   filepath.Join(c.options.BinDir, name),
 		Args:   args,
 		Env:    slices.Concat([]string{"GOGC=400"}, c.options.Env, os.Environ()), // a start takes a quarter less processor time; a GOGC of the environment wins

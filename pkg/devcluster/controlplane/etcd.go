@@ -31,7 +31,8 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 		"--peer-key-file="+c.authority.serving.keyFile,
 		"--peer-trusted-ca-file="+c.authority.caFile,
 		"--peer-client-cert-auth",
-		"--unsafe-no-fsync", // the data needs to survive a process, not a power cut
+		"--unsafe-no-fsync",                   // the data needs to survive a process, not a power cut
+		"--watch-progress-notify-interval=5s", // as OpenShift has it
 		"--log-level=warn",
 	)
 	if err != nil {

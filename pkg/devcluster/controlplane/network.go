@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// The service network of the n-th control plane of a machine is 127.(64+n).0.0/16: a process that
-// listens on the cluster IP of a Service is what the Service is on a cluster with a network.
+// The service network of the n-th control plane of a machine is 127.(64+n).0.0/16: a process that listens on the
+// cluster IP of a Service takes the place of the Service on a cluster with a network.
 const (
 	firstNetwork = 64
 	lastNetwork  = 254

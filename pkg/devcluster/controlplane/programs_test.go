@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 func containsAll(text string, parts ...string) bool {
@@ -71,9 +72,9 @@ func TestFreePorts_are_unique_and_not_ephemeral(t *testing.T) {
 	}
 }
 
-func shell(t *testing.T, script string, onExit func(error)) *controlplane.Process {
+func shell(t *testing.T, script string, onExit func(error)) *childprocess.Process {
 	t.Helper()
-	process, err := controlplane.StartProcess(controlplane.Command{
+	process, err := childprocess.Start(childprocess.Command{
 		Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "log"), OnExit: onExit,
 	})
 	if err != nil {

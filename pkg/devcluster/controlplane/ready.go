@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 )
 
 // await polls a URL of the control plane as Await does.
-func (c *ControlPlane) await(ctx context.Context, process *Process, url string) error {
+func (c *ControlPlane) await(ctx context.Context, process *childprocess.Process, url string) error {
 	transport, err := c.transport()
 	if err != nil {
 		return err
@@ -28,7 +30,7 @@ func (c *ControlPlane) await(ctx context.Context, process *Process, url string) 
 
 // Await polls a URL until it returns status 200. It returns early, with the end of the log, if the
 // process ends. It leaves no connection of the transport open.
-func Await(ctx context.Context, process *Process, transport *http.Transport, url string) error {
+func Await(ctx context.Context, process *childprocess.Process, transport *http.Transport, url string) error {
 	defer transport.CloseIdleConnections()
 	probe := &http.Client{Transport: transport, Timeout: requestTimeout}
 	ticker := time.NewTicker(pollInterval)

@@ -19,10 +19,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 // installTimeout bounds the start of an API server and the installation of kinds.
@@ -39,7 +40,14 @@ type APIServer struct {
 	Namespace string
 
 	kubectl, kubeconfig string
+	config              *rest.Config
 }
+
+// RESTConfig returns the configuration of clients of the API server.
+func (s *APIServer) RESTConfig() *rest.Config { return s.config }
+
+// Kubeconfig returns the path of the kubeconfig of an administrator.
+func (s *APIServer) Kubeconfig() string { return s.kubeconfig }
 
 // Main starts the API server, installs kinds, runs the tests of a package, and returns the exit code
 // of the package.
@@ -69,7 +77,8 @@ func (s *APIServer) run(ctx context.Context, m *testing.M, install func(context.
 	if err := running.Kubeconfig(s.kubeconfig); err != nil {
 		return 0, err
 	}
-	if s.Client, err = manifests.Client(running.RESTConfig()); err != nil {
+	s.config = running.RESTConfig()
+	if s.Client, err = manifests.Client(s.config); err != nil {
 		return 0, err
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{

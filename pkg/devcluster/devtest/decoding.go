@@ -13,15 +13,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/yaml"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Decoding is what the objects of a kind are decoded by. An object that the schema accepts and that does
-// not decode would stop the informers of all objects of its kind.
+// Decoding says how the objects of a kind are decoded. An object that the schema accepts and that does not decode would
+// stop the informers of all objects of its kind.
 type Decoding struct {
-	// Definition is that of the kind, and Validator the same one in the test kit.
+	// Definition is the definition of the kind, and Validator the same one in the test kit.
 	Definition *apiextensionsv1.CustomResourceDefinition
 	Validator  *simulation.Definition
 	// Decoder decodes the kind: see StrictDecoder.
@@ -40,7 +43,27 @@ func StrictDecoder(tb testing.TB, kinds ...func(*runtime.Scheme) error) runtime.
 			tb.Fatal(err)
 		}
 	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	return strictDecoder{serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()}
+}
+
+// strictDecoder is a decoder that reports what our kinds leave out when they are decoded.
+type strictDecoder struct{ runtime.Decoder }
+
+// Decode decodes an object.
+func (d strictDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	object, kind, err := d.Decoder.Decode(data, defaults, into)
+	if err != nil {
+		return object, kind, err
+	}
+	ours, ok := object.DeepCopyObject().(interface{ LeftOut() []stored.Problem })
+	if !ok {
+		return object, kind, nil
+	}
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return object, kind, stored.DecodeStrict(asJSON, ours)
 }
 
 // Check generates objects and reports those that the schema accepts, and that do not decode without loss

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // startTimeout bounds the start of a part.
@@ -48,7 +49,7 @@ func Start[P Part](tb testing.TB, start func(context.Context) (P, error)) P {
 }
 
 // StartMonitoring starts a real Prometheus and a real Alertmanager for the test.
-func StartMonitoring(tb testing.TB, spec monitoring.Spec) *monitoring.Monitoring {
+func StartMonitoring(tb testing.TB, spec alerting.Spec) *monitoring.Monitoring {
 	tb.Helper()
 	options := monitoring.Options{Dir: tb.TempDir(), Spec: spec, OnExit: func(err error) { tb.Error(err) }}
 	return Start(tb, func(ctx context.Context) (*monitoring.Monitoring, error) { return monitoring.Start(ctx, options) })

@@ -24,14 +24,14 @@ import (
 type Foreign[T client.Object] struct {
 	// World validates the objects. In it runs the operator, whose actor is "operator".
 	World *simulation.World
-	// Definition is that of the kind.
+	// Definition is the definition of the kind.
 	Definition *apiextensionsv1.CustomResourceDefinition
 	// Object is a valid object, which does not exist yet.
 	Object T
 	// Status points to its status, and History to the history in that.
 	Status  any
 	History *[]history.Record
-	// Versions are those of the records, and Start is when an attempt starts: a record of it is continued.
+	// Versions are the versions of the records, and Start is when an attempt starts: a record of it is continued.
 	Versions []string
 	Start    time.Time
 	// Annotations are keys of annotations that the operator reads, and Finalizers those that it sets.

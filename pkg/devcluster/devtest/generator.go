@@ -67,7 +67,7 @@ func (g *Generator) Value(field string, schema *apiextensionsv1.JSONSchemaProps)
 	switch {
 	case schema.XIntOrString:
 		return pick(g, []any{g.Text("scale"), int64(1), int64(2), int64(0), int64(1) << 40, g.Text("scale")})
-	case schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
+	case schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields && g.Parts[field] == nil:
 		return g.anything(schema, 2)
 	case len(schema.Enum) > 0:
 		var value any

@@ -26,17 +26,17 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 var benchClusters = flag.Int("clusters", 3500, "number of simulated clusters of BenchmarkRollout")
 
-// BenchmarkRollout upgrades a fleet with 5 canaries in 10 groups, a seventh of it at a time, 5 s each; its
-// agents poll as often as those of Open Cluster Management do. The hub is killed at half time; then the
-// rollout is paused, and a cluster fails. The figures are compared with their limits, which hold for an
-// idle machine with two cores.
+// BenchmarkRollout upgrades a fleet with 5 canaries in 10 groups, a seventh of it at a time, 5 s each; its agents poll
+// as often as Open Cluster Management's do. The hub is killed at half time; then the rollout is paused, and a cluster
+// fails. The figures are compared with their limits, which hold for an idle machine with two cores.
 func BenchmarkRollout(b *testing.B) {
 	limit = time.Hour // of a machine that is busy; the figure is compared below
 	concurrency, failures := intstr.FromInt32(int32(max(*benchClusters/7, 1))), intstr.FromInt32(0)
@@ -210,7 +210,7 @@ func (r *rollout) addWorks(b *testing.B) {
 				of := run.DeepCopy()
 				of.Namespace = name
 				for i := range 4 {
-					work, err := delivery.UpgradeWork(of, r.upgrade, delivery.FormReadOnly, time.Now())
+					work, err := delivery.UpgradeWork(of, r.upgrade, delivery.FormReadOnly, time.Now(), clusterstate.Release{})
 					if err == nil {
 						work.Name += fmt.Sprint("-", i)
 						err = r.fleet.Client.Create(b.Context(), work)

@@ -13,8 +13,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 )
 
 // Degrade makes etcd of a cluster degraded, so that an upgrade of the cluster does not complete until

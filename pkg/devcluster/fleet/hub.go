@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,9 +30,10 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -68,7 +70,7 @@ type Fleet struct {
 	Spokes []*Spoke
 
 	spec       Spec
-	components []*controlplane.Process // of Open Cluster Management on the hub
+	components []*childprocess.Process // of Open Cluster Management on the hub
 	stopAgents context.CancelFunc      // of simulated clusters; nil means none
 	agents     chan error
 }
@@ -96,7 +98,8 @@ func hubControllers() []string {
 	}
 }
 
-// lessMemory is the environment of the control planes of a real fleet, of which there are at least three.
+// lessMemory is the environment of the control planes of a real fleet, of which there are at least three, and of the
+// components of Open Cluster Management.
 func lessMemory() []string { return []string{"GOGC=75"} }
 
 // Start returns when the clusters are registered, and placement and agents run. The context bounds the
@@ -211,13 +214,13 @@ func (f *Fleet) startComponents() error {
 }
 
 // startOCM starts a program of Open Cluster Management, whose unexpected end the control plane reports.
-func startOCM(of *controlplane.ControlPlane, program string, args ...string) (*controlplane.Process, error) {
+func startOCM(of *controlplane.ControlPlane, program string, args ...string) (*childprocess.Process, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	return controlplane.StartProcess(controlplane.Command{
-		Path: filepath.Join(of.BinDir(), program), Log: filepath.Join(of.Dir(), "logs", program+".log"), OnExit: of.ReportExit,
+	return childprocess.Start(childprocess.Command{
+		Path: filepath.Join(of.BinDir(), program), Env: slices.Concat(lessMemory(), os.Environ()), Log: filepath.Join(of.Dir(), "logs", program+".log"), OnExit: of.ReportExit,
 		Args: append(args, "--disable-leader-election", fmt.Sprintf("--listen=127.0.0.1:%d", port)),
 	})
 }

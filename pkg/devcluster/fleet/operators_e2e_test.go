@@ -7,21 +7,25 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/olm"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 )
 
 // operators are the Subscriptions of a cluster, each in a namespace of its name, with their releases.
@@ -45,13 +49,19 @@ func installOperators(t *testing.T, spoke *fleet.Spoke) {
 		subscription.SetAnnotations(map[string]string{olm.AnnotationReleases: releases, olm.AnnotationInstallTime: "1s"})
 		must(t, spoke.Client.Create(t.Context(), subscription))
 	}
+	must(t, spoke.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-marketplace"}}))
+	catalog := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc"}}}
+	catalog.SetGroupVersionKind(olm.Catalogs)
+	catalog.SetNamespace("openshift-marketplace")
+	catalog.SetName("redhat-operators")
+	must(t, spoke.Client.Create(t.Context(), catalog))
 	simulator := olm.Simulator{Client: spoke.Client, Clock: clock.RealClock{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ticks := time.Tick(500 * time.Millisecond); ctx.Err() == nil; <-ticks {
-			if err := simulator.Advance(ctx); err != nil && ctx.Err() == nil {
+			if err := errors.Join(restartCatalog(ctx, spoke.Client), simulator.Advance(ctx)); err != nil && ctx.Err() == nil {
 				t.Errorf("simulating OLM on %s: %v", spoke.Name, err)
 				return
 			}
@@ -63,7 +73,31 @@ func installOperators(t *testing.T, spoke *fleet.Spoke) {
 	})
 }
 
-// checkOperators checks that the Job has upgraded the operator that was included, to its newest release, no
+// restartCatalog ends the connection to the catalog if it is older than the release of the platform, which
+// brings another catalog.
+func restartCatalog(ctx context.Context, c client.Client) error {
+	version := &configv1.ClusterVersion{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "version"}, version); err != nil {
+		return fmt.Errorf("getting the ClusterVersion: %w", err)
+	}
+	catalog := &unstructured.Unstructured{}
+	catalog.SetGroupVersionKind(olm.Catalogs)
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "openshift-marketplace", Name: "redhat-operators"}, catalog); err != nil {
+		return fmt.Errorf("getting the CatalogSource: %w", err)
+	}
+	value, connected, err := unstructured.NestedString(catalog.Object, "status", "connectionState", "lastConnect")
+	if err != nil || !connected || len(version.Status.History) == 0 || version.Status.History[0].CompletionTime == nil {
+		return err
+	}
+	since, err := time.Parse(time.RFC3339, value)
+	if err != nil || since.After(version.Status.History[0].CompletionTime.Time) {
+		return err
+	}
+	unstructured.RemoveNestedField(catalog.Object, "status", "connectionState")
+	return c.Status().Update(ctx, catalog)
+}
+
+// checkOperators checks that the Job has upgraded the operator that is not excluded, to its newest release, no
 // other, and that nothing is left of the Job.
 func checkOperators(t *testing.T, spoke *fleet.Spoke) {
 	t.Helper()
@@ -81,7 +115,10 @@ func checkOperators(t *testing.T, spoke *fleet.Spoke) {
 	if diff := cmp.Diff(want, installed); diff != "" {
 		t.Errorf("releases of operators on %s (-want +got):\n%s", spoke.Name, diff)
 	}
-	await(t, "the namespace of the Job is gone on "+spoke.Name, func(ctx context.Context) bool {
-		return apierrors.IsNotFound(spoke.Client.Get(ctx, client.ObjectKey{Name: "installplan-approver"}, &corev1.Namespace{}))
+	name, _ := delivery.ApproverNamespace()
+	await(t, "the Job is gone on "+spoke.Name, func(ctx context.Context) bool {
+		var jobs batchv1.JobList
+		return spoke.Client.List(ctx, &jobs, client.InNamespace(name)) == nil && len(jobs.Items) == 0
 	})
+	must(t, spoke.Client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}))
 }

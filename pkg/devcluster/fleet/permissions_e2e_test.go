@@ -16,12 +16,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 // unused are the permissions of the hub that TestRollout does not use, with the reason. Those to list
 // what is watched are used if the API server cannot stream lists.
 var unused = map[string]string{
+	"get namespaces.":                                                              "only for the webhook, which names the hub by the UID of kube-system",
+	"get proxies.config.openshift.io":                                              "only for the webhook, which may be behind the proxy of the cluster",
 	"execute-as manifestworks.work.open-cluster-management.io":                     "a webhook of Open Cluster Management checks it",
 	"delete placements.cluster.open-cluster-management.io":                         "the clusterSelector is not removed",
 	"get placements.cluster.open-cluster-management.io":                            "the Placement is not created while the cache is behind",

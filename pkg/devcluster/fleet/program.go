@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // Hub is our hub program, which runs with the permissions of its ServiceAccount.
 type Hub struct {
-	process *controlplane.Process
-	command controlplane.Command
+	process *childprocess.Process
+	command childprocess.Command
 	probes  string
 }
 
@@ -40,7 +41,7 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{probes: fmt.Sprintf("127.0.0.1:%d", port)}
-	h.command = controlplane.Command{
+	h.command = childprocess.Command{
 		Path: filepath.Join(f.BinDir(), "hub"), Log: f.Path("logs", "hub.log"), OnExit: f.ReportExit,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
@@ -54,7 +55,7 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 
 // Start starts the program, and returns when it is ready.
 func (h *Hub) Start(ctx context.Context) (err error) {
-	if h.process, err = controlplane.StartProcess(h.command); err != nil {
+	if h.process, err = childprocess.Start(h.command); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {

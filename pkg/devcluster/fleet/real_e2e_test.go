@@ -36,12 +36,12 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // TestReal upgrades two real clusters through the hub program, Open Cluster Management, and its agents,
@@ -51,7 +51,9 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 	limit = 5 * time.Minute
 	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
-		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{Include: []fleetv1beta1.OperatorReference{{Name: "gitops", Namespace: "gitops"}}}
+		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ // the Job names the namespaces in which it must approve
+			ApproveAllUpgrades: true, Exclude: []fleetv1beta1.OperatorReference{{Name: "quay", Namespace: "quay"}},
+		}
 		u.Spec.PreUpgradeAction = backup()
 	})
 	t.Logf("up after %s", time.Since(start).Round(time.Second))
@@ -61,6 +63,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 		before[spoke.Name] = observe(t, spoke)
 	}
 
+	checkAgentRights(t, r.fleet, r.fleet.Spokes[0])
 	r.preflight(t, before)
 	r.upgradeClusterVersion(t)
 	for _, spoke := range r.fleet.Spokes {
@@ -111,7 +114,7 @@ func (r *rollout) upgradeClusterVersion(t *testing.T) {
 	t.Helper()
 	failing := r.fleet.Spokes[1]
 	must(t, r.fleet.Degrade(t.Context(), failing.Name))
-	r.command(t, 0, "start")
+	r.command(t, 0, "start", "-y")
 
 	t.Log("the canary is upgraded, the other cluster fails in the words of its cluster version operator")
 	r.await("one cluster is complete, and one has failed", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 1 && c.Failed == 1 })
@@ -124,7 +127,7 @@ func (r *rollout) upgradeClusterVersion(t *testing.T) {
 		}
 		r.checkReplicaSet(t)
 	})
-	if screen := r.command(t, int(cli.ExitActionRequired), "status"); !strings.Contains(screen, "FAILED  1  ClusterVersionFailing: Cluster operator etcd") {
+	if screen := r.command(t, int(session.ExitActionRequired), "status"); !strings.Contains(screen, "FAILED  1  ClusterVersionFailing: Cluster operator etcd") {
 		t.Errorf("the status of the fleet:\n%s", screen)
 	}
 	if screen := r.command(t, 0, "clusters", "--state", "Failed"); !strings.Contains(screen, failing.Name) || strings.Contains(screen, r.fleet.Spokes[0].Name) {
@@ -132,7 +135,7 @@ func (r *rollout) upgradeClusterVersion(t *testing.T) {
 	}
 
 	t.Log("a retry completes it")
-	r.command(t, 0, "retry")
+	r.command(t, 0, "retry", "-y")
 	must(t, r.fleet.Repair(t.Context(), failing.Name))
 	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 2 })
 	r.read(func() {
@@ -177,8 +180,8 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 	upgrade.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD", PDBForceDrainTimeout: new(int32(1))}
 	r.start(upgrade)
 
-	t.Log("the agents report UpgradeConfigs; the first one with their steps, since its feature gate is on")
-	for i, spoke := range r.fleet.Spokes {
+	t.Log("the agents report UpgradeConfigs and that they have steps, the first one with its feature gate")
+	for _, spoke := range r.fleet.Spokes {
 		await(t, "the agent of "+spoke.Name+" reports an upgrade in progress", func(ctx context.Context) bool {
 			work := &workv1.ManifestWork{}
 			if r.fleet.Client.Get(ctx, client.ObjectKey{Namespace: spoke.Name, Name: delivery.UpgradeName(spoke.Name)}, work) != nil {
@@ -186,10 +189,7 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 			}
 			f := feedback.Read(work)
 			reported := f.UpgradeConfig()
-			if i > 0 && len(reported.Steps) > 0 {
-				t.Errorf("the agent of %s reports steps: %+v", spoke.Name, reported.Steps)
-			}
-			return reported.Phase.Is("Upgrading") && reported.Step.IsKnown() && (i > 0 || len(reported.Steps) > 2)
+			return reported.Phase.Is("Upgrading") && reported.HasSteps
 		})
 	}
 	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 2 })
@@ -255,7 +255,7 @@ func (r *rollout) detach(t *testing.T, o *observed) {
 	r.await("its run has failed", func(c fleetv1beta1.ClustersSummary) bool { return c.Failed == 1 })
 	r.read(func() {
 		message := r.runs[o.spoke.Name].Status.Message
-		if !strings.Contains(message, "ManagedCluster "+o.spoke.Name+" is being deleted") && !strings.Contains(message, "no ManagedCluster "+o.spoke.Name) {
+		if !strings.Contains(message, "the ManagedCluster is being deleted") && !strings.Contains(message, "there is no such ManagedCluster") {
 			t.Errorf("the run has failed: %s", message)
 		}
 	})
@@ -295,7 +295,7 @@ func (r *rollout) command(t *testing.T, want int, verb string, args ...string) s
 	return string(printed)
 }
 
-// observed is what a cluster had before its first upgrade.
+// observed holds what a cluster had before its first upgrade.
 type observed struct {
 	spoke   *fleet.Spoke
 	client  client.WithWatch
@@ -303,8 +303,8 @@ type observed struct {
 	roles   []string
 }
 
-// observe sets what a user of a cluster may have set, returns what it has, and watches until the test ends
-// that nothing owns its ClusterVersion.
+// observe sets what a user of a cluster may have set, and what a forced upgrade by its image has left; it returns what the
+// cluster has, and watches until the test ends that nothing owns its ClusterVersion.
 func observe(t *testing.T, spoke *fleet.Spoke) *observed {
 	t.Helper()
 	version := clusterVersion(t.Context(), t, spoke)
@@ -312,6 +312,8 @@ func observe(t *testing.T, spoke *fleet.Spoke) *observed {
 	changed.Labels, changed.Annotations = map[string]string{"team": "stores"}, map[string]string{"note": "kept"}
 	changed.Spec.Capabilities = &configv1.ClusterVersionCapabilitiesSpec{BaselineCapabilitySet: configv1.ClusterVersionCapabilitySetCurrent}
 	changed.Spec.Overrides = []configv1.ComponentOverride{{Kind: "Deployment", Group: "apps", Namespace: "default", Name: "any", Unmanaged: true}}
+	installed := version.Status.Desired
+	changed.Spec.DesiredUpdate = &configv1.Update{Version: installed.Version, Image: installed.Image, Force: true}
 	must(t, spoke.Client.Patch(t.Context(), changed, client.MergeFrom(version)))
 
 	c := newSpokeClient(t, spoke)

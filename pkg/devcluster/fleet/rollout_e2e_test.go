@@ -28,7 +28,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
@@ -49,7 +49,7 @@ type rollout struct {
 	name      string                                      // of the upgrade that is observed
 	hasCanary bool                                        // the first cluster
 	largest   int                                         // bytes of the object
-	began     []string                                    // clusters in the order of their admission
+	began     []string                                    // clusters in the order of their admission, once for each attempt
 	states    map[string]fleetv1alpha1.State              // by cluster
 	status    fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
@@ -158,7 +158,7 @@ func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 		return
 	}
 	canary := fleet.ClusterName(1)
-	if _, known := r.states[run.Namespace]; !known {
+	if invariants.Begins(r.runs[run.Namespace], run) {
 		r.began = append(r.began, run.Namespace)
 		if r.hasCanary && run.Namespace != canary && r.states[canary] != fleetv1alpha1.StateComplete {
 			r.t.Errorf("%s begins while the canary is %q", run.Namespace, r.states[canary])
@@ -275,7 +275,7 @@ func TestRollout(t *testing.T) {
 			t.Errorf("%v have begun in a dry run", r.began)
 		}
 	})
-	r.command(t, 0, "start")
+	r.command(t, 0, "start", "-y")
 
 	t.Log("the hub is killed while clusters are in flight")
 	r.await("clusters are in flight", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 1 && c.PartialUpgrade >= 2 })
@@ -286,7 +286,7 @@ func TestRollout(t *testing.T) {
 
 	t.Log("a pause admits no other cluster")
 	r.await("more clusters are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 3 })
-	r.command(t, 0, "pause")
+	r.command(t, 0, "pause", "-y")
 	paused := time.Now()
 	await(t, "the pause is observed", func(context.Context) (observed bool) {
 		r.read(func() {
@@ -295,10 +295,10 @@ func TestRollout(t *testing.T) {
 		})
 		return observed
 	})
-	r.await("what was delivered has ended", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 0 })
+	r.await("what was delivered has ended", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade+c.Finishing == 0 })
 	r.read(func() {
 		for name, run := range r.runs {
-			if run.CreationTimestamp.After(paused.Add(pauseLimit)) {
+			if run.Spec.AdmissionTime.After(paused.Add(pauseLimit)) {
 				t.Errorf("%s has begun more than %s after the pause", name, pauseLimit)
 			}
 		}
@@ -306,7 +306,7 @@ func TestRollout(t *testing.T) {
 			t.Error("no cluster was left when the upgrade was paused")
 		}
 	})
-	r.command(t, 0, "resume")
+	r.command(t, 0, "resume", "-y")
 
 	t.Log("one cluster fails, in the words of its cluster version operator")
 	r.await("all others are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 11 && c.Failed == 1 })
@@ -321,7 +321,7 @@ func TestRollout(t *testing.T) {
 
 	t.Log("a retry completes it")
 	must(t, r.fleet.Repair(t.Context(), failing))
-	r.command(t, 0, "retry")
+	r.command(t, 0, "retry", "-y")
 	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 12 })
 	r.checkWorks(t)
 
@@ -336,7 +336,7 @@ func TestRollout(t *testing.T) {
 		return since.After(gone) && !slices.ContainsFunc(r.requests(since), func(q request) bool { return q.writes() })
 	})
 
-	r.command(t, 0, "cancel")
+	r.command(t, 0, "cancel", "-y")
 	cancelled := &fleetv1beta1.ManagedClustersUpgrade{}
 	must(t, r.fleet.Client.Get(t.Context(), client.ObjectKeyFromObject(r.upgrade), cancelled))
 	if !cancelled.Spec.Cancelled {
@@ -383,7 +383,7 @@ func (r *rollout) delete(t *testing.T) {
 		}
 		locks := 0
 		for i := range leases.Items {
-			if leases.Items[i].Name == lock.Name {
+			if strings.HasPrefix(leases.Items[i].Name, lock.Name) {
 				locks++
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
 )
 
 const (

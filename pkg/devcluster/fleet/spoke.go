@@ -25,7 +25,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/klusterlet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -44,7 +46,7 @@ type Spoke struct {
 	// Name is the name of its ManagedCluster.
 	Name string
 
-	agents []*controlplane.Process
+	agents []*childprocess.Process
 }
 
 // startSpokes starts the real clusters, and returns when all of them are available to the hub.
@@ -71,7 +73,7 @@ func (s *Spoke) start(ctx context.Context, f *Fleet, bootstrap string) error {
 	}
 	s.Cluster, err = devcluster.Start(ctx, devcluster.Options{
 		BinDir: f.BinDir(), Dir: f.Path("spokes", s.Name),
-		Spec:        devcluster.Spec{Version: Installed, Speed: spokeSpeed, Masters: 1, Workers: 1},
+		Spec:        openshiftsim.Spec{Version: Installed, Speed: spokeSpeed, Masters: 1, Workers: 1},
 		Kinds:       kinds,
 		Env:         lessMemory(),
 		Controllers: []string{"clusterrole-aggregation-controller"},
@@ -124,8 +126,8 @@ func (s *Spoke) startRegistration(ctx context.Context, bootstrap string) error {
 	})
 }
 
-// startWork starts the work agent. interval is the time between two reports of the status of its works. That
-// of the first cluster reports lists and objects, too.
+// startWork starts the work agent. interval is the time between two reports of the status of its works. The agent of
+// the first cluster also reports lists and objects.
 func (s *Spoke) startWork(ctx context.Context, interval time.Duration) error {
 	return s.startAgent(ctx, "work", klusterlet.WorkServiceAccount,
 		"--workload-source-config="+s.hubKubeconfig(), "--status-sync-interval="+interval.String(),

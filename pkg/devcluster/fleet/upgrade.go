@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
 //go:embed upgrade.yaml
@@ -22,7 +23,11 @@ func UpgradeYAML() string { return strings.TrimSpace(upgrade) }
 // NewUpgrade returns the upgrade of UpgradeYAML.
 func NewUpgrade() (*fleetv1beta1.ManagedClustersUpgrade, error) {
 	parsed := &fleetv1beta1.ManagedClustersUpgrade{}
-	if err := yaml.UnmarshalStrict([]byte(upgrade), parsed); err != nil {
+	content, err := yaml.YAMLToJSONStrict([]byte(upgrade))
+	if err == nil {
+		err = stored.DecodeStrict(content, parsed)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("decoding the upgrade: %w", err)
 	}
 	return parsed, nil

@@ -17,6 +17,8 @@ import (
 	"sync"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // Options configure a monitoring.
@@ -24,11 +26,11 @@ type Options struct {
 	// BinDir is the folder with prometheus and alertmanager. Empty means the bin folder of the Go
 	// module of the working directory.
 	BinDir string
-	// Dir is the folder for data, configuration, and logs, which may be that of a control plane. It
-	// is created if it is missing. What an earlier monitoring left in it is removed.
+	// Dir is the folder for data, configuration, and logs, which may be the folder of a control plane. It is created if
+	// it is missing. Files that an earlier monitoring left in it are removed.
 	Dir string
 	// Spec describes the initial state.
-	Spec Spec
+	Spec alerting.Spec
 	// OnExit is called when a process ends unexpectedly; nil means no call.
 	OnExit func(error)
 }
@@ -41,7 +43,7 @@ type Monitoring struct {
 	mu           sync.Mutex // held while processes are started and stopped, and alerts changed
 	prometheus   server
 	alertmanager server
-	alerts       []Alert // firing alerts
+	alerts       []alerting.Alert // firing alerts
 	scraped      []string
 }
 
@@ -66,7 +68,7 @@ func Start(ctx context.Context, options Options) (*Monitoring, error) {
 		return nil, fmt.Errorf("finding the state folder: %w", err)
 	}
 	options.Dir = dir
-	m := &Monitoring{options: options, alerts: []Alert{watchdog()}}
+	m := &Monitoring{options: options, alerts: []alerting.Alert{watchdog()}}
 	for _, alert := range options.Spec.Alerts {
 		m.alerts = addAlert(m.alerts, alert)
 	}
@@ -113,7 +115,7 @@ func (m *Monitoring) PIDs() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	pids := map[string]int{}
-	for name, process := range map[string]*controlplane.Process{"prometheus": m.prometheus.process, "alertmanager": m.alertmanager.process} {
+	for name, process := range map[string]*childprocess.Process{"prometheus": m.prometheus.process, "alertmanager": m.alertmanager.process} {
 		if process.Running() {
 			pids[name] = process.PID()
 		}
@@ -128,4 +130,9 @@ func (m *Monitoring) Stop() error {
 
 func (m *Monitoring) path(elements ...string) string {
 	return filepath.Join(append([]string{m.options.Dir}, elements...)...)
+}
+
+// watchdog always fires. A client that does not see it knows that rules are not evaluated.
+func watchdog() alerting.Alert {
+	return alerting.Alert{Name: "Watchdog", Labels: map[string]string{"severity": "none", "namespace": "openshift-monitoring"}}
 }

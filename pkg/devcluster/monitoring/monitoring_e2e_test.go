@@ -22,6 +22,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // doRequest returns the body of a response.
@@ -156,13 +157,13 @@ func timed(t *testing.T, what string, do func() error) {
 
 func TestAlert_fires_and_is_resolved(t *testing.T) {
 	t.Parallel()
-	smoke := monitoring.Alert{Name: "Smoke", Labels: map[string]string{"severity": "warning"}}
-	running := devtest.StartMonitoring(t, monitoring.Spec{Alerts: []monitoring.Alert{smoke}})
+	smoke := alerting.Alert{Name: "Smoke", Labels: map[string]string{"severity": "warning"}}
+	running := devtest.StartMonitoring(t, alerting.Spec{Alerts: []alerting.Alert{smoke}})
 	expect(t, "what fires from the start", []string{"Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 
 	for _, severity := range []string{"critical", "warning"} {
 		timed(t, "firing", func() error {
-			return running.Fire(t.Context(), monitoring.Alert{Name: "Fire", Labels: map[string]string{"severity": severity}})
+			return running.Fire(t.Context(), alerting.Alert{Name: "Fire", Labels: map[string]string{"severity": severity}})
 		})
 	}
 	expect(t, "what fires then", []string{"Fire critical", "Fire warning", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
@@ -179,14 +180,14 @@ func TestAlert_fires_and_is_resolved(t *testing.T) {
 		t.Errorf("firing what fires: %v", err)
 	}
 	timed(t, "firing once more", func() error {
-		return running.Fire(t.Context(), monitoring.Alert{Name: "Fire", Labels: map[string]string{"severity": "critical"}})
+		return running.Fire(t.Context(), alerting.Alert{Name: "Fire", Labels: map[string]string{"severity": "critical"}})
 	})
 	expect(t, "what fires once more", []string{"Fire critical", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 }
 
 func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 	t.Parallel()
-	running := devtest.StartMonitoring(t, monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}}})
+	running := devtest.StartMonitoring(t, alerting.Spec{Alerts: []alerting.Alert{{Name: "Smoke"}}})
 	silence(t, running, "quiet, please")
 	expect(t, "silences", []string{"quiet, please"}, silenced(t, running))
 
@@ -202,7 +203,7 @@ func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 	if _, err := doRequest(t, http.MethodGet, running.PrometheusURL()+"/-/ready", ""); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("asking a stopped Prometheus: %v, want refused", err)
 	}
-	if err := running.Fire(t.Context(), monitoring.Alert{Name: "Fire"}); err != nil {
+	if err := running.Fire(t.Context(), alerting.Alert{Name: "Fire"}); err != nil {
 		t.Errorf("firing while Prometheus is down: %v", err)
 	}
 	if err := running.Resolve(t.Context(), "Smoke"); err != nil {
@@ -214,5 +215,5 @@ func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 
 func TestStop_leaves_no_process(t *testing.T) {
 	t.Parallel()
-	devtest.CheckStop(t, devtest.StartMonitoring(t, monitoring.Spec{}), 2)
+	devtest.CheckStop(t, devtest.StartMonitoring(t, alerting.Spec{}), 2)
 }

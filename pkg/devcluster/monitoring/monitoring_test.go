@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 func TestPrograms_that_are_missing_are_named_with_the_remedy(t *testing.T) {
@@ -26,7 +27,7 @@ func TestPrograms_that_are_missing_are_named_with_the_remedy(t *testing.T) {
 
 func TestStart_rejects_an_invalid_alert(t *testing.T) {
 	t.Parallel()
-	spec := monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}, {}}}
+	spec := alerting.Spec{Alerts: []alerting.Alert{{Name: "Smoke"}, {}}}
 	_, err := monitoring.Start(t.Context(), monitoring.Options{BinDir: t.TempDir(), Dir: t.TempDir(), Spec: spec})
 	if err == nil || !strings.Contains(err.Error(), "alerts[1].alert: Required value") {
 		t.Errorf("got %v", err)

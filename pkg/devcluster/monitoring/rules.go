@@ -15,6 +15,8 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 
 // Fire makes an alert fire, and returns when Prometheus reports it. Alerts of one name may differ
 // in their labels. While Prometheus is down, Fire returns at once; the alert fires after the start.
-func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
+func (m *Monitoring) Fire(ctx context.Context, alert alerting.Alert) error {
 	if allErrs := alert.Validate(nil); len(allErrs) > 0 {
 		return fmt.Errorf("firing alert %q: %w", alert.Name, allErrs.ToAggregate())
 	}
@@ -43,7 +45,7 @@ func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
 func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(m.alerts), func(a Alert) bool { return a.Name == name })
+	rest := slices.DeleteFunc(slices.Clone(m.alerts), func(a alerting.Alert) bool { return a.Name == name })
 	if len(rest) == len(m.alerts) {
 		return fmt.Errorf("resolving alert %q: it does not fire", name)
 	}
@@ -55,8 +57,8 @@ func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 }
 
 // addAlert appends an alert unless the list contains it.
-func addAlert(alerts []Alert, alert Alert) []Alert {
-	if slices.ContainsFunc(alerts, func(a Alert) bool { return a.labels().Equal(alert.labels()) }) {
+func addAlert(alerts []alerting.Alert, alert alerting.Alert) []alerting.Alert {
+	if slices.ContainsFunc(alerts, func(a alerting.Alert) bool { return a.LabelSet().Equal(alert.LabelSet()) }) {
 		return alerts
 	}
 	return append(alerts, alert)
@@ -94,7 +96,7 @@ func (m *Monitoring) writeRules() error {
 func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
 	desired := make([]string, 0, len(m.alerts))
 	for _, alert := range m.alerts {
-		desired = append(desired, alert.labels().String())
+		desired = append(desired, alert.LabelSet().String())
 	}
 	slices.Sort(desired)
 	client, err := api.NewClient(api.Config{Address: m.prometheus.url()})

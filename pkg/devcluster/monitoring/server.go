@@ -11,22 +11,23 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 // server is a process that serves HTTP at an address that does not change.
 type server struct {
 	address string
-	process *controlplane.Process
+	process *childprocess.Process
 }
 
-// grace is how long a server may take to end. Alertmanager writes its silences meanwhile.
+// grace is how long a server may take to end. Alertmanager writes its silences in that time.
 const grace = 5 * time.Second
 
 func (s *server) url() string { return "http://" + s.address }
 
 // run starts a program as a server unless it is running, and waits until it is ready.
 func (m *Monitoring) run(ctx context.Context, s *server, name string, args ...string) error {
-	process, err := controlplane.StartProcess(controlplane.Command{
+	process, err := childprocess.Start(childprocess.Command{
 		Path: filepath.Join(m.options.BinDir, name),
 		Args: append(args,
 			"--config.file="+m.path(name, "config.yaml"),

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
 const (
@@ -32,7 +32,7 @@ type process struct {
 	mu        sync.Mutex
 	container *corev1.Container // nil means that none runs
 	started   time.Time
-	running   *controlplane.Process
+	running   *childprocess.Process
 	ended     bool // it is never started again
 }
 
@@ -55,7 +55,7 @@ func (p *process) start() error {
 	if p.ended || p.container == nil || p.running.Running() {
 		return nil
 	}
-	running, err := controlplane.StartProcess(controlplane.Command{
+	running, err := childprocess.Start(childprocess.Command{
 		Path: "/" + program, Args: p.container.Args, Env: []string{}, Root: p.root, Log: p.log, OnExit: p.exited,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *process) stop() error {
 	p.mu.Lock()
 	running := p.running
 	p.container = nil
-	p.mu.Unlock() // it may be killed meanwhile
+	p.mu.Unlock() // it may be killed at the same time
 	return running.Stop(grace)
 }
 

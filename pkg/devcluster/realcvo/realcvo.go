@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // Namespace, Deployment, and ServiceAccount of the cluster version operator.
@@ -38,7 +38,7 @@ const program = "cluster-version-operator"
 type Options struct {
 	// BinDir is the folder with the program.
 	BinDir string
-	// Dir is the root folder of the process, in place of that of the container image.
+	// Dir is the root folder of the process, in place of the root of the container image.
 	Dir string
 	// Log is the path of the log file of the process.
 	Log string

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // Parts of a release image, and the annotations by which the cluster version operator excludes
@@ -84,8 +84,8 @@ func with(values map[string]string, key, value string) map[string]string {
 	return values
 }
 
-// manifests returns the objects of a release by file name. An update applies files in the order of
-// their numbers, and waits for those of one number before it applies the next ones.
+// manifests returns the objects of a release by file name. An update applies files in the order of their numbers, and
+// waits for all files of one number before it applies the next ones.
 func (o *Operator) manifests(release updategraph.Release) (map[string]client.Object, error) {
 	const own = operatorManifests + "/0000_00_cluster-version-operator_"
 	files := map[string]client.Object{

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/openpgp/armor"  //nolint:staticcheck // likewise
 	"golang.org/x/crypto/openpgp/packet" //nolint:staticcheck // likewise
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 // Key signs releases. Each cluster has its own key, which no other one trusts.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/openpgp" //nolint:staticcheck // deprecated, and what the cluster version operator verifies with
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
 func TestSignature_is_valid_and_names_the_digest(t *testing.T) {

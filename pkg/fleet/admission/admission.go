@@ -4,22 +4,28 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Fleet is what the plan and the members of an upgrade are made of.
+// Fleet holds what the plan and the members of an upgrade are made of.
 type Fleet struct {
 	// Upgrade is the object.
 	Upgrade *fleetv1beta1.ManagedClustersUpgrade
@@ -31,15 +37,26 @@ type Fleet struct {
 	Runs map[string]*fleetv1alpha1.ClusterUpgradeRun
 	// Dependencies are the upgrades that come first.
 	Dependencies Dependencies
-	// Deselected is since when consistent selections lack a cluster; clusters that are selected are
-	// absent.
-	Deselected map[string]time.Time
-	// Refused is why the run of a cluster cannot be written, by cluster.
-	Refused map[string]string
+	// Locked names the other upgrade that is upgrading a cluster, by cluster.
+	Locked map[string]string
+	// Records hold what is remembered about a cluster, by cluster.
+	Records map[string]Record
+	// Departed counts the clusters that are gone, as the status does.
+	Departed []fleetv1beta1.DepartedClusters
 	// RecordsLost describes how records of begun clusters were lost; empty means that none were.
 	RecordsLost string
 	// Now is the time.
 	Now time.Time
+}
+
+// Record holds what is remembered about a cluster.
+type Record struct {
+	// DeselectedSince is since when consistent selections lack the cluster; zero means that they do not.
+	DeselectedSince time.Time
+	// HeldSince is since when the cluster cannot be admitted; zero means that it can.
+	HeldSince time.Time
+	// Refused is why the run of the cluster cannot be written; empty means that it can.
+	Refused string
 }
 
 // Attempt returns the attempt that the spec requests.
@@ -49,11 +66,14 @@ func Attempt(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 { return max(1,
 func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 	spec := &f.Upgrade.Spec
 	return rollout.Plan{
+		StallTimeout:   delivery.Timeout(spec.UpgradeStrategy.StallTimeout, fleetv1beta1.DefaultStallTimeout),
 		Type:           rollout.Type(spec.UpgradeStrategy.RolloutType),
 		MaxConcurrency: spec.UpgradeStrategy.MaxConcurrency, MaxFailures: spec.UpgradeStrategy.MaxFailures,
-		RequireCanaries: spec.UpgradeStrategy.CanaryClusters != nil,
-		Paused:          spec.Paused, Cancelled: spec.Cancelled, DryRun: spec.DryRun,
+		RequireCanaries: spec.UpgradeStrategy.CanaryClusters != nil, CanariesFixed: canariesFixed(f.Upgrade),
+		Paused: spec.Paused, Cancelled: spec.Cancelled, DryRun: spec.DryRun,
 		RecordsLost:          f.RecordsLost,
+		Stop:                 f.stop(),
+		Departed:             departed(f.Departed),
 		SelectionUnstable:    f.Selection.Unstable,
 		DependencyMissing:    f.Dependencies.Missing,
 		DependencyIncomplete: f.Dependencies.Incomplete,
@@ -61,35 +81,41 @@ func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 	}
 }
 
-// Members returns the members in the order of their admission: what is selected, what has a run, and
-// what is to be removed.
+// Members returns the members in the order of their admission: what is selected, what has a run, and what must be removed.
 func (f *Fleet) Members() []status.Member {
-	attempt := Attempt(f.Upgrade)
+	attempt, fixed := Attempt(f.Upgrade), AreCanariesFixed(f.Upgrade)
 	members := make([]status.Member, 0, len(f.Selection.Members))
 	listed := make(map[string]bool, len(f.Selection.Members))
+	forgotten, without := answers(f.Upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
+	add := func(m status.Member, isSelected bool) {
+		if listed[m.Name] {
+			return
+		}
+		listed[m.Name] = true
+		m.State, m.DeselectedSince, m.Waived = rollout.NotStarted, f.Records[m.Name].DeselectedSince, without[m.Name] != ""
+		run := f.Runs[m.Name]
+		if isSelected && fixed {
+			m.Canary = run != nil && run.Spec.Canary
+		}
+		if run != nil {
+			m.SetRun(run, attempt, isSelected)
+		}
+		m.Forget(forgotten[m.Name])
+		if isSelected && m.State == rollout.NotStarted {
+			m.HoldReason, m.Hold = f.hold(m.Name)
+			m.HeldSince = f.Records[m.Name].HeldSince
+		}
+		members = append(members, m)
+	}
 	for _, c := range f.Selection.Members {
-		listed[c.Name] = true
-		member := status.Member{GroupName: c.GroupName, Member: rollout.Member{
-			Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub, State: rollout.NotStarted,
-			DeselectedSince: f.Deselected[c.Name],
-		}}
-		if run := f.Runs[c.Name]; run != nil {
-			member.SetRun(run, attempt, true)
-		}
-		member.Hold = f.hold(c.Name)
-		members = append(members, member)
+		add(status.Member{GroupName: c.GroupName, Member: rollout.Member{Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub}}, true)
 	}
-	for name, run := range f.Runs {
-		if !listed[name] {
-			listed[name] = true
-			member := status.Member{Member: rollout.Member{DeselectedSince: f.Deselected[name]}}
-			member.SetRun(run, attempt, false)
-			members = append(members, member)
-		}
+	for name := range f.Runs {
+		add(status.Member{Member: rollout.Member{Name: name}}, false)
 	}
-	for name, since := range f.Deselected {
-		if !listed[name] {
-			members = append(members, status.Member{Member: rollout.Member{Name: name, State: rollout.NotStarted, DeselectedSince: since}})
+	for name, r := range f.Records {
+		if !r.DeselectedSince.IsZero() {
+			add(status.Member{Member: rollout.Member{Name: name}}, false)
 		}
 	}
 	slices.SortFunc(members, func(a, b status.Member) int { return rollout.Compare(a.Member, b.Member) })
@@ -105,34 +131,186 @@ func Decide(plan rollout.Plan, members []status.Member, now time.Time) rollout.D
 	return rollout.Decide(plan, list, now)
 }
 
-// hold returns why a cluster must not begin; empty means that it may.
-func (f *Fleet) hold(name string) string {
-	if reason := f.Refused[name]; reason != "" {
-		return reason
+// hold returns why a cluster must not begin, with the reason; empty means that it may. It knows what a dry run knows
+// without writing to the cluster.
+func (f *Fleet) hold(name string) (reason, message string) {
+	if message := f.Records[name].Refused; message != "" {
+		return fleetv1beta1.ReasonHeld, message
 	}
 	cluster := f.Clusters[name]
-	if cluster == nil {
-		return "there is no such ManagedCluster"
+	if message := Detached(cluster); message != "" {
+		return fleetv1alpha1.ReasonClusterDetached, message
 	}
-	if cluster.DeletionTimestamp != nil {
-		return "the ManagedCluster is being deleted"
+	if message := Held(cluster); message != "" {
+		return fleetv1beta1.ReasonHeld, message
 	}
-	if reason := Held(cluster); reason != "" {
-		return reason
+	if run := f.Runs[name]; run != nil && run.Spec.AdmissionTime.IsZero() && run.Status.Reason == fleetv1alpha1.ReasonAgentSilent {
+		return fleetv1alpha1.ReasonAgentSilent, run.Status.Message
+	}
+	if other := f.Locked[name]; other != "" {
+		return fleetv1alpha1.ReasonLockedBy, "waits for ManagedClustersUpgrade " + other
+	}
+	if message := Unreachable(cluster); message != "" {
+		return fleetv1beta1.ReasonUnreachable, message
 	}
 	for _, p := range f.Dependencies.preceding {
 		if !p.complete[name] {
-			return fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
+			return fleetv1beta1.ReasonHeld, fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
 		}
+	}
+	return "", ""
+}
+
+// Detached describes why nothing can be delivered to a cluster, which may be nil; empty means that it can.
+func Detached(cluster *clusterv1.ManagedCluster) string {
+	switch {
+	case cluster == nil:
+		return "there is no such ManagedCluster"
+	case cluster.DeletionTimestamp != nil:
+		return "the ManagedCluster is being deleted"
+	case !cluster.Spec.HubAcceptsClient:
+		return "the hub does not accept the ManagedCluster"
 	}
 	return ""
 }
 
+// Unreachable describes since when the hub does not hear of a cluster; empty means that it does.
+func Unreachable(cluster *clusterv1.ManagedCluster) string {
+	available := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case available == nil:
+		return "unreachable: it has never reported to the hub"
+	case available.Status != metav1.ConditionTrue:
+		return "unreachable since " + text.FormatTime(available.LastTransitionTime.Time)
+	}
+	return ""
+}
+
+// Locked returns the other upgrades that are upgrading clusters, by cluster.
+func Locked(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) (map[string]string, error) {
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterUpgradeRuns of other upgrades: %w", err)
+	}
+	locked := map[string]string{}
+	for i := range list.Items {
+		if run := &list.Items[i]; !Owns(upgrade, run) && IsInFlight(run) {
+			ref := &run.Spec.ManagedClustersUpgrade
+			locked[run.Namespace] = ref.Namespace + "/" + ref.Name
+		}
+	}
+	return locked, nil
+}
+
+// IsInFlight reports whether a run has begun and has not ended.
+func IsInFlight(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	member := rollout.Member{State: status.StateOf(run, run.Spec.Attempt)}
+	return member.InFlight()
+}
+
 // Held returns why an annotation holds a cluster; empty means that none does.
 func Held(cluster *clusterv1.ManagedCluster) string {
-	reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]
+	reason, held := cluster.Annotations[upgradev1alpha1.HoldAnnotation]
 	if !held {
 		return ""
 	}
-	return "the annotation " + v1alpha1.HoldAnnotation + " holds it: " + text.Reason(reason)
+	return "the annotation " + upgradev1alpha1.HoldAnnotation + " holds it: " + text.Reason(reason)
+}
+
+// ClaimVersion is the claim of the installed release of an OpenShift cluster.
+const ClaimVersion = "version.openshift.io"
+
+// The claim of the topology of the control plane, and its value for a hosted one.
+const (
+	claimTopology = "controlplanetopology.openshift.io"
+	external      = "External"
+)
+
+// Claims returns the claims of a cluster that decide about its selection and admission.
+func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
+	claims := map[string]string{}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if decides(claim) {
+			claims[claim.Name] = claim.Value
+		}
+	}
+	return claims
+}
+
+func decides(c clusterv1.ManagedClusterClaim) bool {
+	return c.Name == ClaimVersion || c.Name == claimTopology
+}
+
+// Outcome returns how the attempt ends without anything being delivered to the cluster, by what the
+// cluster claims; nil means that it does not. A claim of the target says nothing about the health of the cluster:
+// one that must be observed, because others wait for it or because it has failed before, gets a run.
+func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.ManagedCluster, mustObserve bool) *fleetv1alpha1.Outcome {
+	if cluster == nil || spec.ClusterVersion == nil {
+		return nil
+	}
+	if refusal := Refusal(spec.ClusterVersion, cluster); refusal != nil {
+		return refusal
+	}
+	installed := Claims(cluster)[ClaimVersion]
+	onlyPlatform := spec.OCPOperators == nil && spec.PreUpgradeAction == nil && spec.PostUpgradeAction == nil
+	if !mustObserve && onlyPlatform && spec.ClusterVersion.Image == "" && isSame(installed, spec.ClusterVersion.Version) {
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateComplete, Reason: fleetv1alpha1.ReasonAlreadyAtTarget,
+			Message: fmt.Sprintf("it had %s before it was admitted", installed),
+		}
+	}
+	return nil
+}
+
+// Refusal returns how the attempt fails because of what the cluster claims: a hosted control plane, or a
+// newer release. nil means that it does not.
+func Refusal(release *fleetv1beta1.ClusterVersionSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
+	claims := Claims(cluster)
+	if claims[claimTopology] == external {
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonHostedControlPlane,
+			Message: "its control plane is hosted, and is not upgraded by its ClusterVersion",
+		}
+	}
+	if installed := claims[ClaimVersion]; IsNewer(installed, release.Version) {
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonNewerVersionInstalled,
+			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, release.Version),
+		}
+	}
+	return nil
+}
+
+// IsNewer reports whether a release is newer than the target. It is false if one of them is not the version of a release.
+func IsNewer(release, target string) bool {
+	change, err := clusterstate.CompareVersions(release, target)
+	return err == nil && change == clusterstate.Downgrade
+}
+
+func isSame(a, b string) bool {
+	change, err := clusterstate.CompareVersions(a, b)
+	return err == nil && change == clusterstate.Same
+}
+
+// TrimCluster drops from a ManagedCluster what the hub does not read. It is the transform of the
+// cache for all controllers of the hub.
+func TrimCluster(object any) (any, error) {
+	cluster, is := object.(*clusterv1.ManagedCluster)
+	if !is {
+		return object, nil // the last known state of a deleted object
+	}
+	trimmed := &clusterv1.ManagedCluster{TypeMeta: cluster.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: cluster.Name, UID: cluster.UID, ResourceVersion: cluster.ResourceVersion, Generation: cluster.Generation,
+		CreationTimestamp: cluster.CreationTimestamp, DeletionTimestamp: cluster.DeletionTimestamp,
+		Labels: cluster.Labels,
+	}}
+	if reason, held := cluster.Annotations[upgradev1alpha1.HoldAnnotation]; held {
+		trimmed.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: reason}
+	}
+	trimmed.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
+	trimmed.Status.Conditions = cluster.Status.Conditions
+	trimmed.Status.ClusterClaims = slices.DeleteFunc(slices.Clone(cluster.Status.ClusterClaims), func(c clusterv1.ManagedClusterClaim) bool {
+		return !decides(c)
+	})
+	return trimmed, nil
 }

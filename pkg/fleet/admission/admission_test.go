@@ -13,7 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 )
@@ -26,7 +26,10 @@ func fleetOf(windows ...fleetv1beta1.AdmissionWindow) *admission.Fleet {
 	upgrade.Spec.UpgradeStrategy.Windows = windows
 	return &admission.Fleet{
 		Upgrade: upgrade, Now: noon, Selection: selection.Selection{Members: []selection.Member{{Name: "a"}}},
-		Clusters: map[string]*clusterv1.ManagedCluster{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a"}}},
+		Clusters: map[string]*clusterv1.ManagedCluster{"a": {
+			ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+			Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}}},
+		}},
 	}
 }
 
@@ -66,7 +69,7 @@ func TestTrimCluster_keeps_what_decides(t *testing.T) {
 	t.Parallel()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", ResourceVersion: "7", Labels: map[string]string{"local-cluster": "true"},
-		Annotations:   map[string]string{v1alpha1.HoldAnnotation: "disk", "note": "long"},
+		Annotations:   map[string]string{upgradev1alpha1.HoldAnnotation: "disk", "note": "long"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, DeletionTimestamp: &metav1.Time{Time: noon},
 	}}
 	cluster.Spec.HubAcceptsClient = true
@@ -76,7 +79,7 @@ func TestTrimCluster_keeps_what_decides(t *testing.T) {
 	cluster.Status.Capacity = clusterv1.ResourceList{}
 	want := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", ResourceVersion: "7", Labels: cluster.Labels, DeletionTimestamp: cluster.DeletionTimestamp,
-		Annotations: map[string]string{v1alpha1.HoldAnnotation: "disk"},
+		Annotations: map[string]string{upgradev1alpha1.HoldAnnotation: "disk"},
 	}}
 	want.Spec.HubAcceptsClient = true // a run waits for it
 	want.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{cluster.Status.ClusterClaims[0], cluster.Status.ClusterClaims[2]}
@@ -88,8 +91,31 @@ func TestTrimCluster_keeps_what_decides(t *testing.T) {
 		t.Errorf("trimmed (-want +got):\n%s", diff)
 	}
 	fleet := fleetOf()
-	before := admission.Outcome(&fleet.Upgrade.Spec, cluster)
-	if diff := cmp.Diff(before, admission.Outcome(&fleet.Upgrade.Spec, got.(*clusterv1.ManagedCluster))); diff != "" {
+	before := admission.Outcome(&fleet.Upgrade.Spec, cluster, false)
+	if diff := cmp.Diff(before, admission.Outcome(&fleet.Upgrade.Spec, got.(*clusterv1.ManagedCluster), false)); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}
+
+// An entry of an annotation is about one attempt: the attempt of its number, or the first one.
+func TestAnnotations_name_an_attempt(t *testing.T) {
+	t.Parallel()
+	const entries = "a=old disk; b@1=x\n c@2=new disk;d@02=x;e@=x;f@2=;=x;g@2"
+	for attempt, want := range map[int32][]string{0: {"a", "b"}, 1: {"a", "b"}, 2: {"c"}, 3: nil} {
+		upgrade := &fleetv1beta1.ManagedClustersUpgrade{Spec: fleetv1beta1.ManagedClustersUpgradeSpec{Attempt: attempt}}
+		without := admission.Annotations(upgrade)
+		upgrade.Annotations = map[string]string{fleetv1beta1.ForgetFailureAnnotation: entries}
+		var forgotten []string
+		for _, cluster := range []string{"a", "b", "c", "d", "e", "f", "g", ""} {
+			if admission.IsForgotten(upgrade, cluster) {
+				forgotten = append(forgotten, cluster)
+			}
+		}
+		if diff := cmp.Diff(want, forgotten); diff != "" {
+			t.Errorf("forgotten in attempt %d (-want +got):\n%s", attempt, diff)
+		}
+		if got := admission.Annotations(upgrade); without != "" || (got == "") != (want == nil) {
+			t.Errorf("attempt %d: annotations %q and %q", attempt, without, got)
+		}
 	}
 }

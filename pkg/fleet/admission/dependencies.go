@@ -16,10 +16,10 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReadClusters returns all ManagedClusters, by name. The objects of a cache are not copied and must
-// not be changed.
+// ReadClusters returns all ManagedClusters, by name. The objects of a cache are not copied and must not be changed.
 func ReadClusters(ctx context.Context, reader client.Reader) (map[string]*clusterv1.ManagedCluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -32,8 +32,7 @@ func ReadClusters(ctx context.Context, reader client.Reader) (map[string]*cluste
 	return clusters, nil
 }
 
-// ListRuns lists the runs of an upgrade. The objects of a cache are not copied and must not be
-// changed.
+// ListRuns lists the runs of an upgrade. The objects of a cache are not copied and must not be changed.
 func ListRuns(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) ([]fleetv1alpha1.ClusterUpgradeRun, error) {
 	var list fleetv1alpha1.ClusterUpgradeRunList
 	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.UID)}
@@ -43,20 +42,27 @@ func ListRuns(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.M
 	return slices.DeleteFunc(list.Items, func(run fleetv1alpha1.ClusterUpgradeRun) bool { return !Owns(upgrade, &run) }), nil
 }
 
-// Owns reports whether the run belongs to the upgrade.
+const maxName = 200 // bounds the name of the upgrade in the name of a run, in bytes
+
+// RunName returns the name of the runs of an upgrade. It is the same in all clusters, so a run is never created twice.
+func RunName(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
+	name := upgrade.Name[:min(len(upgrade.Name), maxName)]
+	return strings.TrimRight(name, ".-") + "-" + text.Hash(string(upgrade.UID), 4)
+}
+
+// Owns reports whether the run belongs to the upgrade. A second run with the same UID in the namespace of a
+// cluster, which others have created, replaces nothing.
 func Owns(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	return run.Spec.ManagedClustersUpgrade.UID == string(upgrade.UID)
+	return run.Spec.ManagedClustersUpgrade.UID == string(upgrade.UID) && run.Name == RunName(upgrade)
 }
 
 // Dependencies are the upgrades that come before another one.
 type Dependencies struct {
-	// Missing and Incomplete describe which upgrade does not exist, and which is not complete; empty
-	// means none.
+	// Missing and Incomplete describe which upgrade does not exist, and which is not complete; empty means none.
 	Missing, Incomplete string
 	preceding           []preceding
 }
 
-// preceding is an upgrade that must be complete on a cluster before it begins.
 type preceding struct {
 	name     string
 	complete map[string]bool // by cluster
@@ -85,16 +91,14 @@ func ReadDependencies(ctx context.Context, reader client.Reader, upgrade *fleetv
 			d.Incomplete = fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete", dependency.Name)
 		}
 	}
-	c := cycles{reader: reader, root: upgrade, visited: map[string]bool{}}
-	cycle, err := c.find(ctx, upgrade, nil)
+	cycle, err := findCycle(ctx, reader, upgrade, upgrade, map[string]bool{}, nil)
 	if cycle != nil {
 		d.Incomplete = "spec.dependsOn forms a cycle: " + strings.Join(cycle, ", ")
 	}
 	return d, err
 }
 
-// isComplete reports whether all clusters of an upgrade are complete, by a status that reflects its
-// spec.
+// isComplete reports whether all clusters of an upgrade are complete, by a status that reflects its spec.
 func isComplete(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	status := &upgrade.Status
 	return status.ObservedGeneration == upgrade.Generation && apimeta.IsStatusConditionTrue(status.Conditions, fleetv1beta1.ConditionComplete)
@@ -115,36 +119,28 @@ func (d *Dependencies) addPreceding(ctx context.Context, reader client.Reader, o
 	return nil
 }
 
-// cycles finds upgrades that depend on each other.
-type cycles struct {
-	reader  client.Reader
-	root    *fleetv1beta1.ManagedClustersUpgrade
-	visited map[string]bool
-}
-
-// find returns the names of upgrades that depend on each other, from the root back to itself; nil
-// means that there are none. It reads each upgrade that is not visited yet once. An upgrade that is
-// complete waits for none.
-func (c *cycles) find(ctx context.Context, at *fleetv1beta1.ManagedClustersUpgrade, path []string) ([]string, error) {
+// findCycle returns the names of upgrades that depend on each other, from the root back to itself; nil means that there are
+// none. It reads each upgrade that is not visited yet once. An upgrade that is complete waits for none.
+func findCycle(ctx context.Context, reader client.Reader, root, at *fleetv1beta1.ManagedClustersUpgrade, visited map[string]bool, path []string) ([]string, error) {
 	path = append(slices.Clone(path), at.Name)
 	for i := range at.Spec.DependsOn {
 		name := at.Spec.DependsOn[i].Name
-		if name == c.root.Name {
+		if name == root.Name {
 			return append(path, name), nil
 		}
-		if c.visited[name] {
+		if visited[name] {
 			continue
 		}
-		c.visited[name] = true
+		visited[name] = true
 		next := &fleetv1beta1.ManagedClustersUpgrade{}
-		err := c.reader.Get(ctx, client.ObjectKey{Namespace: c.root.Namespace, Name: name}, next)
+		err := reader.Get(ctx, client.ObjectKey{Namespace: root.Namespace, Name: name}, next)
 		if apierrors.IsNotFound(err) || err == nil && isComplete(next) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", name, err)
 		}
-		if found, err := c.find(ctx, next, path); found != nil || err != nil {
+		if found, err := findCycle(ctx, reader, root, next, visited, path); found != nil || err != nil {
 			return found, err
 		}
 	}

@@ -4,6 +4,6 @@
 // Package admission makes the plan and the members of a ManagedClustersUpgrade, by which
 // rollout.Decide decides which clusters begin.
 //
-// The hub and the CLI use it, so a printed plan is what the hub would do. The package reads from a
-// cache or from the API server, and writes nothing.
+// The hub and the CLI use it, so a printed plan matches what the hub would do. The package reads from a cache or from
+// the API server, and writes nothing.
 package admission

@@ -7,37 +7,27 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
-// maxOverlaps bounds how many starts of windows are joined to one window.
-const maxOverlaps = 100
+const maxOverlaps = 100 // bounds how many starts of windows are joined to one window
 
 // Windows computes the state of maintenance windows. It keeps the schedules that it has parsed,
 // because reading a location is expensive. Its zero value is ready to use, by one goroutine.
 type Windows struct {
-	parsed map[windowKey]parsed
+	parsed map[[3]string]schedule.Schedule // by cron, week, and location
 }
 
-// windowKey identifies a parsed schedule.
-type windowKey struct{ cron, week, location string }
-
-// parsed is a parsed schedule.
-type parsed struct {
-	schedule schedule.Schedule
-	err      error
-}
-
-// window is a schedule with the duration of its windows.
 type window struct {
 	schedule schedule.Schedule
 	duration time.Duration
 }
 
-// State returns the state of the windows; nil means that there are none. While a window cannot be
-// read, none is open.
+// State returns the state of the windows; nil means that there are none. While a window cannot be read, none is open.
 func (w *Windows) State(list []fleetv1beta1.AdmissionWindow, now time.Time) *rollout.Window {
 	if len(list) == 0 {
 		return nil
@@ -81,26 +71,22 @@ func openUntil(windows []window, at time.Time) time.Time {
 	return latest
 }
 
-// parse returns the schedule and the duration of a window.
 func (w *Windows) parse(spec *fleetv1beta1.AdmissionWindow) (window, error) {
-	key := windowKey{cron: spec.Cron, location: spec.Location}
-	if spec.ISOWeek != nil {
-		key.week = *spec.ISOWeek
-	}
-	result, found := w.parsed[key]
+	key := [3]string{spec.Cron, ptr.Deref(spec.ISOWeek, ""), spec.Location}
+	parsed, found := w.parsed[key]
 	if !found {
-		result.schedule, result.err = schedule.Parse(key.cron, key.week, key.location)
-		if w.parsed == nil {
-			w.parsed = map[windowKey]parsed{}
+		var err error
+		if parsed, err = schedule.Parse(key[0], key[1], key[2]); err != nil {
+			return window{}, err
 		}
-		w.parsed[key] = result
-	}
-	if result.err != nil {
-		return window{}, result.err
+		if w.parsed == nil {
+			w.parsed = map[[3]string]schedule.Schedule{}
+		}
+		w.parsed[key] = parsed
 	}
 	duration, err := time.ParseDuration(string(spec.Duration))
 	if err != nil {
 		return window{}, fmt.Errorf("duration: %w", err)
 	}
-	return window{schedule: result.schedule, duration: duration}, nil
+	return window{schedule: parsed, duration: duration}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -75,12 +76,11 @@ func Placement(mcu *fleetv1beta1.ManagedClustersUpgrade) *ocmv1beta1.Placement {
 // does not show which spec its decisions reflect.
 const ChangedAnnotation = "upgrade.managed.openshift.io/spec-changed"
 
-// settleTime is how long the decisions of a Placement may reflect its earlier spec.
-const settleTime = time.Minute
+const settleTime = time.Minute // how long the decisions of a Placement may reflect its earlier spec
 
-// EnsurePlacement creates or changes the Placement of clusterSelector, and deletes it if there is no
-// clusterSelector any more. It reads from the client's cache, and writes only what differs. A Placement
-// of that name with another owner is left alone, and returned as an error.
+// EnsurePlacement creates or changes the Placement of clusterSelector, and deletes it if there is no longer a
+// clusterSelector. It reads from the client's cache, and writes only what differs. A Placement of that name with
+// another owner is left alone, and returned as an error.
 func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.ManagedClustersUpgrade, now time.Time) error {
 	if !mcu.DeletionTimestamp.IsZero() {
 		return nil // The garbage collector deletes it.
@@ -106,7 +106,7 @@ func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.Man
 			return fmt.Errorf("deleting the placement of clusterSelector: %w", err)
 		}
 	case desired != nil && !owned:
-		return fmt.Errorf("placement %s/%s exists and is not that of this object: delete it", existing.Namespace, existing.Name)
+		return fmt.Errorf("placement %s/%s exists and does not belong to this object: delete it", existing.Namespace, existing.Name)
 	case desired != nil && NeedsUpdate(existing, desired):
 		changed := existing.DeepCopy()
 		sortBy, rateLimit := changed.Spec.SortBy, changed.Spec.ScoreRateLimit
@@ -130,10 +130,7 @@ func predicateOf(selector fleetv1beta1.LabelSelector) (ocmv1beta1.ClusterPredica
 			required.CelSelector.CelExpressions = append(required.CelSelector.CelExpressions, nameIn(value))
 			continue
 		}
-		if required.LabelSelector.MatchLabels == nil {
-			required.LabelSelector.MatchLabels = map[string]string{}
-		}
-		required.LabelSelector.MatchLabels[key] = value
+		required.LabelSelector.MatchLabels = labels.Merge(required.LabelSelector.MatchLabels, labels.Set{key: value})
 	}
 	for _, e := range selector.MatchExpressions {
 		if e.Key == nameKey {
@@ -172,8 +169,7 @@ func nameExpression(e metav1.LabelSelectorRequirement) string {
 	}
 }
 
-// NeedsUpdate reports whether the spec of an existing Placement differs from the desired one in what
-// this package sets.
+// NeedsUpdate reports whether the spec of an existing Placement differs from the desired one in what this package sets.
 func NeedsUpdate(existing, desired *ocmv1beta1.Placement) bool {
 	if desired == nil {
 		return false

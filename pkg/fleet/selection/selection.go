@@ -5,23 +5,23 @@ package selection
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
-
-// HubClaim is the claim, and the label, of the hub's own cluster. Its value is true.
-const HubClaim = "local-cluster"
 
 // Member is a selected cluster.
 type Member struct {
@@ -44,8 +44,7 @@ type Selection struct {
 	Unstable string
 	// UnstableUntil is when the time alone makes the selection stable; zero means that it does not.
 	UnstableUntil time.Time
-	// Reason and Message explain why no cluster is selected, as the condition Selected does; empty means
-	// that clusters are.
+	// Reason and Message explain why no cluster is selected, as the condition Selected does; empty means that clusters are.
 	Reason, Message string
 }
 
@@ -58,14 +57,14 @@ type Source struct {
 	// Placement is nil if it does not exist.
 	Placement *ocmv1beta1.Placement
 	Decisions []ocmv1beta1.PlacementDecision
-	// Owned reports whether the Placement is that of clusterSelector, which the hub creates.
+	// Owned reports whether the Placement belongs to clusterSelector; the hub creates it.
 	Owned bool
 }
 
-// Compute returns the selection of a ManagedClustersUpgrade. The sources are in the order of its
-// placements. Clusters that are absent from clusters, or are being deleted, are detached and not
-// selected.
-func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, clusters map[string]*clusterv1.ManagedCluster) Selection {
+// Compute returns the selection of a ManagedClustersUpgrade. The sources are in the order of its placements. Clusters that
+// are absent from clusters, or are being deleted, are detached and not selected. localCluster is the name of the hub's own
+// cluster: what a cluster says about itself does not make it the hub.
+func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, clusters map[string]*clusterv1.ManagedCluster, localCluster string) Selection {
 	for i := range sources {
 		if sources[i].Placement == nil && !sources[i].Owned {
 			return unknown(fleetv1beta1.ReasonPlacementNotFound, sources[i].title()+" does not exist")
@@ -86,9 +85,8 @@ func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, cluster
 	}
 	for i := range s.Members {
 		m := &s.Members[i]
-		cluster := clusters[m.Name]
-		m.Hub = isHub(cluster)
-		m.Canary = canaries != nil && canaries.Matches(clusterLabels{cluster})
+		m.Hub = m.Name == localCluster
+		m.Canary = canaries != nil && canaries.Matches(labels.Merge(labels.Set{nameKey: m.Name}, clusters[m.Name].Labels))
 	}
 	slices.SortFunc(s.Members, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
@@ -125,8 +123,7 @@ func (s *Selection) add(source *Source, before int, clusters map[string]*cluster
 	return groups
 }
 
-// maxGroups bounds the index of a decision group, which a label contains.
-const maxGroups = 100_000
+const maxGroups = 100_000 // bounds the index of a decision group, which a label contains
 
 // groupIndex returns the index of the decision group; without a valid one, the first.
 func groupIndex(decision *ocmv1beta1.PlacementDecision) int {
@@ -139,8 +136,7 @@ func groupIndex(decision *ocmv1beta1.PlacementDecision) int {
 
 func (s *Source) title() string { return "Placement " + s.Namespace + "/" + s.Name }
 
-// inconsistency returns why the decisions of a source may be incomplete; empty means that they are
-// not.
+// inconsistency returns why the decisions of a source may be incomplete; empty means that they are not.
 func (s *Source) inconsistency(mcu *fleetv1beta1.ManagedClustersUpgrade) string {
 	if s.Placement == nil {
 		return s.title() + " is not created yet"
@@ -172,7 +168,6 @@ func (s *Source) scheduled() bool {
 	})
 }
 
-// emptyMessage explains why Placements select no cluster.
 func emptyMessage(sources []Source) string {
 	var reasons []string
 	for i := range sources {
@@ -181,11 +176,8 @@ func emptyMessage(sources []Source) string {
 		}
 		for _, kind := range []string{ocmv1beta1.PlacementConditionMisconfigured, ocmv1beta1.PlacementConditionSatisfied} {
 			condition := meta.FindStatusCondition(sources[i].Placement.Status.Conditions, kind)
-			wrong := metav1.ConditionFalse
-			if kind == ocmv1beta1.PlacementConditionMisconfigured {
-				wrong = metav1.ConditionTrue
-			}
-			if condition != nil && condition.Status == wrong && condition.Message != "" {
+			isWrong := kind == ocmv1beta1.PlacementConditionMisconfigured
+			if condition != nil && (condition.Status == metav1.ConditionTrue) == isWrong && condition.Message != "" {
 				reasons = append(reasons, sources[i].title()+": "+condition.Message)
 				break
 			}
@@ -201,7 +193,6 @@ func emptyMessage(sources []Source) string {
 	return strings.Join(reasons, "; ")
 }
 
-// canarySelector returns the selector of canaries; nil means that there are none.
 func canarySelector(mcu *fleetv1beta1.ManagedClustersUpgrade) (labels.Selector, error) {
 	canaries := mcu.Spec.UpgradeStrategy.CanaryClusters
 	if canaries == nil {
@@ -211,36 +202,105 @@ func canarySelector(mcu *fleetv1beta1.ManagedClustersUpgrade) (labels.Selector, 
 	return metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: selector.MatchLabels, MatchExpressions: selector.MatchExpressions})
 }
 
-// isHub reports whether a cluster is the hub itself.
-func isHub(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.Labels[HubClaim] == "true" || slices.ContainsFunc(cluster.Status.ClusterClaims, func(c clusterv1.ManagedClusterClaim) bool {
-		return c.Name == HubClaim && c.Value == "true"
-	})
+const nameKey = "name" // the key that selects clusters by their names: one without that label has its name as such
+
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;placements;placementdecisions,verbs=list;watch
+
+// Options configure Select.
+type Options struct {
+	// OwnNamespaceOnly refuses Placements of other namespaces.
+	OwnNamespaceOnly bool
+	// LocalCluster is the name of the ManagedCluster of the hub itself; empty if it is not managed.
+	LocalCluster string
+	// Now is the time.
+	Now time.Time
 }
 
-// clusterLabels are the labels of a cluster. One without the label name has its name as such.
-type clusterLabels struct{ cluster *clusterv1.ManagedCluster }
-
-// nameKey is the key that selects clusters by their names.
-const nameKey = "name"
-
-// Lookup returns the value of a label, and whether the cluster has it.
-func (l clusterLabels) Lookup(label string) (string, bool) {
-	value, found := l.cluster.Labels[label]
-	if !found && label == nameKey {
-		return l.cluster.Name, true
+// Select reads the Placements of a ManagedClustersUpgrade and their decisions, and returns the selection among all
+// ManagedClusters, which are given by their names. The objects of a cache are not copied and must not be changed.
+func Select(
+	ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade,
+	clusters map[string]*clusterv1.ManagedCluster, options Options,
+) (Selection, error) {
+	references := References(mcu)
+	for _, reference := range references {
+		if options.OwnNamespaceOnly && reference.Namespace != mcu.Namespace {
+			return unknown(fleetv1beta1.ReasonPlacementNotAllowed, fmt.Sprintf(
+				"Placement %s/%s is in another namespace, which the hub does not allow: use a Placement in namespace %s",
+				reference.Namespace, reference.Name, mcu.Namespace)), nil
+		}
 	}
-	return value, found
+	var sources []Source
+	for _, reference := range references {
+		sources = append(sources, Source{Namespace: reference.Namespace, Name: reference.Name})
+	}
+	if mcu.Spec.ClusterSelector != nil {
+		sources = append(sources, Source{Namespace: mcu.Namespace, Name: PlacementName(mcu), Owned: true})
+	}
+	for i := range sources {
+		if err := sources[i].read(ctx, reader); err != nil {
+			return Selection{}, err
+		}
+	}
+	selected := Compute(mcu, sources, clusters, options.LocalCluster)
+	selected.settle(sources, options.Now)
+	return selected, nil
 }
 
-// Has reports whether the cluster has a label.
-func (l clusterLabels) Has(label string) bool {
-	_, found := l.Lookup(label)
-	return found
+// settle marks the selection as unstable while decisions may reflect the earlier spec of a Placement that the hub changed.
+func (s *Selection) settle(sources []Source, now time.Time) {
+	for i := range sources {
+		source := &sources[i]
+		if !source.Owned || source.Placement == nil || !s.Stable() {
+			continue
+		}
+		value, changed := source.Placement.Annotations[ChangedAnnotation]
+		if !changed {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, value)
+		switch until := at.Add(settleTime); {
+		case err != nil:
+			s.Unstable = fmt.Sprintf("annotation %s of %s is not an RFC 3339 time: remove it", ChangedAnnotation, source.title())
+		case now.Before(until):
+			s.Unstable = fmt.Sprintf("the spec of %s has changed: its decisions are used from %s", source.title(), until.Format(time.RFC3339))
+			s.UnstableUntil = until
+		}
+	}
 }
 
-// Get returns the value of a label.
-func (l clusterLabels) Get(label string) string {
-	value, _ := l.Lookup(label)
-	return value
+// References returns the Placements that the spec names, each once, with their namespaces.
+func References(mcu *fleetv1beta1.ManagedClustersUpgrade) []fleetv1beta1.PlacementReference {
+	var references []fleetv1beta1.PlacementReference
+	for _, reference := range mcu.Spec.Placement {
+		reference.Namespace = cmp.Or(reference.Namespace, mcu.Namespace)
+		if !slices.Contains(references, reference) {
+			references = append(references, reference)
+		}
+	}
+	return references
+}
+
+// read completes a source with its Placement and the decisions of that Placement.
+func (s *Source) read(ctx context.Context, reader client.Reader) error {
+	placement := &ocmv1beta1.Placement{}
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, placement); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading placement: %w", err)
+	}
+	s.Placement = placement
+	var decisions ocmv1beta1.PlacementDecisionList
+	err := reader.List(ctx, &decisions, client.InNamespace(s.Namespace), client.MatchingLabels{ocmv1beta1.PlacementLabel: s.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing decisions of placement %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	for i := range decisions.Items {
+		// Decisions of an earlier Placement of that name stay until they are collected.
+		if owner := metav1.GetControllerOf(&decisions.Items[i]); owner == nil || owner.UID == placement.UID {
+			s.Decisions = append(s.Decisions, decisions.Items[i])
+		}
+	}
+	return nil
 }

@@ -132,8 +132,6 @@ func TestSelect(t *testing.T) {
 	deleting.DeletionTimestamp, deleting.Finalizers = &now, []string{"a/b"}
 	claimed := cluster("eu1")
 	claimed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "local-cluster", Value: "true"}}
-	otherClaim := cluster("eu1")
-	otherClaim.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "fips", Value: "true"}, {Name: "local-cluster", Value: "false"}}
 	clusters := []client.Object{cluster("eu1"), cluster("eu2", "region=eu"), cluster("eu3", "name=paris"), cluster("us1", "region=us"), cluster("us2"), cluster("dev1")}
 	euDecisions := []client.Object{eu, decision(eu, 1, "late", "eu1"), decision(eu, 0, "early", "eu3"), decision(eu, 0, "early", "eu2")}
 	euMembers := []selection.Member{{Name: "eu2", Group: 0, GroupName: "early"}, {Name: "eu3", Group: 0, GroupName: "early"}, {Name: "eu1", Group: 1, GroupName: "late"}}
@@ -234,10 +232,9 @@ func TestSelect(t *testing.T) {
 		"an invalid canary selector stops all": {
 			mcu: canaries(upgrade("eu"), in("not a key", "a")), objects: euDecisions, want: selection.Selection{Unstable: "any", Reason: "NoClustersSelected", Message: "any"},
 		},
-		"the hub by label":         {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=true")), want: selection.Selection{Members: mark(asHub, "eu2")}},
-		"the hub by claim":         {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(claimed), want: selection.Selection{Members: mark(asHub, "eu1")}},
-		"another cluster by claim": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(otherClaim), want: selection.Selection{Members: euMembers}},
-		"another cluster by label": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=false")), want: selection.Selection{Members: euMembers}},
+		"the hub by its setting":           {mcu: upgrade("eu"), objects: euDecisions, options: selection.Options{LocalCluster: "eu2"}, want: selection.Selection{Members: mark(asHub, "eu2")}},
+		"a cluster that is labeled as hub": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=true")), want: selection.Selection{Members: euMembers}},
+		"a cluster that claims to be hub":  {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(claimed), want: selection.Selection{Members: euMembers}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.clusters == nil {
@@ -261,7 +258,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// The clusters of the own Placement come after those of the Placements.
+// The clusters of the own Placement come after the clusters of the other Placements.
 func TestSelectUnitesPlacementsAndSelector(t *testing.T) {
 	t.Parallel()
 	mcu := upgrade("us")
@@ -419,7 +416,7 @@ func BenchmarkCompute(b *testing.B) {
 		source.Decisions = append(source.Decisions, *decision(source.Placement, i/4, "", members...))
 	}
 	for b.Loop() {
-		if s := selection.Compute(mcu, []selection.Source{source}, clusters); len(s.Members) != 3500 || !s.Stable() {
+		if s := selection.Compute(mcu, []selection.Source{source}, clusters, ""); len(s.Members) != 3500 || !s.Stable() {
 			b.Fatal(len(s.Members), s.Unstable)
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/wire"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -28,10 +29,10 @@ type endpoint struct {
 	timeout time.Duration
 }
 
-func (r *run) endpoint(h v1alpha.Handler) endpoint {
-	e := endpoint{v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind, v1alpha.UpdateInsightsResponseKind, statusWait, []string{http.MethodGet}, defaultCallTimeout}
-	if h.Name == v1alpha.HandlerPlan {
-		e = endpoint{v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind, v1alpha.UpdatePlanInsightsResponseKind, planWait, []string{http.MethodPost}, defaultCallTimeout}
+func (r *run) endpoint(h hooksv1alpha.Handler) endpoint {
+	e := endpoint{hooksv1alpha.UpdateInsightsPath, hooksv1alpha.UpdateInsightsRequestKind, hooksv1alpha.UpdateInsightsResponseKind, statusWait, []string{http.MethodGet}, defaultCallTimeout}
+	if h.Name == hooksv1alpha.HandlerPlan {
+		e = endpoint{hooksv1alpha.UpdatePlanInsightsPath, hooksv1alpha.UpdatePlanInsightsRequestKind, hooksv1alpha.UpdatePlanInsightsResponseKind, planWait, []string{http.MethodPost}, defaultCallTimeout}
 	}
 	e.maxWait = cmp.Or(r.target.MaxWait, e.maxWait)
 	if h.TimeoutSeconds > 0 {
@@ -43,14 +44,20 @@ func (r *run) endpoint(h v1alpha.Handler) endpoint {
 	return e
 }
 
+// answerInterval is the time between two answers that are compared: a time in a uid has changed after it.
+const answerInterval = 1100 * time.Millisecond
+
 // checkHandler checks the answers of a handler: twice by each method, and to bodies that are missing
 // or invalid.
-func (r *run) checkHandler(ctx context.Context, h v1alpha.Handler) {
+func (r *run) checkHandler(ctx context.Context, h hooksv1alpha.Handler) {
 	e := r.endpoint(h)
-	var previous []v1alpha.Insight
+	var previous []hooksv1alpha.Insight
 	var answered string // the method of the previous answer
 	for _, method := range e.methods {
 		for range 2 {
+			if answered != "" && !r.sleep(ctx, answerInterval) {
+				return
+			}
 			insights, complete := r.ask(ctx, e, method)
 			if !complete {
 				break
@@ -76,7 +83,7 @@ func (r *run) checkHandler(ctx context.Context, h v1alpha.Handler) {
 
 // ask requests insights until the informer has an answer other than Wait. It reports whether the
 // answer is complete and valid enough to be compared.
-func (r *run) ask(ctx context.Context, e endpoint, method string) ([]v1alpha.Insight, bool) {
+func (r *run) ask(ctx context.Context, e endpoint, method string) ([]hooksv1alpha.Insight, bool) {
 	request := method + " " + e.path
 	deadline := r.clock.Now().Add(e.maxWait)
 	for {
@@ -85,22 +92,20 @@ func (r *run) ask(ctx context.Context, e endpoint, method string) ([]v1alpha.Ins
 			r.report(Error, CheckMethods, request, text.Excerpt(err.Error()), fmt.Sprintf("Answer each listed method with status 200 and %s within %d seconds, in at most 1 MiB, uncompressed", e.responseKind, int(e.timeout/time.Second)))
 			return nil, false
 		}
-		var response v1alpha.UpdateInsightsResponse
-		if !r.decode(CheckResponse, request, body, &response) {
+		status, insights, err := wire.DecodeInsights(e.responseKind, body)
+		if err != nil {
+			r.report(Error, CheckResponse, request, text.Excerpt(err.Error()), "Encode the answer as the OpenAPI document of the protocol describes")
 			return nil, false
 		}
-		r.checkType(CheckResponse, request, response.TypeMeta, e.responseKind)
-		r.checkInsights(request, response.Spec.Insights)
-		switch response.Status.Response {
-		case v1alpha.ResponseSuccess:
-			return response.Spec.Insights, true
-		case v1alpha.ResponseFailure:
-			r.checkFailure(request, response)
+		r.checkFields(CheckResponse, request, body, &hooksv1alpha.UpdateInsightsResponse{})
+		r.checkInsights(request, insights)
+		switch status.Response {
+		case hooksv1alpha.ResponseSuccess:
+			return insights, true
+		case hooksv1alpha.ResponseFailure:
+			r.checkFailure(request, status, insights)
 			return nil, false
-		case v1alpha.ResponseWait:
-		default:
-			r.report(Error, CheckResponse, request, fmt.Sprintf("status.response is %q", text.Excerpt(string(response.Status.Response))), "Set status.response to Success, Failure, or Wait")
-			return nil, false
+		case hooksv1alpha.ResponseWait:
 		}
 		if r.clock.Now().Add(waitRetry).After(deadline) {
 			r.report(Error, CheckWait, request, fmt.Sprintf("the answer is still Wait after %s", e.maxWait), "Answer with the data that there is, or with Failure and an insight that explains it")
@@ -123,19 +128,19 @@ func (r *run) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (r *run) checkFailure(request string, response v1alpha.UpdateInsightsResponse) {
-	problem := "the answer is Failure: " + text.Excerpt(response.Status.Message)
+func (r *run) checkFailure(request string, status hooksv1alpha.ResponseStatus, insights []hooksv1alpha.Insight) {
+	problem := "the answer is Failure: " + status.Message
 	r.report(Warning, CheckFailure, request, problem, "Repair what the informer depends on, and check it again: uids and scopes were not compared")
-	if len(response.Spec.Insights) == 0 && response.Status.Message == "" {
+	if len(insights) == 0 && status.Message == "" {
 		r.report(Error, CheckFailure, request, "the Failure has neither an insight nor a message", "Add an insight that explains the problem to spec.insights")
 	}
 }
 
 // compare checks that insights keep their uid and their scope between two answers.
-func (r *run) compare(request string, previous, current []v1alpha.Insight) {
-	var gone []v1alpha.Insight
+func (r *run) compare(request string, previous, current []hooksv1alpha.Insight) {
+	var gone []hooksv1alpha.Insight
 	for _, in := range previous {
-		i := slices.IndexFunc(current, func(c v1alpha.Insight) bool { return c.UID == in.UID })
+		i := slices.IndexFunc(current, func(c hooksv1alpha.Insight) bool { return c.UID == in.UID })
 		switch {
 		case i < 0:
 			gone = append(gone, in)
@@ -144,10 +149,10 @@ func (r *run) compare(request string, previous, current []v1alpha.Insight) {
 		}
 	}
 	for _, in := range current {
-		if slices.ContainsFunc(previous, func(p v1alpha.Insight) bool { return p.UID == in.UID }) {
+		if slices.ContainsFunc(previous, func(p hooksv1alpha.Insight) bool { return p.UID == in.UID }) {
 			continue
 		}
-		same := func(p v1alpha.Insight) bool {
+		same := func(p hooksv1alpha.Insight) bool {
 			return scopeKey(p.Scope) == scopeKey(in.Scope) && p.Impact.Reason == in.Impact.Reason && p.Impact.Type == in.Impact.Type && withoutDigits(p.Impact.Summary) == withoutDigits(in.Impact.Summary)
 		}
 		if i := slices.IndexFunc(gone, same); i >= 0 {
@@ -157,8 +162,8 @@ func (r *run) compare(request string, previous, current []v1alpha.Insight) {
 }
 
 // scopeKey returns a text that is the same for the same scope, whatever its order.
-func scopeKey(scope v1beta1.InsightScope) string {
-	sorted := func(refs []v1beta1.ResourceReference) []string {
+func scopeKey(scope updatev1beta1.InsightScope) string {
+	sorted := func(refs []updatev1beta1.ResourceReference) []string {
 		var all []string
 		for _, ref := range refs {
 			all = append(all, fmt.Sprintf("%q", ref))

@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,8 +20,9 @@ import (
 	"k8s.io/utils/clock"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/wire"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -28,8 +30,7 @@ import (
 type Target struct {
 	// URL is where the informer listens: https, a host, and an optional port.
 	URL string
-	// CA is the PEM bundle of the authorities that sign its certificate; nil means those of the
-	// system.
+	// CA is the PEM bundle of the authorities that sign its certificate; nil means the authorities of the system.
 	CA []byte
 	// ServerName is the name that the certificate must have, such as update-informer.ns.svc; empty
 	// means the host of the URL.
@@ -51,9 +52,9 @@ type Level string
 
 // The levels.
 const (
-	// Error is what the Update Status Controller rejects, or what hides insights from users.
+	// Error marks what the Update Status Controller rejects, or what hides insights from users.
 	Error Level = "error"
-	// Warning is what the controller tolerates.
+	// Warning marks what the controller tolerates.
 	Warning Level = "warning"
 )
 
@@ -96,11 +97,11 @@ const (
 
 // The limits of the controller.
 const (
-	statusWait         = v1alpha.MaxStatusWaitSeconds * time.Second
-	planWait           = v1alpha.MaxPlanWaitSeconds * time.Second
-	waitRetry          = v1alpha.WaitRetrySeconds * time.Second
-	defaultCallTimeout = v1alpha.DefaultTimeoutSeconds * time.Second
-	maxCallTimeout     = v1alpha.MaxTimeoutSeconds * time.Second
+	statusWait         = hooksv1alpha.MaxStatusWaitSeconds * time.Second
+	planWait           = hooksv1alpha.MaxPlanWaitSeconds * time.Second
+	waitRetry          = hooksv1alpha.WaitRetrySeconds * time.Second
+	defaultCallTimeout = hooksv1alpha.DefaultTimeoutSeconds * time.Second
+	maxCallTimeout     = hooksv1alpha.MaxTimeoutSeconds * time.Second
 )
 
 // run is one run of all checks.
@@ -172,39 +173,34 @@ func code(err error) int {
 }
 
 // checkDiscovery checks what the informer lists, paths, and authentication. It returns the handlers.
-func (r *run) checkDiscovery(ctx context.Context) []v1alpha.Handler {
-	const request = "GET " + v1alpha.DiscoveryPath
-	body, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, v1alpha.DiscoveryPath, nil)
+func (r *run) checkDiscovery(ctx context.Context) []hooksv1alpha.Handler {
+	const request = "GET " + hooksv1alpha.DiscoveryPath
+	body, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, hooksv1alpha.DiscoveryPath, nil)
 	if err != nil {
 		r.report(Error, CheckDiscovery, request, err.Error(), discoveryChange(err))
 		return nil
 	}
-	var discovery v1alpha.DiscoveryResponse
-	if !r.decode(CheckDiscovery, request, body, &discovery) {
-		return nil
-	}
-	r.checkType(CheckDiscovery, request, discovery.TypeMeta, v1alpha.DiscoveryResponseKind)
-	if !slices.Contains(discovery.Spec.APIVersions, v1alpha.HooksAPIVersion) {
-		r.report(Error, CheckDiscovery, request, fmt.Sprintf("spec.apiVersions is %q", discovery.Spec.APIVersions), "Add "+v1alpha.HooksAPIVersion+" to spec.apiVersions")
-	}
-	var handlers []v1alpha.Handler
-	for i, h := range discovery.Spec.Handlers {
-		if r.checkListedHandler(request, i, h) {
-			handlers = append(handlers, h)
+	discovery, handlers, err := wire.DecodeDiscovery(body)
+	if err != nil {
+		r.report(Error, CheckDiscovery, request, text.Excerpt(err.Error()), "Add "+hooksv1alpha.HooksAPIVersion+" to spec.apiVersions, and list the handlers that are implemented in spec.handlers")
+		if discovery.Kind == "" {
+			return nil
 		}
 	}
-	if len(handlers) == 0 {
-		r.report(Error, CheckDiscovery, request, "spec.handlers lists no handler status or plan", "List the handlers that are implemented in spec.handlers")
+	r.checkFields(CheckDiscovery, request, body, &hooksv1alpha.DiscoveryResponse{})
+	if discovery.APIVersion != hooksv1alpha.HooksAPIVersion && discovery.APIVersion != hooksv1alpha.APIVersion || discovery.Kind != hooksv1alpha.DiscoveryResponseKind {
+		r.report(Error, CheckDiscovery, request, fmt.Sprintf("the answer is %q of %q", text.Excerpt(discovery.Kind), text.Excerpt(discovery.APIVersion)), fmt.Sprintf("Set kind to %s and apiVersion to %s", hooksv1alpha.DiscoveryResponseKind, hooksv1alpha.APIVersion))
 	}
-	unknown := v1alpha.PathPrefix + "unknown"
+	r.checkListedHandlers(request, discovery.Spec.Handlers)
+	unknown := hooksv1alpha.PathPrefix + "unknown"
 	if _, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, unknown, nil); code(err) != http.StatusNotFound {
 		r.report(Warning, CheckPaths, "GET "+unknown, "the answer is "+outcome(err), "Answer 404 to a path that is not implemented")
 	}
 	if r.target.Token == "" {
 		return handlers
 	}
-	if _, err := r.send(ctx, r.anonymous, defaultCallTimeout, http.MethodGet, v1alpha.DiscoveryPath, nil); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
-		r.report(Error, CheckAuthentication, request+" without a token", "the answer is "+outcome(err), "Answer 401 unless a TokenReview accepts the bearer token for the audience "+v1alpha.AudiencePrefix+"NAMESPACE.SERVICE")
+	if _, err := r.send(ctx, r.anonymous, defaultCallTimeout, http.MethodGet, hooksv1alpha.DiscoveryPath, nil); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
+		r.report(Error, CheckAuthentication, request+" without a token", "the answer is "+outcome(err), "Answer 401 unless a TokenReview accepts the bearer token for the audience "+hooksv1alpha.AudiencePrefix+"NAMESPACE.SERVICE")
 	}
 	return handlers
 }
@@ -215,7 +211,7 @@ func discoveryChange(err error) string {
 	case httpclient.IsTLSError(err):
 		return "Serve a certificate for SERVICE.NAMESPACE.svc that the authorities of the UpdateInformer sign"
 	case code(err) == http.StatusUnauthorized || code(err) == http.StatusForbidden:
-		return "Accept the token, or pass one whose audience is " + v1alpha.AudiencePrefix + "NAMESPACE.SERVICE and whose user is the Update Status Controller"
+		return "Accept the token, or pass one whose audience is " + hooksv1alpha.AudiencePrefix + "NAMESPACE.SERVICE and whose user is the Update Status Controller"
 	case code(err) >= 300 && code(err) < 400:
 		return "Serve the path itself: redirects are not followed"
 	}
@@ -233,50 +229,54 @@ func outcome(err error) string {
 	return text.Excerpt(err.Error())
 }
 
-func (r *run) checkListedHandler(request string, i int, h v1alpha.Handler) bool {
-	field := fmt.Sprintf("spec.handlers[%d]", i)
-	if h.Name != v1alpha.HandlerStatus && h.Name != v1alpha.HandlerPlan {
-		r.report(Warning, CheckDiscovery, request, fmt.Sprintf("%s.name is %q", field, text.Excerpt(h.Name)), "Use the names status and plan")
-		return false
+func (r *run) checkListedHandlers(request string, handlers []hooksv1alpha.Handler) {
+	listed := map[string]bool{}
+	for i, h := range handlers {
+		field := fmt.Sprintf("spec.handlers[%d]", i)
+		switch {
+		case h.Name != hooksv1alpha.HandlerStatus && h.Name != hooksv1alpha.HandlerPlan:
+			r.report(Warning, CheckDiscovery, request, fmt.Sprintf("%s.name is %q", field, text.Excerpt(h.Name)), "Use the names status and plan")
+		case listed[h.Name]:
+			r.report(Error, CheckDiscovery, request, fmt.Sprintf("%s lists handler %s again, which is ignored", field, h.Name), "List each handler once, with all of its methods")
+		default:
+			r.checkListedHandler(request, field, h)
+		}
+		listed[h.Name] = true
 	}
+}
+
+func (r *run) checkListedHandler(request, field string, h hooksv1alpha.Handler) {
 	for _, method := range h.Methods {
 		if method != http.MethodGet && method != http.MethodPost {
 			r.report(Error, CheckMethods, request, fmt.Sprintf("%s.methods has %q", field, text.Excerpt(method)), "Use GET and POST, in upper case")
 		}
 	}
-	if h.Name == v1alpha.HandlerPlan && len(h.Methods) > 0 && !slices.Contains(h.Methods, http.MethodPost) {
+	if h.Name == hooksv1alpha.HandlerPlan && len(h.Methods) > 0 && !slices.Contains(h.Methods, http.MethodPost) {
 		r.report(Error, CheckMethods, request, field+".methods lacks POST", "Answer plan requests by POST, and list it")
 	}
 	if h.TimeoutSeconds < 0 || time.Duration(h.TimeoutSeconds)*time.Second > maxCallTimeout {
 		r.report(Warning, CheckTimes, request, fmt.Sprintf("%s.timeoutSeconds is %d", field, h.TimeoutSeconds), "Use 0 to 30 seconds, and answer Wait if it takes longer")
 	}
-	return true
 }
 
-// decode decodes a response, and reports what is wrong with it.
-func (r *run) decode(check, request string, body []byte, into any) bool {
-	unknown, err := kjson.UnmarshalStrict(body, into)
-	if err != nil {
-		r.report(Error, check, request, "the answer is not one JSON document of the expected form: "+text.Excerpt(err.Error()), "Encode the answer as the OpenAPI document of the protocol describes")
-		return false
-	}
-	if len(unknown) > 0 {
+// checkFields reports fields of a response that are ignored, and credentials in it.
+func (r *run) checkFields(check, request string, body []byte, into any) {
+	if unknown, err := kjson.UnmarshalStrict(body, into); err == nil && len(unknown) > 0 {
 		r.report(Warning, check, request, "the answer has fields that are ignored: "+text.Excerpt(unknown[0].Error()), "Correct the names of the fields, which are case-sensitive")
 	}
-	return true
-}
-
-func (r *run) checkType(check, request string, got metav1.TypeMeta, kind string) {
-	if got.APIVersion != v1alpha.APIVersion || got.Kind != kind {
-		r.report(Error, check, request, fmt.Sprintf("the answer is %q of %q", text.Excerpt(got.Kind), text.Excerpt(got.APIVersion)), fmt.Sprintf("Set kind to %s and apiVersion to %s", kind, v1alpha.APIVersion))
+	if text.Redact(string(body)) != string(body) || r.target.Token != "" && len(r.target.Token) >= minToken && bytes.Contains(body, []byte(r.target.Token)) {
+		r.report(Error, CheckTexts, request, "the answer has a credential in a text, such as a token or a private key", "Never repeat what authorizes requests: insights are shown to more people")
 	}
 }
+
+// minToken is the length from which on a token is no word of a text by chance.
+const minToken = 16
 
 // requestBody returns the request of a handler.
 func (r *run) requestBody(kind string) []byte {
-	body, err := json.Marshal(v1alpha.UpdateInsightsRequest{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: kind},
-		Spec:     v1alpha.RequestSpec{ClusterID: "00000000-0000-4000-8000-000000000000", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: r.target.Release},
+	body, err := json.Marshal(hooksv1alpha.UpdateInsightsRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: kind},
+		Spec:     hooksv1alpha.RequestSpec{ClusterID: "00000000-0000-4000-8000-000000000000", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: r.target.Release},
 	})
 	if err != nil {
 		return nil // strings are always encoded

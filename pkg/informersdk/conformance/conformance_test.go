@@ -25,8 +25,8 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/conformance"
 )
@@ -34,23 +34,23 @@ import (
 var start = time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 
 // good returns what a good informer reports.
-func good() []v1alpha.Insight {
-	return []v1alpha.Insight{
+func good() []hooksv1alpha.Insight {
+	return []hooksv1alpha.Insight{
 		{
 			UID: "NodeRebooting/worker-0", AcquisitionTime: metav1.NewTime(start.Add(-time.Minute)),
-			Scope: v1beta1.InsightScope{
-				Type:       v1beta1.ScopeWorkerPool,
-				WorkerPool: []v1beta1.ResourceReference{{Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "my-machine-set"}},
-				Resources:  []v1beta1.ResourceReference{{Kind: "Node", Name: "worker-0"}, {Kind: "Node", Name: "worker-1"}},
+			Scope: updatev1beta1.InsightScope{
+				Type:       updatev1beta1.ScopeWorkerPool,
+				WorkerPool: []updatev1beta1.ResourceReference{{Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "my-machine-set"}},
+				Resources:  []updatev1beta1.ResourceReference{{Kind: "Node", Name: "worker-0"}, {Kind: "Node", Name: "worker-1"}},
 			},
-			Impact:      v1beta1.InsightImpact{Level: v1beta1.LevelStatus, Summary: "Node rebooting", Description: "For the\nsecond time."},
-			Remediation: v1beta1.InsightRemediation{EstimatedFinish: "15m", Reference: "https://docs.redhat.com/openshift"},
+			Impact:      updatev1beta1.InsightImpact{Level: updatev1beta1.LevelStatus, Summary: "Node rebooting", Description: "For the\nsecond time."},
+			Remediation: updatev1beta1.InsightRemediation{EstimatedFinish: "15m", Reference: "https://docs.redhat.com/openshift"},
 		},
 		{
 			UID: "HighCPU", AcquisitionTime: metav1.NewTime(start.Add(-time.Minute)),
-			Scope:       v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
-			Impact:      v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Type: "api-availability", Summary: "3 nodes have a high load"},
-			Remediation: v1beta1.InsightRemediation{EstimatedFinish: "2026-11-22T18:00:00Z"},
+			Scope:       updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+			Impact:      updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Type: "api-availability", Summary: "3 nodes have a high load"},
+			Remediation: updatev1beta1.InsightRemediation{EstimatedFinish: "2026-11-22T18:00:00Z"},
 		},
 	}
 }
@@ -81,10 +81,10 @@ func (i *informer) serve(t *testing.T) conformance.Target {
 	t.Helper()
 	find := i.find
 	if find == nil {
-		find = func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { return good(), nil }
+		find = func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) { return good(), nil }
 	}
 	handler, err := informersdk.NewHandler(informersdk.Options{
-		UpdateInsights: find, PlanInsights: func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { return good(), nil },
+		UpdateInsights: find, PlanInsights: func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) { return good(), nil },
 		Authorize: authorize, Clock: clocktesting.NewFakePassiveClock(start),
 	})
 	if err != nil {
@@ -99,9 +99,9 @@ func (i *informer) serve(t *testing.T) conformance.Target {
 		handler.ServeHTTP(recorder, r)
 		body := recorder.Body.Bytes()
 		switch {
-		case recorder.Code == http.StatusOK && r.URL.Path == v1alpha.UpdateInsightsPath && i.change != nil:
+		case recorder.Code == http.StatusOK && r.URL.Path == hooksv1alpha.UpdateInsightsPath && i.change != nil:
 			body = edited(body, func(r response) { i.change(int(answers.Add(1))-1, r) })
-		case recorder.Code == http.StatusOK && r.URL.Path == v1alpha.DiscoveryPath && i.discovery != nil:
+		case recorder.Code == http.StatusOK && r.URL.Path == hooksv1alpha.DiscoveryPath && i.discovery != nil:
 			body = edited(body, i.discovery)
 		}
 		w.WriteHeader(recorder.Code)
@@ -168,12 +168,12 @@ func with(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// cases are what is wrong with informers, and the checks that find it.
+// cases list what is wrong with informers, and the checks that find it.
 func cases() map[string]struct {
 	informer informer
 	want     []string
 } {
-	const status = v1alpha.UpdateInsightsPath
+	const status = hooksv1alpha.UpdateInsightsPath
 	long := strings.Repeat("x", 5000)
 	handlers := func(change func(response)) func(response) {
 		return func(r response) { change(r["spec"].(response)["handlers"].([]any)[0].(response)) }
@@ -191,18 +191,18 @@ func cases() map[string]struct {
 	}
 	return map[string]testCase{
 		"good":                   {},
-		"no discovery":           {informer{handle: on("GET", v1alpha.DiscoveryPath, with(404))}, []string{"error discovery"}},
-		"redirected discovery":   {informer{handle: on("GET", v1alpha.DiscoveryPath, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })}, []string{"error discovery"}},
-		"discovery in YAML":      {informer{handle: on("GET", v1alpha.DiscoveryPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: DiscoveryResponse") })}, []string{"error discovery"}},
+		"no discovery":           {informer{handle: on("GET", hooksv1alpha.DiscoveryPath, with(404))}, []string{"error discovery"}},
+		"redirected discovery":   {informer{handle: on("GET", hooksv1alpha.DiscoveryPath, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })}, []string{"error discovery"}},
+		"discovery in YAML":      {informer{handle: on("GET", hooksv1alpha.DiscoveryPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: DiscoveryResponse") })}, []string{"error discovery"}},
 		"another level":          {informer{discovery: func(r response) { r["spec"].(response)["apiVersions"] = []any{"v1"} }}, []string{"error discovery"}},
 		"kind of discovery":      {informer{discovery: func(r response) { r["kind"] = "Discovery" }}, []string{"error discovery"}},
 		"no handlers":            {informer{discovery: func(r response) { r["spec"].(response)["handlers"] = []any{} }}, []string{"error discovery"}},
 		"unknown handler":        {informer{discovery: handlers(func(h response) { h["name"] = "updateInsights" })}, []string{"warning discovery"}},
 		"method in lower case":   {informer{discovery: handlers(func(h response) { h["methods"] = []any{"GET", "post"} })}, []string{"error methods"}},
-		"plan by GET only":       {informer{discovery: handlers(func(h response) { h["name"], h["methods"] = "plan", []any{"GET"} })}, []string{"error methods"}},
+		"plan by GET only":       {informer{discovery: handlers(func(h response) { h["name"], h["methods"] = "plan", []any{"GET"} })}, []string{"error discovery", "error methods"}},
 		"long timeout":           {informer{discovery: handlers(func(h response) { h["timeoutSeconds"] = 31 })}, []string{"warning times"}},
-		"every path answers":     {informer{handle: on("GET", v1alpha.PathPrefix+"unknown", with(200))}, []string{"warning paths"}},
-		"discovery is open":      {informer{handle: open(v1alpha.DiscoveryPath)}, []string{"error authentication"}},
+		"every path answers":     {informer{handle: on("GET", hooksv1alpha.PathPrefix+"unknown", with(200))}, []string{"warning paths"}},
+		"discovery is open":      {informer{handle: open(hooksv1alpha.DiscoveryPath)}, []string{"error authentication"}},
 		"insights are open":      {informer{handle: open(status)}, []string{"error authentication"}},
 		"GET is not implemented": {informer{handle: on("GET", status, with(405))}, []string{"error methods"}},
 		"POST breaks":            {informer{handle: on("POST", status, with(500))}, []string{"error methods"}},
@@ -253,6 +253,22 @@ func cases() map[string]struct {
 		"finish in another form":  {informer{change: each("remediation.estimatedFinish", "soon")}, []string{"error times"}},
 		"finish in the past":      {informer{change: each("remediation.estimatedFinish", "-5m")}, []string{"warning times"}},
 		"finish in a year":        {informer{change: each("remediation.estimatedFinish", "8760h")}, []string{"warning times"}},
+		"nested 40 levels": {informer{handle: on("GET", status, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "x": `+strings.Repeat("[", 40)+strings.Repeat("]", 40)+`}`)
+		})}, []string{"error response"}},
+		"uid with a time":                     {informer{change: each("uid", "drain-2026-11-22T17:00:00Z")}, []string{"error uids"}},
+		"uid with seconds":                    {informer{change: each("uid", "drain/1795366800")}, []string{"error uids"}},
+		"uid with milliseconds":               {informer{change: each("uid", "1795366800123")}, []string{"error uids"}},
+		"uid with a release":                  {informer{change: each("uid", "risk/4.20.6-202611221700.p0")}, nil},
+		"65 insights about the control plane": {informer{change: many(65)}, []string{"warning sizes"}},
+		"64 insights about the control plane": {informer{change: many(64)}, nil},
+		"handler listed twice": {informer{discovery: func(r response) {
+			spec := r["spec"].(response)
+			spec["handlers"] = append(spec["handlers"].([]any), spec["handlers"].([]any)[0])
+		}}, []string{"error discovery"}},
+		"token in a text":         {informer{change: each("impact.description", "request with Bearer abcdefghijklmnopqrstuvw failed")}, []string{"error texts"}},
+		"key in a text":           {informer{change: each("impact.summary", "-----BEGIN PRIVATE KEY-----")}, []string{"error texts"}},
+		"status 201":              {informer{handle: created(status)}, nil},
 		"321 insights":            {informer{change: tooMany}, []string{"error sizes"}},
 		"failure":                 {informer{find: failing}, []string{"warning failure"}},
 		"bare failure":            {informer{change: func(_ int, r response) { r["spec"], r["status"] = response{}, response{"response": "Failure"} }}, []string{"error failure", "warning failure"}},
@@ -277,7 +293,7 @@ func open(path string) func(http.ResponseWriter, *http.Request) bool {
 // body returns a handler of requests about the update in progress by the length of their body.
 func body(matches func(int64) bool, code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != v1alpha.UpdateInsightsPath || r.Header.Get("Authorization") == "" || !matches(r.ContentLength) {
+		if r.URL.Path != hooksv1alpha.UpdateInsightsPath || r.Header.Get("Authorization") == "" || !matches(r.ContentLength) {
 			return false
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -302,7 +318,32 @@ func tooMany(_ int, r response) {
 	r["spec"].(response)["insights"] = all
 }
 
-func failing(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) {
+// many returns a change to so many insights about the control plane.
+func many(n int) func(int, response) {
+	return func(_ int, r response) {
+		var all []any
+		for i := range n {
+			clone := maps.Clone(insights(r)[1].(response))
+			clone["uid"] = fmt.Sprint("node/", i)
+			all = append(all, clone)
+		}
+		r["spec"].(response)["insights"] = all
+	}
+}
+
+// created answers the requests for a path that are authorized and valid with status 201.
+func created(path string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != path || r.Header.Get("Authorization") == "" || r.ContentLength < 100 || r.ContentLength > 1000 {
+			return false
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": []}}`)
+		return true
+	}
+}
+
+func failing(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 	return good(), io.ErrUnexpectedEOF
 }
 
@@ -377,7 +418,7 @@ func TestRun_waits_as_long_as_the_controller(t *testing.T) {
 					r["spec"].(response)["handlers"] = []any{response{"name": "status", "methods": []any{"GET"}, "timeoutSeconds": seconds}}
 				},
 				handle: func(_ http.ResponseWriter, r *http.Request) bool {
-					if r.URL.Path == v1alpha.UpdateInsightsPath && r.ContentLength > 100 && r.ContentLength < 1000 {
+					if r.URL.Path == hooksv1alpha.UpdateInsightsPath && r.ContentLength > 100 && r.ContentLength < 1000 {
 						answer, cancel := context.WithTimeout(r.Context(), 1500*time.Millisecond)
 						defer cancel()
 						<-answer.Done()

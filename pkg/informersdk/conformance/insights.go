@@ -6,26 +6,29 @@ package conformance
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
-	maxSkew     = v1alpha.MaxAheadSeconds * time.Second
+	maxSkew     = hooksv1alpha.MaxAheadSeconds * time.Second
 	maxAge      = time.Hour
 	maxDuration = 7 * 24 * time.Hour
 )
 
-func (r *run) checkInsights(request string, insights []v1alpha.Insight) {
-	if len(insights) > v1alpha.MaxInsights {
-		r.report(Error, CheckSizes, request, fmt.Sprintf("there are %d insights", len(insights)), fmt.Sprintf("Report at most %d insights: one for several objects, or the most severe ones", v1alpha.MaxInsights))
-		insights = insights[:v1alpha.MaxInsights]
+func (r *run) checkInsights(request string, insights []hooksv1alpha.Insight) {
+	if len(insights) > hooksv1alpha.MaxInsights {
+		r.report(Error, CheckSizes, request, fmt.Sprintf("there are %d insights", len(insights)), fmt.Sprintf("Report at most %d insights: one for several objects, or the most severe ones", hooksv1alpha.MaxInsights))
+		insights = insights[:hooksv1alpha.MaxInsights]
+	} else {
+		r.checkCounts(request, insights)
 	}
 	seen := map[string]bool{}
 	for i := range insights {
@@ -34,8 +37,10 @@ func (r *run) checkInsights(request string, insights []v1alpha.Insight) {
 		switch {
 		case in.UID == "":
 			c.fail(CheckUIDs, "has no uid", "Set the uid to what is wrong and with which object")
-		case len(in.UID) > v1alpha.MaxUIDBytes:
-			c.fail(CheckUIDs, fmt.Sprintf("has a uid of %d bytes", len(in.UID)), fmt.Sprintf("Use at most %d bytes", v1alpha.MaxUIDBytes))
+		case len(in.UID) > hooksv1alpha.MaxUIDBytes:
+			c.fail(CheckUIDs, fmt.Sprintf("has a uid of %d bytes", len(in.UID)), fmt.Sprintf("Use at most %d bytes", hooksv1alpha.MaxUIDBytes))
+		case timeInText.MatchString(in.UID):
+			c.fail(CheckUIDs, "has a time in its uid", "Derive the uid from what is wrong and with which object, never from a time, a count, or an index")
 		case seen[in.UID]:
 			c.fail(CheckUIDs, "has the uid of another insight", "Use one uid for each insight")
 		}
@@ -46,6 +51,25 @@ func (r *run) checkInsights(request string, insights []v1alpha.Insight) {
 		c.checkLink(in.Remediation.Reference)
 	}
 }
+
+// checkCounts reports insights that the controller does not publish.
+func (r *run) checkCounts(request string, insights []hooksv1alpha.Insight) {
+	counts := map[string]int{}
+	for i := range insights {
+		section := fmt.Sprint(insights[i].Scope.Type, insights[i].Scope.WorkerPool)
+		counts[section]++
+		most, about := hooksv1alpha.MaxPoolInsights, "one pool"
+		if insights[i].Scope.Type == updatev1beta1.ScopeControlPlane {
+			most, about = hooksv1alpha.MaxControlPlaneInsights, "the control plane"
+		}
+		if counts[section] == most+1 {
+			r.report(Warning, CheckSizes, request, fmt.Sprintf("there are more than %d insights about %s", most, about), "Report one insight for several objects: only the most severe ones are shown")
+		}
+	}
+}
+
+// timeInText matches a date, or the seconds of a time of this decade with their fractions.
+var timeInText = regexp.MustCompile(`\b20\d\d-[01]\d-[0-3]\d|(?:^|\D)(1[6-9]\d{8})(?:\d{3}|\d{6}|\d{9})?(?:\D|$)`)
 
 // insightCheck checks one insight.
 type insightCheck struct {
@@ -62,13 +86,13 @@ func (c *insightCheck) warn(check, problem, change string) {
 	c.report(Warning, check, c.request, c.name+" "+problem, change)
 }
 
-func (c *insightCheck) checkScope(scope v1beta1.InsightScope) {
+func (c *insightCheck) checkScope(scope updatev1beta1.InsightScope) {
 	switch scope.Type {
-	case v1beta1.ScopeControlPlane:
+	case updatev1beta1.ScopeControlPlane:
 		if len(scope.WorkerPool) > 0 {
 			c.warn(CheckScopes, "has a workerPool and the scope type ControlPlane", "Use the scope type WorkerPool, or remove workerPool")
 		}
-	case v1beta1.ScopeWorkerPool:
+	case updatev1beta1.ScopeWorkerPool:
 		if len(scope.WorkerPool) == 0 {
 			c.fail(CheckScopes, "has the scope type WorkerPool and no workerPool", "Name the MachineConfigPool, MachineSet, or other pool in scope.workerPool")
 		}
@@ -79,16 +103,16 @@ func (c *insightCheck) checkScope(scope v1beta1.InsightScope) {
 	c.checkReferences("scope.resources", scope.Resources)
 }
 
-func (c *insightCheck) checkReferences(field string, refs []v1beta1.ResourceReference) {
-	if len(refs) > v1alpha.MaxReferences {
-		c.fail(CheckSizes, fmt.Sprintf("has %d objects in %s", len(refs), field), fmt.Sprintf("Name at most %d objects, or report several insights", v1alpha.MaxReferences))
+func (c *insightCheck) checkReferences(field string, refs []updatev1beta1.ResourceReference) {
+	if len(refs) > hooksv1alpha.MaxReferences {
+		c.fail(CheckSizes, fmt.Sprintf("has %d objects in %s", len(refs), field), fmt.Sprintf("Name at most %d objects, or report several insights", hooksv1alpha.MaxReferences))
 	}
-	if slices.ContainsFunc(refs, func(ref v1beta1.ResourceReference) bool { return ref.Kind == "" || ref.Name == "" }) {
+	if slices.ContainsFunc(refs, func(ref updatev1beta1.ResourceReference) bool { return ref.Kind == "" || ref.Name == "" }) {
 		c.fail(CheckScopes, "has an object without a kind or a name in "+field, "Set the kind and the name of each object")
 	}
 }
 
-func (c *insightCheck) checkImpact(impact v1beta1.InsightImpact) {
+func (c *insightCheck) checkImpact(impact updatev1beta1.InsightImpact) {
 	if !impact.Level.Known() {
 		c.fail(CheckLevels, fmt.Sprintf("has the level %q", text.Excerpt(string(impact.Level))), "Use status, info, warning, error, or critical")
 	}
@@ -100,10 +124,10 @@ func (c *insightCheck) checkImpact(impact v1beta1.InsightImpact) {
 		maxBytes    int
 		lines       bool
 	}{
-		{"impact.summary", impact.Summary, v1alpha.MaxSummaryBytes, false},
-		{"impact.description", impact.Description, v1alpha.MaxDescriptionBytes, true},
-		{"impact.type", impact.Type, v1alpha.MaxWordBytes, false},
-		{"impact.reason", impact.Reason, v1alpha.MaxWordBytes, false},
+		{"impact.summary", impact.Summary, hooksv1alpha.MaxSummaryBytes, false},
+		{"impact.description", impact.Description, hooksv1alpha.MaxDescriptionBytes, true},
+		{"impact.type", impact.Type, hooksv1alpha.MaxWordBytes, false},
+		{"impact.reason", impact.Reason, hooksv1alpha.MaxWordBytes, false},
 	} {
 		if len(field.value) > field.maxBytes {
 			c.warn(CheckSizes, fmt.Sprintf("has %d bytes in %s", len(field.value), field.name), fmt.Sprintf("Use at most %d bytes: the rest is cut off", field.maxBytes))
@@ -127,7 +151,7 @@ func printable(s string, lines bool) bool {
 	return true
 }
 
-func (c *insightCheck) checkTimes(in *v1alpha.Insight) {
+func (c *insightCheck) checkTimes(in *hooksv1alpha.Insight) {
 	now := c.clock.Now()
 	at := in.AcquisitionTime.Time
 	switch {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
@@ -34,19 +35,20 @@ func New(o httpclient.Options) (*Client, error) {
 	return &Client{http: e}, nil
 }
 
-// Silences lists the silences that have all of the matchers, in every state.
-func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, error) {
+// Silences lists the silences that have all of the matchers, in every state. It also returns the time of Alertmanager, by
+// which silences end; zero means that the response has none.
+func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, time.Time, error) {
 	query := url.Values{}
 	for _, m := range filter {
 		query.Add("filter", m.String())
 	}
-	body, err := c.do(ctx, http.MethodGet, query, nil, "silences")
+	body, now, err := c.http.DoDated(ctx, request(http.MethodGet, query, nil, "silences"))
 	if err != nil {
-		return nil, fmt.Errorf("listing the silences: %w", err)
+		return nil, now, fmt.Errorf("listing the silences: %w", err)
 	}
 	all, err := decodeList(body)
 	if err != nil {
-		return nil, fmt.Errorf("reading the list of silences: %w", err)
+		return nil, now, fmt.Errorf("reading the list of silences: %w", err)
 	}
 	var found []Silence
 	for _, s := range all {
@@ -54,7 +56,7 @@ func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, er
 			found = append(found, s)
 		}
 	}
-	return found, nil
+	return found, now, nil
 }
 
 // Upsert creates a silence, or changes the one with its ID, and returns its ID. If Alertmanager
@@ -64,7 +66,7 @@ func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("writing a silence: %w", err)
 	}
-	response, err := c.do(ctx, http.MethodPost, nil, body, "silences")
+	response, err := c.http.Do(ctx, request(http.MethodPost, nil, body, "silences"))
 	if err != nil {
 		return "", fmt.Errorf("setting a silence: %w", err)
 	}
@@ -81,7 +83,7 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return errors.New("ending a silence: its ID is not one")
 	}
-	if _, err := c.do(ctx, http.MethodDelete, nil, nil, "silence", id); err != nil {
+	if _, err := c.http.Do(ctx, request(http.MethodDelete, nil, nil, "silence", id)); err != nil {
 		return fmt.Errorf("ending the silence %s: %w", id, err)
 	}
 	return nil
@@ -90,10 +92,10 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 // idPattern matches valid IDs: they become part of a path.
 var idPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-func (c *Client) do(ctx context.Context, method string, query url.Values, body []byte, path ...string) ([]byte, error) {
+func request(method string, query url.Values, body []byte, path ...string) httpclient.Request {
 	r := httpclient.Request{Method: method, Path: append([]string{"api", "v2"}, path...), Query: query, Body: body}
 	if body != nil {
 		r.ContentType = "application/json"
 	}
-	return c.http.Do(ctx, r)
+	return r
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // The same checks pass with the simulated Alertmanager and with a real one.
 func TestClient_with_a_real_Alertmanager(t *testing.T) {
 	t.Parallel()
-	running := devtest.StartMonitoring(t, monitoring.Spec{})
+	running := devtest.StartMonitoring(t, alerting.Spec{})
 	checkSilenceLifecycle(t, clientFor(t, running.AlertmanagerURL()), time.Now())
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fakealertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/fakealertmanager"
 )
 
 func client(t *testing.T, h http.Handler) *alertmanager.Client {
@@ -42,9 +42,12 @@ func checkSilenceLifecycle(t *testing.T, c *alertmanager.Client, now time.Time) 
 	mine := alertmanager.NotEqual("marker", `a "quoted" \ one of `+now.String())
 	find := func() []alertmanager.Silence {
 		t.Helper()
-		found, err := c.Silences(ctx, mine)
+		found, at, err := c.Silences(ctx, mine)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if at.Sub(now).Abs() > time.Minute {
+			t.Errorf("it is %s there, want %s", at, now)
 		}
 		return found
 	}
@@ -129,7 +132,7 @@ func TestClient_returns_an_error_for_every_invalid_response(t *testing.T) {
 		`"startsAt":"2020-05-01T12:00:00Z","endsAt":"2020-05-01T13:00:00Z"}`
 	for name, tc := range map[string]struct{ list, set, want string }{
 		"nothing":                {``, ``, "unexpected end of JSON input"},
-		"HTML":                   {"<html>\x1b[31m", "<html>\x1b[31m", `it begins with "<html> [31m"`},
+		"HTML":                   {"<html>\x1b[31m", "<html>\x1b[31m", `it begins with "<html>"`},
 		"truncated JSON":         {`[` + good, `{"silenceID":"a-`, "unexpected end"},
 		"more than one value":    {`[] []`, `{"silenceID":"a"} {}`, "after top-level value"},
 		"null":                   {`null`, `null`, ""},
@@ -151,7 +154,7 @@ func TestClient_returns_an_error_for_every_invalid_response(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(body))
 			}))
-			_, listed := c.Silences(t.Context())
+			_, _, listed := c.Silences(t.Context())
 			_, set := c.Upsert(t.Context(), alertmanager.Silence{})
 			for _, err := range []error{listed, set} {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -180,7 +183,7 @@ func TestSilences_applies_the_filter_itself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := c.Silences(t.Context(), tc.having...)
+			found, _, err := c.Silences(t.Context(), tc.having...)
 			if err != nil || len(found) != tc.want {
 				t.Errorf("found %v, %v; want %d", found, err, tc.want)
 			}
@@ -206,7 +209,7 @@ func FuzzTheList(f *testing.F) {
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body = data
-		found, err := clientFor(t, server.URL).Silences(t.Context())
+		found, _, err := clientFor(t, server.URL).Silences(t.Context())
 		if err != nil && len(err.Error()) > 1000 {
 			t.Errorf("the error has %d bytes", len(err.Error()))
 		}

@@ -16,7 +16,7 @@ type State string
 const (
 	Pending State = "pending" // it will silence
 	Active  State = "active"  // it silences
-	Expired State = "expired" // it does not silence any more
+	Expired State = "expired" // it no longer silences
 )
 
 // Silence suppresses the notifications of alerts while it is active.

@@ -65,7 +65,7 @@ func ActiveAlertsOf(all []prometheus.Alert, watchdog string) ([]clusterstate.Ale
 
 func activeAlertOf(alert *prometheus.Alert) clusterstate.Alert {
 	var since time.Time
-	if alert.ActiveAt.Year() > 1 { // Prometheus writes a time that is not set as that of the year 1
+	if alert.ActiveAt.Year() > 1 { // Prometheus writes a time that is not set as a time in the year 1
 		since = alert.ActiveAt
 	}
 	return clusterstate.Alert{

@@ -14,7 +14,7 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -49,9 +49,9 @@ func New(o Options) (*Client, error) {
 
 // CriticalAlerts returns the critical alerts of every namespace, firing and pending, sorted and
 // each once. An error means that they could not be determined.
-func (c *Client) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
+func (c *Client) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	vector, err := c.query(ctx, alertsQuery(c.watchdog))
-	var alerts []checks.Alert
+	var alerts []clusterstate.Alert
 	if err == nil {
 		alerts, err = c.alerts(vector)
 	}
@@ -93,30 +93,31 @@ func (c *Client) query(ctx context.Context, expression string) (model.Vector, er
 }
 
 // alerts returns the alerts of a response other than the watchdog, which must be among them.
-func (c *Client) alerts(vector model.Vector) ([]checks.Alert, error) {
+func (c *Client) alerts(vector model.Vector) ([]clusterstate.Alert, error) {
 	watchdogFiring := c.watchdog == ""
-	alerts := make([]checks.Alert, 0, len(vector))
+	alerts := make([]clusterstate.Alert, 0, len(vector))
 	for _, sample := range vector {
 		labels := sample.Metric
 		if name := string(labels[model.AlertNameLabel]); name != "" && name == c.watchdog {
 			watchdogFiring = true
 			continue
 		}
-		alerts = append(alerts, checks.Alert{
-			Name: string(labels[model.AlertNameLabel]), Namespace: string(labels["namespace"]), Pending: labels["alertstate"] == "pending",
+		alerts = append(alerts, clusterstate.Alert{
+			Name: string(labels[model.AlertNameLabel]), Namespace: string(labels["namespace"]), Severity: "critical", Firing: labels["alertstate"] != "pending",
 		})
 	}
 	if !watchdogFiring {
 		return nil, noWatchdog(c.watchdog)
 	}
-	slices.SortFunc(alerts, func(a, b checks.Alert) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), -cmp.Compare(pendingOrder(a), pendingOrder(b)))
-	})
-	return slices.Compact(alerts), nil
+	compare := func(a, b clusterstate.Alert) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(firingFirst(a), firingFirst(b)))
+	}
+	slices.SortFunc(alerts, compare)
+	return slices.CompactFunc(alerts, func(a, b clusterstate.Alert) bool { return compare(a, b) == 0 }), nil
 }
 
-func pendingOrder(a checks.Alert) int {
-	if a.Pending {
+func firingFirst(a clusterstate.Alert) int {
+	if a.Firing {
 		return 0
 	}
 	return 1

@@ -25,7 +25,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
@@ -89,7 +89,7 @@ func file(tb testing.TB, content string) string {
 	return name
 }
 
-func criticalAlerts(tb testing.TB, o prometheus.Options) ([]checks.Alert, error) {
+func criticalAlerts(tb testing.TB, o prometheus.Options) ([]clusterstate.Alert, error) {
 	tb.Helper()
 	p, err := prometheus.New(o)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestCriticalAlerts(t *testing.T) {
 	cases := map[string]struct {
 		answer   string
 		watchdog string
-		want     []checks.Alert
+		want     []clusterstate.Alert
 	}{
 		"nothing is firing": {answer: emptyResult},
 		"infos are no warnings": {
@@ -115,26 +115,26 @@ func TestCriticalAlerts(t *testing.T) {
 		},
 		"alerts are sorted, each once": {
 			answer: firingResponse(alert("B", "y"), alert("B", "x"), alert("A", "z"), alert("B", "x"), map[string]string{"alertname": "C"}),
-			want:   []checks.Alert{{Name: "A", Namespace: "z"}, {Name: "B", Namespace: "x"}, {Name: "B", Namespace: "y"}, {Name: "C"}},
+			want:   []clusterstate.Alert{{Name: "A", Namespace: "z", Severity: "critical", Firing: true}, {Name: "B", Namespace: "x", Severity: "critical", Firing: true}, {Name: "B", Namespace: "y", Severity: "critical", Firing: true}, {Name: "C", Severity: "critical", Firing: true}},
 		},
 		"an alert is pending for one pod and firing for another": {
 			answer: firingResponse(pending(alert("A", "x")), alert("A", "x")),
-			want:   []checks.Alert{{Name: "A", Namespace: "x"}, {Name: "A", Namespace: "x", Pending: true}},
+			want:   []clusterstate.Alert{{Name: "A", Namespace: "x", Severity: "critical", Firing: true}, {Name: "A", Namespace: "x", Severity: "critical"}},
 		},
 		"an alert without a name counts, too": {
 			answer: firingResponse(map[string]string{"severity": "critical"}),
-			want:   []checks.Alert{{}},
+			want:   []clusterstate.Alert{{Severity: "critical", Firing: true}},
 		},
 		"an alert that is named like the missing watchdog is one": {
 			answer: firingResponse(map[string]string{"alertname": ""}),
-			want:   []checks.Alert{{}},
+			want:   []clusterstate.Alert{{Severity: "critical", Firing: true}},
 		},
 		"the watchdog is firing and nothing else": {
 			answer: firingResponse(alert("Watchdog", "openshift-monitoring")), watchdog: "Watchdog",
 		},
 		"the watchdog is firing and something else": {
 			answer: firingResponse(alert("Watchdog", "openshift-monitoring"), alert("A", "x")), watchdog: "Watchdog",
-			want: []checks.Alert{{Name: "A", Namespace: "x"}},
+			want: []clusterstate.Alert{{Name: "A", Namespace: "x", Severity: "critical", Firing: true}},
 		},
 	}
 	for name, tc := range cases {
@@ -146,7 +146,7 @@ func TestCriticalAlerts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(append([]checks.Alert{}, tc.want...), got); diff != "" {
+			if diff := cmp.Diff(append([]clusterstate.Alert{}, tc.want...), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

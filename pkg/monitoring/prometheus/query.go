@@ -19,7 +19,7 @@ func alertsQuery(watchdog string) string {
 	return "group by (alertname, namespace, alertstate) (" + query + ")"
 }
 
-// countQuery returns the query for the number of samples in the result of an expression, which is
-// empty if there are none: the size of the response does not grow with that of the result. The
-// expression has lines of its own, as it may end with a comment.
+// countQuery returns the query for the number of samples in the result of an expression, which is empty if there are
+// none: the size of the response does not grow with the size of the result. The expression has lines of its own, as it
+// may end with a comment.
 func countQuery(expression string) string { return "count(\n" + expression + "\n)" }

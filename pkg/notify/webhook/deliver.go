@@ -37,8 +37,8 @@ func (w *Webhook) Start(ctx context.Context) error {
 	return nil
 }
 
-// Flush delivers the notifications that wait until an attempt fails that is to be made again, and
-// returns its error. It is for callers that do not run Start, as in virtual time.
+// Flush delivers the notifications that wait until an attempt fails that must be repeated, and returns its error. It is
+// for callers that do not run Start, as in virtual time.
 func (w *Webhook) Flush(ctx context.Context) error {
 	for {
 		n, to := w.peek()
@@ -50,9 +50,6 @@ func (w *Webhook) Flush(ctx context.Context) error {
 		}
 	}
 }
-
-// NeedLeaderElection reports that only the leader delivers: no other replica publishes.
-func (w *Webhook) NeedLeaderElection() bool { return true }
 
 // peek returns the next notification and its receiver; nil means that none waits.
 func (w *Webhook) peek() (*notification, *receiver) {
@@ -92,7 +89,11 @@ func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error
 	if err != nil {
 		return fmt.Errorf("determining the source of the event: %w", err)
 	}
-	body, err := n.encode(source)
+	cluster := ""
+	if w.cluster != nil {
+		cluster = w.cluster(ctx, n.data.Object)
+	}
+	body, err := n.encode(source, cluster)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,8 @@ var typesByClass = map[engine.Class]string{
 
 // Data is the data of an event.
 type Data struct {
+	// Cluster is the name of the cluster for people. It is missing if it is not known.
+	Cluster string `json:"cluster,omitempty"`
 	// Object is the object that requests the upgrade.
 	Object Object `json:"object"`
 	// Severity is Normal or Warning, as in Kubernetes Events.
@@ -77,11 +79,12 @@ type Data struct {
 	// Reason is one CamelCase word for machines, Message is for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Version and Attempt identify the attempt of the upgrade.
-	Version string `json:"version"`
-	Attempt int32  `json:"attempt"`
-	// Milestone is what the event means for the upgrade as a whole, such as Commenced. It is missing
-	// if it means nothing.
+	// Version and Attempt identify the attempt of the upgrade. They are absent if the event is about no attempt, such as
+	// one of a schedule.
+	Version string `json:"version,omitempty"`
+	Attempt int32  `json:"attempt,omitempty"`
+	// Milestone says what the event means for the upgrade as a whole, such as Commenced. It is missing if it means
+	// nothing.
 	Milestone string `json:"milestone,omitempty"`
 	// Step is missing if the event is about the upgrade as a whole.
 	Step string `json:"step,omitempty"`
@@ -96,7 +99,7 @@ type Object struct {
 	UID        string `json:"uid"`
 }
 
-// notification is an event that is to be delivered.
+// notification is an event that waits for delivery.
 type notification struct {
 	id, eventType string
 	at            time.Time
@@ -118,13 +121,16 @@ func newNotification(ref corev1.ObjectReference, n engine.Notification, eventTyp
 	}}
 }
 
-// eventsFor returns the notifications of a record: one for each step that has answered. The IDs of
-// those about steps are the IDs of their Kubernetes Events.
-func eventsFor(ref corev1.ObjectReference, record history.Record) []*notification {
+// eventsFor returns the notifications of a record: one for each step that has answered and is not omitted. The
+// notifications about steps have the IDs of their Kubernetes Events.
+func (w *Webhook) eventsFor(ref corev1.ObjectReference, record history.Record) []*notification {
 	var all []*notification
 	for _, n := range notify.FromRecord(ref, record) {
 		if n.Announces {
 			all = append(all, newNotification(ref, n.Announcement(ref, record), typesByMilestone[n.Milestone], n.Time))
+			continue
+		}
+		if w.omit != nil && w.omit(n) {
 			continue
 		}
 		next := newNotification(ref, n.Notification, typesByClass[n.Class], n.Time)
@@ -134,8 +140,8 @@ func eventsFor(ref corev1.ObjectReference, record history.Record) []*notificatio
 	return all
 }
 
-// encode returns the notification as a CloudEvent in JSON.
-func (n *notification) encode(source string) ([]byte, error) {
+// encode returns the notification as a CloudEvent in JSON, from a source and a cluster with a name.
+func (n *notification) encode(source, cluster string) ([]byte, error) {
 	e := event.New()
 	e.SetID(n.id)
 	e.SetType(n.eventType)
@@ -144,7 +150,9 @@ func (n *notification) encode(source string) ([]byte, error) {
 	if !n.at.IsZero() {
 		e.SetTime(n.at.UTC())
 	}
-	if err := e.SetData(event.ApplicationJSON, n.data); err != nil {
+	data := n.data
+	data.Cluster = text.Sanitize(cluster, maxWord)
+	if err := e.SetData(event.ApplicationJSON, data); err != nil {
 		return nil, fmt.Errorf("encoding the data: %w", err)
 	}
 	if err := e.Validate(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// example is what differs between the examples.
+// example holds what differs between the examples.
 type example struct {
 	severity, reason, message string
 	milestone                 engine.Milestone
@@ -61,5 +61,5 @@ func Example(eventType string) ([]byte, error) {
 	n.ID = engine.NotificationID(string(ref.UID), key, version+" "+x.step, eventType)
 	next := newNotification(ref, n, eventType, time.Date(2020, time.June, 20, 12, 0, 1, 0, time.UTC))
 	next.data.Step = x.step
-	return next.encode("urn:uuid:3b8a0a4e-0000-4000-8000-000000000002")
+	return next.encode("urn:uuid:3b8a0a4e-0000-4000-8000-000000000002", "shop-x7k2p")
 }

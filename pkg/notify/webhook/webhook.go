@@ -24,7 +24,12 @@ type Options struct {
 	// Source returns the cluster from which the events come, as a URI reference. It is called for
 	// each delivery, which fails if it does.
 	Source func(context.Context) (string, error)
-	Clock  clock.Clock
+	// Cluster returns the name for people of the cluster of an object; empty means that it is not known. Nil means that
+	// events have none.
+	Cluster func(context.Context, Object) string
+	// Omit reports which notifications of steps are not sent; nil sends all.
+	Omit  func(notify.StepNotification) bool
+	Clock clock.Clock
 	// Log receives each error of deliveries once, until it changes.
 	Log logr.Logger
 }
@@ -36,10 +41,12 @@ type Sender interface {
 
 // Webhook delivers notifications to one receiver, which may change.
 type Webhook struct {
-	source func(context.Context) (string, error)
-	clock  clock.Clock
-	log    logr.Logger
-	wake   chan struct{} // holds a token if there may be something to deliver
+	source  func(context.Context) (string, error)
+	cluster func(context.Context, Object) string
+	omit    func(notify.StepNotification) bool
+	clock   clock.Clock
+	log     logr.Logger
+	wake    chan struct{} // holds a token if there may be something to deliver
 
 	mu        sync.Mutex
 	receiver  *receiver                  // nil means none
@@ -60,8 +67,8 @@ type receiver struct {
 type counters struct{ delivered, failures, refused float64 }
 
 const (
-	// MaxQueued is the number of notifications about steps that wait at most: those of several
-	// upgrades. The others are published again from the record.
+	// MaxQueued is the number of notifications about steps that wait at most, enough for several upgrades. The others
+	// are published again from the record.
 	MaxQueued = 256
 	// maxQueuedNotices bounds all notifications that wait. No record holds the others.
 	maxQueuedNotices = 4 * MaxQueued
@@ -72,16 +79,16 @@ var errQueueFull = errors.New("too many notifications are waiting for the receiv
 // New returns a Webhook without a receiver.
 func New(o Options) *Webhook {
 	return &Webhook{
-		source: o.Source, clock: o.Clock, log: o.Log,
+		source: o.Source, cluster: o.Cluster, omit: o.Omit, clock: o.Clock, log: o.Log,
 		wake: make(chan struct{}, 1), published: map[string]map[string]bool{}, rejected: map[string]bool{},
 	}
 }
 
 // SetReceiver replaces the receiver. If the options are invalid, it returns an error and changes
-// nothing. Notifications that wait are delivered to the new receiver at once. Nil means no receiver:
-// they are dropped, and none are queued.
+// nothing. Notifications that wait are delivered to the new receiver at once. Without options, or without a
+// URL in them, there is no receiver: they are dropped, and none are queued.
 func (w *Webhook) SetReceiver(options *httpclient.Options) error {
-	if options == nil {
+	if options == nil || options.URL == "" {
 		w.SetSender(nil)
 		return nil
 	}
@@ -125,7 +132,7 @@ func (w *Webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engin
 // or there is no receiver. It never blocks. If the queue is full it returns an error, and the rest is
 // queued by the next call; PendingError reports it until then.
 func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, record history.Record) error {
-	for _, n := range eventsFor(ref, record) {
+	for _, n := range w.eventsFor(ref, record) {
 		if err := w.add(n, MaxQueued); err != nil {
 			return err
 		}

@@ -33,14 +33,14 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // wall is the real clock: another goroutine delivers.
@@ -311,26 +311,26 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 	cancellation := step("VersionPinned", metav1.ConditionFalse, engine.ReasonCancelled, "it was deleted", true)
 	suspension := step("NotSuspended", metav1.ConditionFalse, "Suspended", "a holiday", true)
 	upgrade := history.Record{Version: "4.4.6", Attempt: 2}
-	config := func(deps runbooks.Deps) (corev1.ObjectReference, engine.Runbook) {
-		cfg := &v1alpha1.UpgradeConfig{}
+	config := func(deps upgraders.Deps) (corev1.ObjectReference, engine.Runbook) {
+		cfg := &upgradev1alpha1.UpgradeConfig{}
 		cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
 		cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.Record{upgrade}
-		return subject, runbooks.OSD{Deps: deps}.Runbook(cfg)
+		return subject, upgraders.OSD{Deps: deps}.Runbook(upgraders.AttemptAt(cfg))
 	}
-	job := func(deps runbooks.Deps) (corev1.ObjectReference, engine.Runbook) {
+	job := func(deps upgraders.Deps) (corev1.ObjectReference, engine.Runbook) {
 		ref := subject
-		ref.APIVersion, ref.Kind = v1beta1.GroupVersion.String(), "UpgradeJob"
-		job := &v1beta1.UpgradeJob{}
+		ref.APIVersion, ref.Kind = maintenancev1beta1.GroupVersion.String(), "UpgradeJob"
+		job := &maintenancev1beta1.UpgradeJob{}
 		job.Namespace, job.Name, job.UID = subject.Namespace, subject.Name, subject.UID
 		job.Spec.DesiredVersion.Version = upgrade.Version
-		return ref, runbooks.Job{Deps: deps}.Runbook(job, upgrade, nil)
+		return ref, upgraders.Job{Deps: deps}.Runbook(upgraders.Attempt{Job: job, Record: upgrade})
 	}
 	for name, tc := range map[string]struct {
-		book      func(runbooks.Deps) (corev1.ObjectReference, engine.Runbook)
+		book      func(upgraders.Deps) (corev1.ObjectReference, engine.Runbook)
 		step      string
 		failure   *history.StepCondition
 		outcome   engine.Outcome
-		milestone engine.Milestone // as the engine records it; empty means that of the step
+		milestone engine.Milestone // as the engine records it; empty means the milestone of the step
 		want      string
 	}{
 		"it began":       {book: config, step: "StartedNotificationSent", want: webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 starts"},
@@ -351,7 +351,7 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ref, book := tc.book(runbooks.Deps{Notifier: w.hook})
+			ref, book := tc.book(upgraders.Deps{Notifier: w.hook})
 			upgrade := upgrade
 			steps := slices.Concat(book.Steps, book.Cleanup)
 			sends := steps[slices.IndexFunc(steps, func(s engine.Step) bool { return s.Name == tc.step })]
@@ -617,7 +617,7 @@ func TestReceiver_down_does_not_block_publishing(t *testing.T) {
 		t.Errorf("publishing took %s", took)
 	}
 	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
-	const want = "2 notifications are not delivered yet: requesting %s/: responded 503 Service Unavailable: [31mmaintenance"
+	const want = "2 notifications are not delivered yet: requesting %s/: responded 503 Service Unavailable: maintenance"
 	if err := w.hook.PendingError("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
 		t.Errorf("got %v", err)
 	}

@@ -17,36 +17,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // upgradeConfigActions returns the actions of histories of UpgradeConfigs. New ones are appended: a
 // seed that was kept names how many there were.
 func upgradeConfigActions() []action[*runner] {
 	return []action[*runner]{
-		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
+		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
 		{"postpone", 1, func(h *runner) {
 			at := h.world.Now().Add(time.Hour + h.upTo(time.Hour)).UTC().Format(time.RFC3339)
-			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = at })
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = at })
 		}},
 		{"edit the version", 2, func(h *runner) {
 			version := []string{"4.20.6", "4.20.7", "4.21.0", "4.20.4", "4.20.9"}[h.random.IntN(5)]
-			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = version })
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = version })
 		}},
 		{"edit the channel", 1, func(h *runner) {
 			name := []string{channel, "fast-4.20", "typo-4.20"}[h.random.IntN(3)]
-			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Channel = name })
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Channel = name })
 		}},
 		{"edit the type", 1, func(h *runner) {
 			kind := []string{"OSD", "ARO", "Unknown"}[h.random.IntN(3)]
-			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Type = kind })
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = kind })
 		}},
 		{"edit the drain timeout", 1, func(h *runner) {
-			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(h.random.IntN(30))) })
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(h.random.IntN(30))) })
 		}},
-		{"pause", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) }},
-		{"resume", 5, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil }) }},
+		{"pause", 3, func(h *runner) { h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) }},
+		{"resume", 5, func(h *runner) { h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Paused = nil }) }},
 		{"delete the upgrade", 4, (*runner).deleteUpgrade},
 		{"create an upgrade", 8, (*runner).createUpgrade},
 		{"start the target elsewhere", 2, func(h *runner) { h.moveClusterVersion("4.20.6") }},
@@ -67,7 +68,7 @@ func upgradeConfigActions() []action[*runner] {
 		{"Alertmanager fails", 1, func(h *runner) { h.cluster.Alertmanager.Err = errors.New("connection refused") }},
 		{"Alertmanager works", 2, func(h *runner) { h.cluster.Alertmanager.Err = nil }},
 		{"wipe the status", 2, func(h *runner) {
-			h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) { *s = v1alpha1.UpgradeConfigStatus{} })
+			h.writeStatus(func(s *upgradev1alpha1.UpgradeConfigStatus) { *s = upgradev1alpha1.UpgradeConfigStatus{} })
 		}},
 		{"forge a finished status", 1, (*runner).forgeFinished},
 		{"forge a started status", 1, (*runner).forgeStarted},
@@ -83,7 +84,7 @@ func upgradeConfigActions() []action[*runner] {
 		{"delete right before a write", 1, func(h *runner) { h.before((*runner).deleteUpgrade) }},
 		{"pause once the target is requested", 3, func(h *runner) {
 			h.once.requested = func() {
-				h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
+				h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
 			}
 		}},
 		{"delete once the target is requested", 1, func(h *runner) { h.once.requested = h.deleteUpgrade }},
@@ -110,11 +111,17 @@ func upgradeConfigActions() []action[*runner] {
 		{"pause right after the request", 2, func(h *runner) {
 			h.once.atRequest = func() {
 				for _, key := range keys() {
-					edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
+					edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
 				}
 			}
 		}},
 		{"another upgrade is due once this one ends, and the receiver of the webhook is down", 3, (*runner).rivalAtEnd},
+		{"two leaders whose requests interleave make the request, and it is paused", 8, (*runner).interleaveAtStart},
+		{"delete an upgrade in mid-upgrade and create it again", 5, (*runner).recreate},
+		{"the operator is down for hours", 2, (*runner).goDown},
+		{"the operator goes down for hours at a moment of the upgrade", 6, (*runner).goDownAt},
+		{"a retry is requested and taken back", 4, (*runner).takeRetryBack},
+		{"retry once the upgrade fails, while the receiver of the webhook is down", 4, (*runner).retryUndelivered},
 	}
 }
 
@@ -137,7 +144,7 @@ func (h *runner) createUpgrade() {
 		cfg.Spec.Desired.Version = "4.20.7"
 	}
 	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
-		h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { *s = cfg.Spec }) // as GitOps does
+		h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { *s = cfg.Spec }) // as GitOps does
 	}
 }
 
@@ -150,12 +157,12 @@ func (h *runner) delete(key client.ObjectKey) {
 	}
 }
 
-func (h *runner) editSpec(change func(*v1alpha1.UpgradeConfigSpec)) {
-	edit(h.driver, &v1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *v1alpha1.UpgradeConfig) { change(&cfg.Spec) })
+func (h *runner) editSpec(change func(*upgradev1alpha1.UpgradeConfigSpec)) {
+	edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *upgradev1alpha1.UpgradeConfig) { change(&cfg.Spec) })
 }
 
-func (h *runner) writeStatus(change func(*v1alpha1.UpgradeConfigStatus)) {
-	var cfg v1alpha1.UpgradeConfig
+func (h *runner) writeStatus(change func(*upgradev1alpha1.UpgradeConfigStatus)) {
+	var cfg upgradev1alpha1.UpgradeConfig
 	if err := h.cluster.Client.Get(context.Background(), h.anyUpgrade(), &cfg); err != nil {
 		return
 	}
@@ -165,23 +172,28 @@ func (h *runner) writeStatus(change func(*v1alpha1.UpgradeConfigStatus)) {
 	}
 }
 
+// forgeFinished has a stranger write that the upgrade has ended. In an outage of hours, nothing but the record says that
+// an extra node is left: the next upgrade removes it.
 func (h *runner) forgeFinished() {
+	if h.world.Now().Before(h.downUntil) {
+		return
+	}
 	now := metav1.NewTime(h.world.Now().Truncate(time.Second))
-	h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) {
+	h.writeStatus(func(s *upgradev1alpha1.UpgradeConfigStatus) {
 		s.History = []record.Record{{Version: "4.20.6", Phase: record.PhaseUpgraded, Attempt: 1, StartTime: &now, CompleteTime: &now}}
 	})
 }
 
 func (h *runner) forgeStarted() {
 	now := metav1.NewTime(h.world.Now().Truncate(time.Second))
-	h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) {
+	h.writeStatus(func(s *upgradev1alpha1.UpgradeConfigStatus) {
 		s.History = []record.Record{{Version: "4.20.6", Phase: record.PhaseUpgrading, Attempt: 1, StartTime: &now}}
 	})
 }
 
 func (h *runner) presetFinalizer() {
 	cfg := h.upgradeConfig(h.anyUpgrade())
-	cfg.Finalizers = []string{v1alpha1.Finalizer}
+	cfg.Finalizers = []string{upgradev1alpha1.Finalizer}
 	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -197,10 +209,45 @@ func (h *runner) moveClusterVersion(version string) {
 	})
 }
 
+// interleaveAtStart has two leaders carry out an upgrade that starts soon, whose requests interleave. One of
+// them dies around the request, and the upgrade is paused.
+func (h *runner) interleaveAtStart() {
+	h.createUpgrade()
+	h.hold(false)
+	first := h.leader()
+	if len(h.alive()) != 1 {
+		return
+	}
+	if err := h.startLeader(); err != nil {
+		h.violate("second leader: %v", err)
+		return
+	}
+	second := h.leader()
+	end := func() {
+		dies := []*simulation.Process{first, second}[h.random.IntN(2)]
+		dies.Kill()
+		h.restartAfter(0)
+	}
+	pause := func() {
+		for _, key := range keys() {
+			edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
+		}
+	}
+	h.world.After(20*time.Minute, end)
+	if h.random.IntN(2) == 0 { // both make the request at once, and are paused later
+		h.race = &race{}
+		h.disturbedUntil(h.world.Now().Add(20 * time.Minute))
+		h.once.sent = func() { h.world.After(time.Minute, pause) }
+		return
+	}
+	h.interleave(20 * time.Minute)
+	h.once.sent, h.once.requested = end, pause
+}
+
 // startBeforeWindowEnd holds the next upgrade that starts, and has another client start its target a few
 // minutes before its window closes.
 func (h *runner) startBeforeWindowEnd() {
-	h.once.started = func(cfg *v1alpha1.UpgradeConfig) {
+	h.once.started = func(cfg *upgradev1alpha1.UpgradeConfig) {
 		h.world.Logf("action: the one that waits for the end of the window")
 		h.hold(true)
 		at, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt)
@@ -232,7 +279,7 @@ func (h *runner) rivalAtEnd() {
 			rival.Spec.Desired.Version = "4.20.7" // also after an upgrade to 4.20.6
 			rival.Spec.UpgradeAt = h.world.Now().UTC().Format(time.RFC3339)
 			if err := h.cluster.Client.Create(context.Background(), rival); err != nil {
-				edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec = rival.Spec })
+				edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec = rival.Spec })
 			}
 		}
 	}
@@ -240,9 +287,9 @@ func (h *runner) rivalAtEnd() {
 
 func (h *runner) hold(held bool) {
 	edit(h.driver, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
-		delete(v.Annotations, v1alpha1.HoldAnnotation)
+		delete(v.Annotations, upgradev1alpha1.HoldAnnotation)
 		if held {
-			metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+			metav1.SetMetaDataAnnotation(&v.ObjectMeta, upgradev1alpha1.HoldAnnotation, "maintenance")
 		}
 	})
 }
@@ -261,7 +308,7 @@ func (h *runner) restore() {
 	if h.backup == nil || h.checker.wholeVersion() != h.backupVersion {
 		return
 	}
-	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are lost, too
+	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are also lost
 	h.world.Restore(h.backup)
 }
 
@@ -317,7 +364,7 @@ func (h *runner) before(do func(*runner)) {
 
 // calmDown ends all that fails or is in the way, as people do in the end.
 func (h *runner) calmDown() {
-	h.calm, h.trigger = true, nil
+	h.calm, h.trigger, h.downUntil = true, nil, time.Time{}
 	h.cluster.Alerts.ResolveAll()
 	h.cluster.Alerts.Err, h.cluster.Alertmanager.Err = nil, nil
 	h.receiver.down = false
@@ -329,7 +376,7 @@ func (h *runner) calmDown() {
 		h.endSuspension()
 	}
 	for _, key := range keys() {
-		edit(h.driver, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
+		edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
 		if cfg := h.checker.configs[key]; cfg != nil && cfg.Spec.Type == "Unknown" && inProgress(cfg) { // its status was forged
 			h.delete(key)
 		}

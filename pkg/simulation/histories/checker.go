@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -46,7 +46,7 @@ type checker struct {
 
 	version *configv1.ClusterVersion
 	pools   map[string]*mcfgv1.MachineConfigPool
-	configs map[client.ObjectKey]*v1alpha1.UpgradeConfig
+	configs map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig
 	lease   *coordinationv1.Lease
 	// idleSince is since when, with an undisturbed operator, the holder of the lock has ended or does not
 	// exist; zero means that it is in progress, or that the lock is free.
@@ -61,7 +61,7 @@ type checker struct {
 	// requestedBy is the actor that has set the desired update, requestedAt when.
 	requestedBy string
 	requestedAt time.Time
-	// ours is the version that the operator has requested last: another client may request it, too.
+	// ours is the version that the operator has requested last: another client may also request it.
 	ours string
 	// asked are the schedules that were ever seen, by version.
 	asked map[string][]schedule
@@ -76,18 +76,24 @@ type checker struct {
 	// tampered are the upgrades whose status or finalizer another client has written.
 	tampered map[types.UID]bool
 	events   map[string]bool
+	// ended are the attempts of UpgradeConfigs that have ended, as stepKey identifies them.
+	ended map[string]record.Record
+
+	successions
 
 	restored bool // etcd was restored: what was written since is lost
+	noteLost bool // another client has written the Lease, or a deletion was abandoned
 }
 
 func newChecker(h *runner) *checker {
 	c := &checker{
 		h: h, version: h.cluster.Version(), pools: map[string]*mcfgv1.MachineConfigPool{},
-		configs: map[client.ObjectKey]*v1alpha1.UpgradeConfig{}, heldAt: map[string]time.Time{}, asked: map[string][]schedule{},
+		configs: map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig{}, heldAt: map[string]time.Time{}, asked: map[string][]schedule{},
 		pausedAt: map[client.ObjectKey]time.Time{}, deletedAt: map[client.ObjectKey]time.Time{}, tampered: map[types.UID]bool{}, events: map[string]bool{},
-		requestedBy: "administrator",
+		ended:       map[string]record.Record{},
+		requestedBy: "administrator", successions: newSuccessions(),
 	}
-	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*v1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}}
+	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*maintenancev1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}}
 	var pools mcfgv1.MachineConfigPoolList
 	if err := h.cluster.Client.List(context.Background(), &pools); err != nil {
 		h.violate("setup: %v", err)
@@ -113,9 +119,9 @@ func (c *checker) observe(change simulation.Change) {
 		c.clusterVersion(change, object)
 	case *mcfgv1.MachineConfigPool:
 		c.pools[object.Name] = object
-	case *v1alpha1.UpgradeConfig:
+	case *upgradev1alpha1.UpgradeConfig:
 		c.upgradeConfig(change, object)
-	case *v1beta1.UpgradeJob:
+	case *maintenancev1beta1.UpgradeJob:
 		c.jobs.observe(change, object)
 	case *coordinationv1.Lease:
 		if object.Name == "cluster-upgrade" {
@@ -123,6 +129,7 @@ func (c *checker) observe(change simulation.Change) {
 			if change.New == nil {
 				c.lease = nil
 			}
+			c.noteLost = c.noteLost || change.Actor != operatorActor
 		}
 	case *corev1.Event:
 		c.event(change, object)
@@ -130,13 +137,15 @@ func (c *checker) observe(change simulation.Change) {
 		c.pod(change, object)
 	}
 	c.noteHeld(change.Time)
+	c.noted()
 	c.idleHolder(change.Time)
 	c.deletions(change.Time)
 }
 
-func (c *checker) upgradeConfig(change simulation.Change, after *v1alpha1.UpgradeConfig) {
+func (c *checker) upgradeConfig(change simulation.Change, after *upgradev1alpha1.UpgradeConfig) {
 	key := client.ObjectKeyFromObject(after)
 	before := c.configs[key]
+	c.succession(change, after.Spec.Desired.Version, after.Status.History)
 	if change.New == nil {
 		delete(c.configs, key)
 		delete(c.pausedAt, key)
@@ -146,7 +155,7 @@ func (c *checker) upgradeConfig(change simulation.Change, after *v1alpha1.Upgrad
 	c.configs[key] = after
 	c.noteSpec(change, key, after)
 	if before == nil || before.UID != after.UID {
-		before = &v1alpha1.UpgradeConfig{}
+		before = &upgradev1alpha1.UpgradeConfig{}
 		c.tampered[after.UID] = len(after.Finalizers) > 0 || c.restored
 	}
 	if !reflect.DeepEqual(before.Status, after.Status) {
@@ -158,7 +167,7 @@ func (c *checker) upgradeConfig(change simulation.Change, after *v1alpha1.Upgrad
 	}
 }
 
-func (c *checker) noteSpec(change simulation.Change, key client.ObjectKey, cfg *v1alpha1.UpgradeConfig) {
+func (c *checker) noteSpec(change simulation.Change, key client.ObjectKey, cfg *upgradev1alpha1.UpgradeConfig) {
 	if at, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt); err == nil {
 		version := cfg.Spec.Desired.Version
 		c.asked[version] = append(c.asked[version], schedule{at: at, until: at.Add(window), seen: change.Time})
@@ -186,7 +195,7 @@ func find(all []record.Record, of record.Record) record.Record {
 	return record.Record{}
 }
 
-func inProgress(cfg *v1alpha1.UpgradeConfig) bool {
+func inProgress(cfg *upgradev1alpha1.UpgradeConfig) bool {
 	for _, h := range cfg.Status.History {
 		if h.StartTime != nil && h.CompleteTime == nil {
 			return true
@@ -195,13 +204,13 @@ func inProgress(cfg *v1alpha1.UpgradeConfig) bool {
 	return false
 }
 
-func describe(cfg *v1alpha1.UpgradeConfig) string {
+func describe(cfg *upgradev1alpha1.UpgradeConfig) string {
 	var parts []string
 	for _, h := range cfg.Status.History {
 		parts = append(parts, fmt.Sprintf("%s %s", h.Version, h.Phase))
 	}
 	for _, condition := range cfg.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionProgressing {
+		if condition.Type == upgradev1alpha1.ConditionProgressing {
 			parts = append(parts, condition.Reason+": "+condition.Message)
 		}
 	}

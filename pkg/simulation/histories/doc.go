@@ -10,9 +10,9 @@
 // suspension windows. Both have the same cluster, faults, and checks of what the operator requests
 // from the cluster.
 //
-// There are histories of fleets, too: ManagedClustersUpgrades on a hub with three to six simulated
-// clusters, whose agents answer its ManifestWorks. What happens to them and what is checked is their
-// own; they have the faults in common.
+// There are also histories of fleets: ManagedClustersUpgrades on a hub with three to six simulated clusters, whose
+// agents answer its ManifestWorks. What happens to them and what is checked is their own; they have the faults in
+// common.
 //
 // A seed has one history of each kind: the same actions, the same writes, the same log, byte by byte.
 // To replay one:

@@ -30,7 +30,11 @@ type driver struct {
 	faultRate  float64 // the share of requests that fail in some way
 	faultUntil time.Time
 	trigger    *trigger
-	calm       bool // nothing fails any more
+	calm       bool // nothing fails from now on
+
+	interleavedUntil time.Time // until when the requests of two leaders interleave
+	up               time.Time // when a process was started last because there was none
+	downUntil        time.Time // until when an outage lasts
 
 	clockStepped bool
 	disturbed    time.Time // until when requests fail or caches lag
@@ -131,9 +135,10 @@ func (h *driver) startLeader() error {
 
 func (h *driver) restartAfter(d time.Duration) {
 	h.world.After(d, func() {
-		if h.leader() != nil {
+		if h.leader() != nil || h.world.Now().Before(h.downUntil) {
 			return
 		}
+		h.up = h.world.Now()
 		if err := h.startLeader(); err != nil {
 			h.violate("restart: %v", err)
 		}
@@ -167,11 +172,20 @@ func firstLine(err error) string {
 	return line[:min(len(line), 200)]
 }
 
-func (h *driver) kill() {
+func (h *driver) kill() { h.outage(0, 2*time.Minute) }
+
+// outage kills all processes, and starts one again after at least this time and at most so much more. An outage that has
+// begun does not become shorter.
+func (h *driver) outage(least, more time.Duration) {
 	for _, leader := range h.leaders {
 		leader.Kill()
 	}
-	h.restartAfter(h.upTo(2 * time.Minute))
+	down := least + h.upTo(more)
+	if least > 0 {
+		h.downUntil = h.world.Now().Add(down)
+		h.disturbedUntil(h.downUntil)
+	}
+	h.restartAfter(down)
 }
 
 // twoLeaders starts a second process. The first one acts on for a time.
@@ -237,9 +251,40 @@ func (h *driver) alive() []*simulation.Process {
 	return alive
 }
 
+// maxStall is how long a request of a suspended pass may be on its way.
+const maxStall = 2 * time.Minute
+
+// interleave has the requests of two leaders interleave for a time: a pass may be suspended at each of
+// them, and the other process goes on.
+func (h *driver) interleave(d time.Duration) {
+	h.interleavedUntil = h.world.Now().Add(d)
+	h.disturbedUntil(h.interleavedUntil)
+}
+
+// schedule decides at random whether the pass that makes a request is suspended at it, and for how long:
+// mostly for moments in which the other leader makes some requests, sometimes for minutes. A request of a
+// release is suspended more often, since both leaders make it.
+func (h *driver) schedule(r simulation.Request) simulation.Fault {
+	if h.calm || h.world.Now().After(h.interleavedUntil) || r.Cached || len(h.alive()) < 2 {
+		return simulation.Fault{}
+	}
+	contested := r.IsWrite() && (r.Kind == "ClusterVersion" || r.Kind == "ManifestWork")
+	if goesOn := h.random.IntN(3); goesOn == 2 || goesOn == 1 && !contested {
+		return simulation.Fault{}
+	}
+	h.report.Interleaved = true
+	if h.random.IntN(10) == 0 {
+		return simulation.Fault{Outcome: simulation.Stall, For: h.upTo(maxStall)}
+	}
+	return simulation.Fault{Outcome: simulation.Stall, For: h.upTo(4 * time.Second)}
+}
+
 // fault decides at random whether and how a request of the program fails, or which cache of the
 // kinds lags from then on.
 func (h *driver) fault(r simulation.Request, kinds []string) simulation.Fault {
+	if suspended := h.schedule(r); suspended.Outcome != simulation.Serve {
+		return suspended
+	}
 	if h.calm || h.faultRate == 0 || h.world.Now().After(h.faultUntil) || h.random.Float64() >= h.faultRate {
 		return simulation.Fault{}
 	}

@@ -48,6 +48,7 @@ const (
 type fleet struct {
 	*driver
 	members    []*member
+	byRelease  bool // the Placement that upgrades name selects only clusters with the release before
 	placements *placements
 	checker    *fleetChecker
 }
@@ -93,10 +94,13 @@ func (f *fleet) observe(change simulation.Change) {
 	f.checker.observe(change)
 }
 
+// lockPrefix begins the name of the Lease of a cluster, which is in the namespace of the hub.
+const lockPrefix = "cluster-upgrade-"
+
 // controllers returns the controllers of the hub.
 func (f *fleet) controllers(env simulation.Env) ([]manager.Controller, error) {
 	upgrades := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: hubImage}
-	runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
+	runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Namespace: Namespace, Image: hubImage}
 	return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
 }
 
@@ -113,7 +117,7 @@ func hubKinds() []string {
 
 // run runs the history.
 func (f *fleet) run(actions int) {
-	if play(f.driver, f, "create an upgrade", f.createUpgrade, firstOf(fleetActions(), actions)) {
+	if play(f.driver, f, "create an upgrade", f.createUpgrade, firstOf(slices.Concat(fleetActions(), strangerActions(), laterActions()), actions)) {
 		f.act("calm down", f.calmDown)
 		f.settle(restTimeout, f.checker.unrest)
 		f.checker.quiet()
@@ -142,6 +146,7 @@ func (f *fleet) addMember(name string, canary bool) error {
 func (f *fleet) addPlacement() error {
 	p := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: "all"}}
 	selector := ocmv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: "stores"}}}
+	p.Spec.Tolerations = []ocmv1beta1.Toleration{{Key: unreachable.Key, Operator: ocmv1beta1.TolerationOpExists}}
 	p.Spec.Predicates = []ocmv1beta1.ClusterPredicate{{RequiredClusterSelector: selector}}
 	return f.people.Create(context.Background(), p)
 }

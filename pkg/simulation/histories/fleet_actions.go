@@ -5,6 +5,7 @@ package histories
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -12,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
 // fleetActions returns the actions of histories of fleets. New ones are appended: a seed that was kept
@@ -66,20 +68,73 @@ func fleetActions() []action[*fleet] {
 		{"end the dry run", 3, func(f *fleet) { f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.DryRun = false }) }},
 		{"another client requests a newer release from a cluster", 2, func(f *fleet) {
 			m := f.anyMember()
-			m.tampered = true
 			m.spoke.Request("4.20.9")
+			f.checker.mayRequestAgain(m) // the agent applies the request again
 			m.operate()
 			m.wake()
 		}},
 		{"detach a cluster", 1, func(f *fleet) { f.trouble(func(m *member) { f.accept(m, false) }) }},
 		{"delete a run", 1, (*fleet).deleteRun},
 		{"delete a lock", 1, func(f *fleet) {
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.anyMember().name, Name: "cluster-upgrade"}}
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: lockPrefix + f.anyMember().name}}
 			if err := f.people.Delete(context.Background(), lease); err != nil {
 				f.world.Logf("rejected: %s", firstLine(err))
 			}
 		}},
+		{"a Placement evicts clusters that cannot be reached", 2, func(f *fleet) {
+			edit(f.driver, &ocmv1beta1.Placement{}, client.ObjectKey{Namespace: fleetNamespace, Name: "all"}, func(p *ocmv1beta1.Placement) { p.Spec.Tolerations = nil })
+		}},
+		{"a Placement selects by release", 2, func(f *fleet) { f.byRelease = true; f.placements.changed() }},
+		{"an upgraded cluster is degraded", 3, func(f *fleet) { f.trouble(func(m *member) { m.degraded = true }) }},
+		{"the agent of a cluster that soaks falls silent", 3, (*fleet).silenceSoaking},
+		{"forget a failure", 1, func(f *fleet) {
+			name := f.anyMember().name
+			edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, f.anyUpgrade(), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+				metav1.SetMetaDataAnnotation(&u.ObjectMeta, fleetv1beta1.ForgetFailureAnnotation, name+"=its disk is broken")
+			})
+		}},
 	}
+}
+
+// laterActions were added after the actions of strangers: a seed that was kept names how many actions there were.
+func laterActions() []action[*fleet] {
+	return []action[*fleet]{
+		{"two leaders whose requests interleave", 4, func(f *fleet) {
+			f.twoLeaders()
+			f.interleave(5 * time.Minute)
+		}},
+		{"continue without a canary", 1, func(f *fleet) { f.answer(fleetv1beta1.ContinueWithoutCanaryAnnotation, "its site is closed") }},
+		{"forget the failure of the cluster that failed last", 3, func(f *fleet) { f.answer(fleetv1beta1.ForgetFailureAnnotation, "its disk is broken") }},
+	}
+}
+
+// answer has a person name a cluster in an annotation of an upgrade: one that has failed if there is one.
+func (f *fleet) answer(annotation, reason string) {
+	name := f.anyMember().name
+	for _, key := range sortedKeys(f.checker.runs) {
+		if f.checker.runs[key].Status.State == fleetv1alpha1.StateFailed {
+			name = key.Namespace
+		}
+	}
+	edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, f.anyUpgrade(), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		if u.Spec.Attempt > 1 {
+			name += "@" + strconv.Itoa(int(u.Spec.Attempt))
+		}
+		metav1.SetMetaDataAnnotation(&u.ObjectMeta, annotation, name+"="+reason)
+	})
+}
+
+// silenceSoaking has the agent of a soaking cluster fall silent, or the agent of any cluster if none soaks.
+func (f *fleet) silenceSoaking() {
+	for _, key := range sortedKeys(f.checker.runs) {
+		if run := f.checker.runs[key]; run.Status.SoakedUntil != nil && !isEnded(run) {
+			m := f.member(key.Namespace)
+			m.troubled, m.offline = true, true
+			m.wake()
+			return
+		}
+	}
+	f.trouble(func(m *member) { m.offline = true })
 }
 
 // upgradeNames are the upgrades that there may be; the second one is to a newer release.
@@ -178,7 +233,7 @@ func (f *fleet) trouble(do func(*member)) {
 
 // recoverMember ends all trouble of a cluster.
 func (f *fleet) recoverMember(m *member) {
-	m.fails, m.refuses, m.jobFail, m.offline = false, false, false, false
+	m.fails, m.refuses, m.jobFail, m.offline, m.degraded = false, false, false, false, false
 	m.takes = min(m.takes, time.Hour)
 	f.accept(m, true)
 	m.wake()
@@ -197,11 +252,12 @@ func (f *fleet) deleteRun() {
 		return
 	}
 	run := &runs.Items[f.random.IntN(len(runs.Items))]
-	f.member(run.Namespace).tampered = true
 	f.world.Logf("run of %s", run.Namespace)
 	if err := f.people.Delete(context.Background(), run); err != nil {
 		f.world.Logf("rejected: %s", firstLine(err))
+		return
 	}
+	f.checker.mayBeginAgain(run)
 }
 
 func (f *fleet) label(m *member, selected bool) {
@@ -214,10 +270,11 @@ func (f *fleet) label(m *member, selected bool) {
 }
 
 func (f *fleet) hold(m *member, held bool) {
+	m.holdsItself = false
 	edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) {
-		delete(c.Annotations, v1alpha1.HoldAnnotation)
+		delete(c.Annotations, upgradev1alpha1.HoldAnnotation)
 		if held {
-			metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, upgradev1alpha1.HoldAnnotation, "maintenance")
 		}
 	})
 }
@@ -228,9 +285,7 @@ func (f *fleet) anyWork() *workv1.ManifestWork {
 	if err := f.people.List(context.Background(), &works); err != nil || len(works.Items) == 0 {
 		return nil
 	}
-	work := &works.Items[f.random.IntN(len(works.Items))]
-	f.member(work.Namespace).tampered = true
-	return work
+	return &works.Items[f.random.IntN(len(works.Items))]
 }
 
 // editWork removes what keeps the ClusterVersion when a work is deleted.
@@ -255,7 +310,9 @@ func (f *fleet) deleteWork() {
 	f.world.Logf("work %s", work.Name)
 	if err := f.people.Delete(context.Background(), work); err != nil {
 		f.world.Logf("rejected: %s", firstLine(err))
+		return
 	}
+	f.checker.mayRequestAgain(f.member(work.Namespace))
 }
 
 // before has an action come between a read of the hub and one of its next writes.
@@ -268,7 +325,9 @@ func (f *fleet) calmDown() {
 	f.calm, f.trigger = true, nil
 	for _, m := range f.members {
 		f.recoverMember(m)
-		f.hold(m, false)
+		if !m.holdsItself {
+			f.hold(m, false)
+		}
 	}
 	for _, name := range upgradeNames {
 		edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, client.ObjectKey{Namespace: fleetNamespace, Name: name},

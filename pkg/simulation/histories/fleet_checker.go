@@ -5,19 +5,23 @@ package histories
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	works "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
@@ -29,7 +33,7 @@ const fleetReaction = 20 * time.Second
 // fleetChecker checks each stored change of a hub. It knows the objects as the API server has them.
 type fleetChecker struct {
 	f          *fleet
-	invariants invariants.Fleet // those of the tests of the hub
+	invariants invariants.Fleet // the invariants of the tests of the hub
 
 	upgrades map[string]*fleetv1beta1.ManagedClustersUpgrade // by UID
 	clusters map[string]*clusterv1.ManagedCluster
@@ -37,12 +41,19 @@ type fleetChecker struct {
 	works    map[client.ObjectKey]*workv1.ManifestWork
 	leases   map[string]*coordinationv1.Lease // by cluster
 
-	limits      map[string]int32     // the highest limit of each upgrade, by UID
-	blocked     map[string]time.Time // since when an upgrade is paused, cancelled, a dry run, or deleted, by UID
-	everBlocked map[string]bool      // likewise, ever
-	left        map[string]time.Time // since when a cluster is not selected, or held
-	begun       map[string]int       // admissions, by upgrade, cluster, and attempt
-	requests    map[string]int       // of a release from a cluster, likewise
+	limits      map[string]int32           // the highest limit of each upgrade, by UID
+	blocked     map[string]time.Time       // since when an upgrade is paused, cancelled, a dry run, or deleted, by UID
+	everBlocked map[string]bool            // likewise, ever
+	answered    map[string]time.Time       // when the annotations of an upgrade have changed, by UID
+	selected    map[string]time.Time       // since when a Placement selects a cluster
+	left        map[string]time.Time       // since when a cluster has lost its label, is held, unreachable, or not accepted
+	available   map[string]time.Time       // since when a cluster is available
+	canaries    map[string]map[string]bool // that were fixed when an upgrade started, by UID
+	releases    map[string]bool            // that any upgrade has requested
+	begun       map[string]int             // admissions, by upgrade, cluster, and attempt
+	admissions  map[string]time.Time       // the first one, likewise
+	requests    map[string]int             // of a release from a cluster, likewise
+	reported    map[client.ObjectKey]bool  // runs that hold their slot for too long
 	hubWrites   int
 }
 
@@ -51,7 +62,9 @@ func newFleetChecker(f *fleet) *fleetChecker {
 		f: f, upgrades: map[string]*fleetv1beta1.ManagedClustersUpgrade{}, clusters: map[string]*clusterv1.ManagedCluster{},
 		runs: map[client.ObjectKey]*fleetv1alpha1.ClusterUpgradeRun{}, works: map[client.ObjectKey]*workv1.ManifestWork{},
 		leases: map[string]*coordinationv1.Lease{}, limits: map[string]int32{}, blocked: map[string]time.Time{}, everBlocked: map[string]bool{}, left: map[string]time.Time{},
-		begun: map[string]int{}, requests: map[string]int{},
+		answered: map[string]time.Time{}, admissions: map[string]time.Time{}, selected: map[string]time.Time{},
+		available: map[string]time.Time{}, releases: map[string]bool{}, canaries: map[string]map[string]bool{},
+		reported: map[client.ObjectKey]bool{}, begun: map[string]int{}, requests: map[string]int{},
 	}
 }
 
@@ -87,10 +100,17 @@ func (c *fleetChecker) observe(change simulation.Change) {
 		keepObject(c.works, key, object, gone)
 	case *clusterv1.ManagedCluster:
 		keepObject(c.clusters, object.Name, object, gone)
-		mark(c.left, object.Name, object.Labels[fleetLabel] == "" || len(object.Annotations) > 0, change.Time)
+		isAvailable := apimeta.IsStatusConditionTrue(object.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+		mark(c.available, object.Name, isAvailable, change.Time)
+		mark(c.left, object.Name, object.Labels[fleetLabel] == "" || len(object.Annotations) > 0 || !isAvailable || !object.Spec.HubAcceptsClient, change.Time)
+	case *ocmv1beta1.PlacementDecision:
+		c.decided(object, change.Time)
 	case *coordinationv1.Lease:
-		keepObject(c.leases, object.Namespace, object, gone)
+		if cluster, is := strings.CutPrefix(object.Name, lockPrefix); is {
+			keepObject(c.leases, cluster, object, gone)
+		}
 	}
+	c.others(change.Time)
 	for _, m := range c.f.members {
 		if m.spoke.Version() == nil {
 			c.f.violate("cluster %s: its ClusterVersion is deleted", m.name)
@@ -116,7 +136,11 @@ func mark(since map[string]time.Time, key string, holds bool, now time.Time) {
 
 func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.ManagedClustersUpgrade) {
 	uid := string(u.UID)
+	if before := c.upgrades[uid]; before != nil && !maps.Equal(before.Annotations, u.Annotations) {
+		c.answered[uid] = change.Time
+	}
 	keepObject(c.upgrades, uid, u, change.New == nil)
+	c.releases[u.Spec.ClusterVersion.Version] = true
 	c.everBlocked[uid] = c.everBlocked[uid] || u.Spec.Paused || u.Spec.Cancelled
 	mark(c.blocked, uid, u.Spec.Paused || u.Spec.Cancelled || u.Spec.DryRun || u.DeletionTimestamp != nil, change.Time)
 	c.limits[uid] = max(c.limits[uid], c.limit(u))
@@ -126,6 +150,8 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 	if change.New == nil {
 		return
 	}
+	c.fixCanaries(u)
+	c.invariants.Interleaved = len(c.f.alive()) > 1 || change.Time.Before(c.f.interleavedUntil.Add(maxStall))
 	if err := c.invariants.Upgrade(u); err != nil {
 		c.f.violate("status of %s: %v", u.Name, err)
 	}
@@ -150,13 +176,18 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 	if err := c.invariants.Run(run); err != nil {
 		c.f.violate("run of %s: %v", run.Namespace, err)
 	}
-	if change.Actor == hubActor && (before == nil || before.Spec.Attempt != run.Spec.Attempt) {
-		c.runs[client.ObjectKeyFromObject(run)] = run
-		c.admitted(change.Time, run)
+	if change.Actor == hubActor && invariants.Begins(before, run) {
+		c.begins(change.Time, before, run)
+	}
+	if before != nil && !before.Spec.AdmissionTime.IsZero() && run.Spec.AdmissionTime.IsZero() {
+		c.withdrawn(run)
 	}
 	ended := isEnded(run)
-	if m := c.f.member(run.Namespace); ended && run.Status.State == fleetv1alpha1.StateComplete && !m.has(run.Spec.ClusterVersion.Version) {
+	if m := c.f.member(run.Namespace); ended && run.Status.State == fleetv1alpha1.StateComplete && !m.forges && !m.has(run.Spec.ClusterVersion.Version) {
 		c.f.violate("outcome: %s is Complete at %s, but it has %v", run.Namespace, run.Spec.ClusterVersion.Version, m.spoke.History())
+	}
+	if before != nil && !isEnded(before) && ended {
+		c.soaked(change.Time, run)
 	}
 	if before != nil && isEnded(before) && before.Spec.Attempt == run.Spec.Attempt && !ended {
 		c.f.violate("outcome: %s has ended as %s and goes on", run.Namespace, before.Status.State)
@@ -169,11 +200,62 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 	}
 }
 
+// begins checks a run that admits its cluster.
+func (c *fleetChecker) begins(now time.Time, before, run *fleetv1alpha1.ClusterUpgradeRun) {
+	c.runs[client.ObjectKeyFromObject(run)] = run
+	c.admitted(now, run)
+	c.looked(before, run)
+	c.canaryFixed(before, run)
+	u := c.upgrades[run.Spec.ManagedClustersUpgrade.UID]
+	if u == nil || !c.calm(now) {
+		return
+	}
+	if err := c.invariants.AfterStop(u, before, run); err != nil {
+		c.f.violate("admission: %v", err)
+	}
+}
+
+// withdrawn checks that an admission is withdrawn only while nothing is requested from the cluster.
+func (c *fleetChecker) withdrawn(run *fleetv1alpha1.ClusterUpgradeRun) {
+	c.begun[admissionKey(run)]--
+	work := c.works[client.ObjectKey{Namespace: run.Namespace, Name: works.UpgradeName(run.Namespace)}]
+	uid := run.Spec.ManagedClustersUpgrade.UID
+	if work != nil && work.Labels[fleetv1beta1.UpgradeLabel] == uid && work.Annotations[works.Annotation] == fmt.Sprintf("%d/%s", run.Spec.Attempt, works.FormApply) {
+		c.f.violate("admission: that of %s is withdrawn although %s is requested", run.Namespace, run.Spec.ClusterVersion.Version)
+	}
+}
+
+// admissionKey identifies an attempt at the upgrade of a cluster.
+func admissionKey(run *fleetv1alpha1.ClusterUpgradeRun) string {
+	return fmt.Sprintf("%s/%s/%d", run.Spec.ManagedClustersUpgrade.UID, run.Namespace, run.Spec.Attempt)
+}
+
+// soaked checks that a cluster is complete only after the hub has heard of it for the whole soak.
+func (c *fleetChecker) soaked(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
+	soak, err := time.ParseDuration(string(run.Spec.Timeouts.Soak))
+	if err != nil || run.Spec.Outcome != nil || run.Status.State != fleetv1alpha1.StateComplete || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess || !c.calm(now) {
+		return
+	}
+	if m := c.f.member(run.Namespace); m.offline && !m.forges && c.long(m.silent, now) {
+		c.f.violate("soak: %s is Complete after a soak of %s, and its agent is silent since %s", run.Namespace, soak, m.silent.UTC().Format(time.TimeOnly))
+	}
+	if since := c.available[run.Namespace]; since.IsZero() || now.Sub(since) < soak-fleetReaction {
+		c.f.violate("soak: %s is Complete after a soak of %s, and is available since %s", run.Namespace, soak, since.UTC().Format(time.TimeOnly))
+	}
+}
+
+// looked checks that a cluster for which others wait, or that has failed before, is observed.
+func (c *fleetChecker) looked(before, run *fleetv1alpha1.ClusterUpgradeRun) {
+	if outcome := run.Spec.Outcome; outcome != nil && outcome.State == fleetv1alpha1.StateComplete && (run.Spec.Canary || before != nil && !before.Spec.AdmissionTime.IsZero()) {
+		c.f.violate("look: %s is %s without a look at it", run.Namespace, outcome.Reason)
+	}
+}
+
 // released checks that a run that is over has withdrawn what its cluster has not accepted.
 func (c *fleetChecker) released(run *fleetv1alpha1.ClusterUpgradeRun) {
 	m, release := c.f.member(run.Namespace), run.Spec.ClusterVersion.Version
 	accepted := slices.ContainsFunc(m.spoke.History(), func(line string) bool { return strings.HasPrefix(line, release+" ") })
-	if m.spoke.Desired() == release && !accepted && !m.everOffline && !m.tampered && !c.f.clockStepped {
+	if m.spoke.Desired() == release && !accepted && !m.everOffline && !c.f.clockStepped {
 		c.f.violate("withdrawal: the run of %s has ended (%s), and %s is requested, which the cluster has not accepted", run.Namespace, run.Status.Reason, release)
 	}
 }
@@ -190,14 +272,17 @@ func isEnded(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 
 // holdsSlot reports whether a run is in flight or cleans up.
 func holdsSlot(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	return run.Spec.Outcome == nil && (!isEnded(run) || holdsFinalizer(run))
+	return run.Spec.Outcome == nil && !run.Spec.AdmissionTime.IsZero() && (!isEnded(run) || holdsFinalizer(run))
 }
 
 // admitted checks that a cluster may begin now, once in an attempt.
 func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
 	ref, cluster := &run.Spec.ManagedClustersUpgrade, run.Namespace
-	key := fmt.Sprintf("%s/%s/%d", ref.UID, cluster, run.Spec.Attempt)
-	if c.begun[key]++; c.begun[key] > 1 && !c.f.member(cluster).tampered {
+	key := admissionKey(run)
+	if c.admissions[key].IsZero() {
+		c.admissions[key] = now
+	}
+	if c.begun[key]++; c.begun[key] > 1 {
 		c.f.violate("admission: %s begins %d times in attempt %d of %s", cluster, c.begun[key], run.Spec.Attempt, ref.Name)
 	}
 	u := c.upgrades[ref.UID]
@@ -211,6 +296,12 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 	if since := c.left[cluster]; c.long(since, now) {
 		c.f.violate("admission: %s begins although it is held or not selected since %s", cluster, since.UTC().Format(time.TimeOnly))
 	}
+	for _, other := range c.runs {
+		if other.Namespace == cluster && other.Spec.ManagedClustersUpgrade.UID != ref.UID && other.Spec.Outcome == nil && !other.Spec.AdmissionTime.IsZero() && !isEnded(other) &&
+			other.DeletionTimestamp == nil && c.long(other.Spec.AdmissionTime.Time, now) {
+			c.f.violate("admission: %s begins although %s upgrades it", cluster, other.Spec.ManagedClustersUpgrade.Name)
+		}
+	}
 	flight := int32(0)
 	for _, other := range c.runs {
 		if other.Spec.ManagedClustersUpgrade.UID == ref.UID && holdsSlot(other) {
@@ -220,21 +311,43 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 	if flight > c.limits[ref.UID] {
 		c.f.violate("admission: %s begins, and %d clusters are in flight with %d slots", cluster, flight, c.limits[ref.UID])
 	}
-	c.canariesFirst(u, run)
+	c.canariesFirst(now, u, run)
 }
 
-// canariesFirst checks that no other cluster begins before a canary is complete.
-func (c *fleetChecker) canariesFirst(u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) {
-	if u.Spec.UpgradeStrategy.CanaryClusters == nil || c.clusters[run.Namespace].Labels[canaryLabel] != "" {
+// canariesFirst checks that no other cluster begins before each canary is complete. A person may forget the failure of a
+// canary, or continue without one, in an attempt; and one that is not selected before it has begun in the attempt is no
+// canary.
+func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) {
+	if u.Spec.UpgradeStrategy.CanaryClusters == nil || run.Spec.Canary || now.Sub(c.answered[string(u.UID)]) < fleetReaction {
 		return
 	}
-	for key, canary := range c.runs {
-		if c.clusters[key.Namespace].Labels[canaryLabel] != "" && canary.Spec.ManagedClustersUpgrade.UID == string(u.UID) && isEnded(canary) &&
-			canary.Status.State == fleetv1alpha1.StateComplete {
+	for _, canary := range c.runs {
+		of := canary.Spec.ManagedClustersUpgrade.UID == string(u.UID) && canary.Spec.Canary
+		if !of || invariants.Names(u, fleetv1beta1.ContinueWithoutCanaryAnnotation, canary.Namespace, run.Spec.Attempt) {
+			continue
+		}
+		hasBegun := !canary.Spec.AdmissionTime.IsZero() && canary.Spec.Attempt >= run.Spec.Attempt
+		isLate := canary.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+		isComplete := isEnded(canary) && canary.Status.State == fleetv1alpha1.StateComplete && !isLate
+		hasFailed := isEnded(canary) && !isComplete || canary.Spec.Outcome != nil
+		isForgotten := hasFailed && invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, canary.Namespace, run.Spec.Attempt)
+		isSelected := c.long(c.selected[selectionKey(placementOf(u), canary.Namespace)], now)
+		if !isComplete && !isForgotten && (hasBegun || isSelected) {
+			c.f.violate("admission: %s begins before the canary %s is complete: %s: %s", run.Namespace, canary.Namespace, canary.Status.State, canary.Status.Reason)
 			return
 		}
 	}
-	c.f.violate("admission: %s begins before a canary is complete", run.Namespace)
+}
+
+// selectionKey identifies a cluster of a Placement.
+func selectionKey(placement, cluster string) string { return placement + "/" + cluster }
+
+// decided notes since when the decisions of a Placement contain each cluster.
+func (c *fleetChecker) decided(decision *ocmv1beta1.PlacementDecision, now time.Time) {
+	for _, m := range c.f.members {
+		isSelected := slices.ContainsFunc(decision.Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool { return d.ClusterName == m.name })
+		mark(c.selected, selectionKey(decision.Labels[ocmv1beta1.PlacementLabel], m.name), isSelected, now)
+	}
 }
 
 // requested checks that the agent of a cluster requests a release that it may, once in an attempt.
@@ -245,7 +358,7 @@ func (c *fleetChecker) requested(m *member, work *workv1.ManifestWork, release s
 	c.f.report.Commit = true
 	attempt := work.Annotations["upgrade.managed.openshift.io/delivery"]
 	key := fmt.Sprintf("%s/%s/%s", work.Labels[fleetv1beta1.UpgradeLabel], m.name, attempt)
-	if c.requests[key]++; c.requests[key] > 1 && !m.tampered {
+	if c.requests[key]++; c.requests[key] > 1 {
 		c.f.violate("request: %s is requested from %s %d times by %s", release, m.name, c.requests[key], attempt)
 	}
 	u := c.upgrades[work.Labels[fleetv1beta1.UpgradeLabel]]
@@ -255,17 +368,50 @@ func (c *fleetChecker) requested(m *member, work *workv1.ManifestWork, release s
 		}
 		return
 	}
-	if u.Spec.PreUpgradeAction != nil && !m.tampered && !m.jobIsComplete("pre") {
-		c.f.violate("request: %s is requested from %s before its pre-action is complete", release, m.name)
+	if u.Spec.PreUpgradeAction != nil && !c.preActionSucceeded(m, u, attempt) {
+		c.f.violate("request: %s is requested from %s by %s before a Job of its pre-action is complete", release, m.name, attempt)
+	}
+}
+
+// preActionSucceeded reports whether a Job of the action before the upgrade has succeeded that began after the cluster was
+// admitted first in the attempt of a delivery: one that an earlier upgrade has left proves nothing.
+func (c *fleetChecker) preActionSucceeded(m *member, u *fleetv1beta1.ManagedClustersUpgrade, deliveredBy string) bool {
+	attempt, _, _ := strings.Cut(deliveredBy, "/")
+	admitted := c.admissions[fmt.Sprintf("%s/%s/%s", u.UID, m.name, attempt)]
+	for name, began := range m.succeeded {
+		if strings.HasPrefix(name, "pre") && !admitted.IsZero() && !began.Before(admitted) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeginAgain has the cluster of a run that a person deletes begin once more in its attempt.
+func (c *fleetChecker) mayBeginAgain(run *fleetv1alpha1.ClusterUpgradeRun) {
+	delete(c.begun, admissionKey(run))
+	c.mayRequestAgain(c.f.member(run.Namespace))
+}
+
+// mayRequestAgain has the agent of a cluster request a release once more in each attempt: another client has deleted
+// its work, or changed its ClusterVersion.
+func (c *fleetChecker) mayRequestAgain(m *member) {
+	for key := range c.requests {
+		if strings.Contains(key, "/"+m.name+"/") {
+			delete(c.requests, key)
+		}
 	}
 }
 
 // jobBegan checks that operators and post-actions come after the platform.
 func (c *fleetChecker) jobBegan(m *member, name string) {
-	if name == "pre" || m.tampered {
+	if strings.HasPrefix(name, "pre") || m.forges {
 		return
 	}
-	if !m.has("4.20.6") && !m.has("4.20.7") {
+	upgraded := false
+	for release := range c.releases {
+		upgraded = upgraded || m.has(release)
+	}
+	if !upgraded {
 		c.f.violate("order: Job %s runs on %s before its platform is upgraded: %v", name, m.name, m.spoke.History())
 	}
 }

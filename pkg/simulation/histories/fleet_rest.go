@@ -8,18 +8,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // endReasons are the reasons for which no cluster begins in the end, unless a person acts.
 var endReasons = []string{
 	fleetv1beta1.ReasonFinished, fleetv1beta1.ReasonCancelled, fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded,
+	fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonNoCanary,
 	fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonRecordsLost,
 }
 
@@ -29,6 +33,9 @@ func (c *fleetChecker) unrest() string {
 		if m.pending || m.isBusy() {
 			return fmt.Sprintf("cluster %s goes on: %v", m.name, m.spoke.History())
 		}
+	}
+	if c.f.placements.pending { // a cluster that has come back is about to be selected again
+		return "the placement controller is about to decide"
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.upgrades)) {
 		if left := c.unrestOf(c.upgrades[uid]); left != "" {
@@ -40,6 +47,7 @@ func (c *fleetChecker) unrest() string {
 		switch {
 		case c.upgrades[run.Spec.ManagedClustersUpgrade.UID] == nil:
 			return fmt.Sprintf("the run of %s is left, and its upgrade is gone", key)
+		case run.Spec.AdmissionTime.IsZero() && run.DeletionTimestamp == nil: // a canary that has not begun
 		case run.DeletionTimestamp != nil || !isEnded(run) || holdsSlot(run):
 			return fmt.Sprintf("the run of %s has not ended: %s %s: %s; deleted %t, finalizers %v", key, run.Status.State, run.Status.Reason, run.Status.Message, run.DeletionTimestamp != nil, run.Finalizers)
 		}
@@ -71,18 +79,23 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 		return fmt.Sprintf("%s is being deleted: %+v", u.Name, admitting)
 	case admitting == nil || counters == nil || u.Status.ObservedGeneration != u.Generation:
 		return fmt.Sprintf("the status of %s is not that of its spec", u.Name)
+	case admitting.Reason == fleetv1beta1.ReasonHeld && c.awaitsOnlyStrangers(u):
 	case !slices.Contains(endReasons, admitting.Reason):
 		return fmt.Sprintf("%s goes on: %s: %s; %+v", u.Name, admitting.Reason, admitting.Message, *counters)
+	}
+	if complete := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionComplete); complete.Status == metav1.ConditionTrue {
+		c.f.report.Cleanup = true
+		return "" // it rests
 	}
 	var want fleetv1beta1.ClustersSummary
 	for _, m := range c.f.members {
 		run := c.runOf(u, m.name)
-		selected := c.clusters[m.name].Labels[fleetLabel] != ""
+		selected := c.f.placements.selects(u, m.name)
 		current := run != nil && run.Spec.Attempt == u.Status.Attempt
 		switch {
-		case run != nil && run.Status.State == fleetv1alpha1.StateComplete:
+		case run != nil && run.Status.State == fleetv1alpha1.StateComplete && (current || run.Status.Reason != fleetv1alpha1.ReasonLateSuccess):
 			want.Complete++
-		case current && run.Status.State == fleetv1alpha1.StateFailed && selected:
+		case current && run.Status.State == fleetv1alpha1.StateFailed && (selected || run.Spec.Outcome == nil && !invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, m.name, run.Spec.Attempt)):
 			want.Failed++
 		case selected:
 			want.Pending++
@@ -119,10 +132,18 @@ func (c *fleetChecker) leftWork(key client.ObjectKey) string {
 	return ""
 }
 
-// quiet checks the end of each cluster, and that the hub writes nothing any more.
+// quiet checks the end of each cluster, and that the hub writes nothing from then on.
 func (c *fleetChecker) quiet() {
 	if len(c.f.report.Violations) > 0 {
 		return
+	}
+	waits := c.f.clockStepped      // times in the future are replaced in a later pass
+	for _, u := range c.upgrades { // after the stall timeout, the status says that the upgrade is slow
+		admitting := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionAdmitting)
+		waits = waits || admitting != nil && admitting.Reason == fleetv1beta1.ReasonHeld
+	}
+	if waits {
+		c.f.wait(time.Hour)
 	}
 	writes := c.hubWrites
 	if c.f.wait(30*time.Minute) && c.hubWrites != writes {
@@ -141,6 +162,10 @@ func (c *fleetChecker) quiet() {
 // mayFail reports whether anything that has happened may be why a run failed.
 func (c *fleetChecker) mayFail(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	m := c.f.member(run.Namespace)
-	other := map[string]string{"4.20.6": "4.20.7", "4.20.7": "4.20.6"}[run.Spec.ClusterVersion.Version] // of the other upgrade
-	return m.troubled || m.tampered || m.has(other) || c.f.clockStepped || c.everBlocked[run.Spec.ManagedClustersUpgrade.UID]
+	other := false // another client has upgraded it
+	for _, line := range m.spoke.History() {
+		release, _, _ := strings.Cut(line, " ")
+		other = other || release != run.Spec.ClusterVersion.Version && release != installed
+	}
+	return m.troubled || other || c.f.clockStepped || c.everBlocked[run.Spec.ManagedClustersUpgrade.UID]
 }

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
@@ -29,7 +29,7 @@ const (
 	restTimeout = 14 * time.Hour
 )
 
-// Report is what a history has come to.
+// Report holds the result of a history.
 type Report struct {
 	Seed    uint64
 	Kind    Kind
@@ -38,6 +38,8 @@ type Report struct {
 	Writes int
 	// What the history has reached.
 	Commit, Workers, Cleanup, Deletion bool
+	// Interleaved reports whether the requests of two leaders were scheduled.
+	Interleaved bool
 	// Violations are the invariants that did not hold, in the order of their detection.
 	Violations []string
 	// Log has a line for each action, change, and fault.
@@ -58,6 +60,8 @@ type runner struct {
 	registry *prometheus.Registry // of the newest life; nil means that nothing reads its metrics
 
 	backupVersion string // of the cluster in the backup
+
+	race *race // of two leaders; nil means that there is none
 }
 
 // hooks are actions that wait for a moment of an upgrade. They come some seconds after it.
@@ -66,9 +70,11 @@ type hooks struct {
 	// completed comes when the control plane is at a new version, before the nodes are.
 	completed func()
 	// started comes when the first step of an upgrade begins.
-	started func(*v1alpha1.UpgradeConfig)
+	started func(*upgradev1alpha1.UpgradeConfig)
 	// ended comes when an upgrade ends.
 	ended func(client.ObjectKey)
+	// sent comes within a second of the request: before the process that has made it saves its result, or soon after.
+	sent func()
 	// atRequest comes a second after the request: long before the cluster version operator accepts it.
 	atRequest func()
 	// locked comes between the acquisition of the lock and the next write of the operator, which then
@@ -139,7 +145,7 @@ func newRunner(d *driver, kind Kind) (*runner, error) {
 	}
 	h.checker = newChecker(h)
 	h.world.Observe(h.checker.observe)
-	h.receiver.steps = map[string]bool{}
+	h.receiver.steps, h.receiver.tell = map[string]bool{}, h.checker.tell
 	h.program = OperatorWithWebhook(h.cluster, h.config, h.newWebhook)
 	if kind == UpgradeJobs {
 		h.program = wholeOperator(h.cluster, h.config, h.newWebhook, h.newRegistry)
@@ -150,9 +156,9 @@ func newRunner(d *driver, kind Kind) (*runner, error) {
 }
 
 // spec describes a small cluster of random shape.
-func (h *runner) spec() devcluster.Spec {
+func (h *runner) spec() openshiftsim.Spec {
 	takes := func() timescale.Duration { return timescale.Duration(time.Minute + h.upTo(8*time.Minute)) }
-	spec := devcluster.Spec{
+	spec := openshiftsim.Spec{
 		Version: installed, Channel: channel, Masters: 1, Workers: 1 + h.random.IntN(2),
 		Operators: []cvo.Operator{{Name: "etcd", Takes: takes()}, {Name: "network", Takes: takes()}},
 	}
@@ -203,6 +209,10 @@ func (h *runner) plan(r simulation.Request) simulation.Fault {
 	if r.IsWrite() && h.afterLock(r) {
 		return simulation.Fault{Outcome: simulation.Conflict}
 	}
+	if suspended := h.race.schedule(r, h.checker.lease); suspended > 0 && !h.calm {
+		h.report.Interleaved = true
+		return simulation.Fault{Outcome: simulation.Stall, For: suspended}
+	}
 	return h.fault(r, []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool"})
 }
 
@@ -220,12 +230,12 @@ func (h *runner) afterLock(r simulation.Request) bool {
 }
 
 // upgradeConfig returns an upgrade that may well succeed.
-func (h *runner) upgradeConfig(key client.ObjectKey) *v1alpha1.UpgradeConfig {
-	cfg := &v1alpha1.UpgradeConfig{
+func (h *runner) upgradeConfig(key client.ObjectKey) *upgradev1alpha1.UpgradeConfig {
+	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: []string{"OSD", "ARO"}[h.random.IntN(2)], UpgradeAt: h.soon(), PDBForceDrainTimeout: new(int32(h.random.IntN(60))),
-			Desired: v1alpha1.Update{Version: "4.20.6", Channel: channel},
+			Desired: upgradev1alpha1.Update{Version: "4.20.6", Channel: channel},
 		},
 	}
 	if h.random.IntN(3) == 0 {

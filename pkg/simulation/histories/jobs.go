@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
 // Kind is the kind of the upgrades of a history.
@@ -32,15 +32,15 @@ const (
 	UpgradeJobs    Kind = "UpgradeJob"
 )
 
-// jobActions returns the actions of histories of UpgradeJobs: those on UpgradeJobs, hooks, and
-// suspension windows, and those on the cluster and the operator that other histories have, too.
+// jobActions returns the actions of histories of UpgradeJobs: actions on UpgradeJobs, hooks, and suspension windows,
+// and the actions on the cluster and the operator that other histories also have.
 func jobActions() []action[*runner] {
 	own := []action[*runner]{
 		{"create an UpgradeJob", 8, (*runner).createJob},
 		{"delete an UpgradeJob", 3, (*runner).deleteJob},
 		{"edit an UpgradeJob", 1, (*runner).editJob},
-		{"retry an UpgradeJob", 5, func(h *runner) { h.annotateJob(v1beta1.RetryAnnotation) }},
-		{"acknowledge an UpgradeJob", 1, func(h *runner) { h.annotateJob(v1beta1.AcknowledgedAnnotation) }},
+		{"retry an UpgradeJob", 5, func(h *runner) { h.annotateJob(maintenancev1beta1.RetryAnnotation) }},
+		{"acknowledge an UpgradeJob", 1, func(h *runner) { h.annotateJob(maintenancev1beta1.AcknowledgedAnnotation) }},
 		{"suspend all UpgradeJobs", 2, (*runner).suspendJobs},
 		{"end the suspension", 3, (*runner).endSuspension},
 		{"create a hook", 3, (*runner).createHook},
@@ -59,7 +59,11 @@ func jobActions() []action[*runner] {
 			own = append(own, a)
 		}
 	}
-	return append(own, action[*runner]{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }})
+	return append(own, action[*runner]{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }},
+		action[*runner]{"delete an UpgradeJob in mid-upgrade and create it again", 4, (*runner).recreate},
+		action[*runner]{"the operator is down for hours", 2, (*runner).goDown},
+		action[*runner]{"the operator goes down for hours at a moment of the upgrade", 4, (*runner).goDownAt},
+		action[*runner]{"retry once the upgrade fails, while the receiver of the webhook is down", 3, (*runner).retryUndelivered})
 }
 
 // jobKeys are the UpgradeJobs that there may be.
@@ -70,24 +74,26 @@ func jobKeys() []client.ObjectKey {
 func (h *runner) anyJob() client.ObjectKey { return jobKeys()[h.random.IntN(len(jobKeys()))] }
 
 // timestamp returns a time as people write it.
-func timestamp(t time.Time) v1beta1.Timestamp { return v1beta1.Timestamp(t.UTC().Format(time.RFC3339)) }
+func timestamp(t time.Time) maintenancev1beta1.Timestamp {
+	return maintenancev1beta1.Timestamp(t.UTC().Format(time.RFC3339))
+}
 
 // createJob creates an UpgradeJob that may well succeed.
 func (h *runner) createJob() {
 	key, start := h.anyJob(), h.world.Now().Add(h.upTo(12*time.Minute))
-	job := &v1beta1.UpgradeJob{
+	job := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec: v1beta1.UpgradeJobSpec{
+		Spec: maintenancev1beta1.UpgradeJobSpec{
 			StartAfter: timestamp(start), StartBefore: timestamp(start.Add(20*time.Minute + h.upTo(40*time.Minute))),
-			DesiredVersion: v1beta1.DesiredVersion{Version: []string{"4.20.6", "4.20.7"}[h.random.IntN(2)]},
-			Config:         v1beta1.UpgradeJobConfig{UpgradeTimeout: "4h", ForceDrainAfter: "20m"},
+			DesiredVersion: maintenancev1beta1.DesiredVersion{Version: []string{"4.20.6", "4.20.7"}[h.random.IntN(2)]},
+			Config:         maintenancev1beta1.UpgradeJobConfig{UpgradeTimeout: "4h", ForceDrainAfter: "20m"},
 		},
 	}
 	if h.random.IntN(2) == 0 {
-		worker := v1beta1.MachineConfigPoolSelector{}
-		worker.MatchLabels = map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}
-		job.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{
-			MachineConfigPoolSelector: worker, DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "30m", DelayMax: "2h"},
+		worker := maintenancev1beta1.MachineConfigPoolSelector{}
+		worker.MatchLabels.Labels = map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}
+		job.Spec.Config.MachineConfigPools = []maintenancev1beta1.MachineConfigPoolConfig{{
+			MachineConfigPoolSelector: worker, DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "30m", DelayMax: "2h"},
 		}}
 	}
 	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
@@ -97,7 +103,7 @@ func (h *runner) createJob() {
 
 func (h *runner) deleteJob() {
 	key := h.anyJob()
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := h.cluster.Client.Delete(context.Background(), job); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -105,22 +111,22 @@ func (h *runner) deleteJob() {
 
 // editJob edits the version, which is immutable.
 func (h *runner) editJob() {
-	edit(h.driver, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
+	edit(h.driver, &maintenancev1beta1.UpgradeJob{}, h.anyJob(), func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
 }
 
 func (h *runner) annotateJob(name string) {
 	token := strconv.Itoa(h.random.IntN(1 << 20))
-	edit(h.driver, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, token) })
+	edit(h.driver, &maintenancev1beta1.UpgradeJob{}, h.anyJob(), func(job *maintenancev1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, token) })
 }
 
-func suspension() *v1beta1.UpgradeSuspensionWindow {
-	return &v1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "freeze"}}
+func suspension() *maintenancev1beta1.UpgradeSuspensionWindow {
+	return &maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "freeze"}}
 }
 
 func (h *runner) suspendJobs() {
 	now, window := h.world.Now(), suspension()
 	window.Spec.Start, window.Spec.End = timestamp(now.Add(-time.Hour)), timestamp(now.Add(time.Hour))
-	window.Spec.JobSelector = &v1beta1.LabelSelector{}
+	window.Spec.JobSelector = &maintenancev1beta1.LabelSelector{}
 	if err := h.cluster.Client.Create(context.Background(), window); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -133,14 +139,14 @@ func (h *runner) endSuspension() {
 }
 
 func (h *runner) createHook() {
-	hook := &v1beta1.UpgradeJobHook{
+	hook := &maintenancev1beta1.UpgradeJobHook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-" + strconv.Itoa(h.random.IntN(2))},
-		Spec: v1beta1.UpgradeJobHookSpec{
-			Events: []v1beta1.HookEvent{[]v1beta1.HookEvent{
-				v1beta1.EventCreate, v1beta1.EventStart, v1beta1.EventUpgradeStart, v1beta1.EventUpgradeComplete,
-				v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventFinish,
-			}[h.random.IntN(8)], v1beta1.EventSkip},
-			FailurePolicy: []v1beta1.HookFailurePolicy{v1beta1.HookFailureAbort, v1beta1.HookFailureIgnore}[h.random.IntN(2)],
+		Spec: maintenancev1beta1.UpgradeJobHookSpec{
+			Events: []maintenancev1beta1.HookEvent{[]maintenancev1beta1.HookEvent{
+				maintenancev1beta1.EventCreate, maintenancev1beta1.EventStart, maintenancev1beta1.EventUpgradeStart, maintenancev1beta1.EventUpgradeComplete,
+				maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventSuccess, maintenancev1beta1.EventFailure, maintenancev1beta1.EventFinish,
+			}[h.random.IntN(8)], maintenancev1beta1.EventSkip},
+			FailurePolicy: []maintenancev1beta1.HookFailurePolicy{maintenancev1beta1.HookFailureAbort, maintenancev1beta1.HookFailureIgnore}[h.random.IntN(2)],
 		},
 	}
 	code := []string{"0", "0", "1"}[h.random.IntN(3)]
@@ -152,7 +158,7 @@ func (h *runner) createHook() {
 }
 
 func (h *runner) deleteHook() {
-	hook := &v1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-0"}}
+	hook := &maintenancev1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-0"}}
 	if err := h.cluster.Client.Delete(context.Background(), hook); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -175,13 +181,14 @@ func (h *runner) deleteHookJobs() {
 type jobChecker struct {
 	*checker
 
-	jobs      map[client.ObjectKey]*v1beta1.UpgradeJob
+	jobs      map[client.ObjectKey]*maintenancev1beta1.UpgradeJob
 	deletedAt map[types.UID]time.Time
 }
 
-func (c *jobChecker) observe(change simulation.Change, job *v1beta1.UpgradeJob) {
+func (c *jobChecker) observe(change simulation.Change, job *maintenancev1beta1.UpgradeJob) {
 	key := client.ObjectKeyFromObject(job)
 	before := c.jobs[key]
+	c.succession(change, job.Spec.DesiredVersion.Version, job.Status.History)
 	if change.New == nil {
 		delete(c.jobs, key)
 		delete(c.deletedAt, job.UID)
@@ -189,7 +196,7 @@ func (c *jobChecker) observe(change simulation.Change, job *v1beta1.UpgradeJob) 
 	}
 	c.jobs[key] = job
 	if before == nil || before.UID != job.UID {
-		before = &v1beta1.UpgradeJob{}
+		before = &maintenancev1beta1.UpgradeJob{}
 	}
 	c.noteWindow(change, before, job)
 	if _, was := c.deletedAt[job.UID]; job.DeletionTimestamp != nil && !was {
@@ -201,9 +208,8 @@ func (c *jobChecker) observe(change simulation.Change, job *v1beta1.UpgradeJob) 
 	}
 }
 
-// noteWindow notes the window of an UpgradeJob, and that of a retry: it is as long, and begins when
-// the retry is requested.
-func (c *jobChecker) noteWindow(change simulation.Change, before, job *v1beta1.UpgradeJob) {
+// noteWindow notes the window of an UpgradeJob, or of a retry, which is as long and begins when the retry is requested.
+func (c *jobChecker) noteWindow(change simulation.Change, before, job *maintenancev1beta1.UpgradeJob) {
 	start, errStart := time.Parse(time.RFC3339, string(job.Spec.StartAfter))
 	end, errEnd := time.Parse(time.RFC3339, string(job.Spec.StartBefore))
 	if errStart != nil || errEnd != nil {
@@ -236,12 +242,15 @@ func attemptOf(all []record.Record, attempt int32) record.Record {
 }
 
 // status checks what the operator writes into a status.
-func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, before, job *v1beta1.UpgradeJob) {
+func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, before, job *maintenancev1beta1.UpgradeJob) {
 	for _, now := range job.Status.History {
 		was := attemptOf(before.Status.History, now.Attempt)
 		c.note(now)
 		if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
 			c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
+		}
+		if now.Phase == record.PhaseFailed && was.Phase != record.PhaseFailed {
+			c.h.soonAfter(&c.h.once.failed)
 		}
 		if was.CompleteTime != nil && now.CompleteTime == nil {
 			c.h.violate("record: attempt %d of %s has ended and goes on", now.Attempt, key)
@@ -249,17 +258,20 @@ func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, befo
 		if was.CompleteTime != nil && was.Phase != now.Phase {
 			c.h.violate("record: attempt %d of %s has ended as %s and becomes %s", now.Attempt, key, was.Phase, now.Phase)
 		}
+		if now.CompleteTime != nil {
+			c.ended[stepKey(string(job.UID), now, "")] = now
+		}
 	}
 }
 
 // jobInProgress reports whether an attempt has not ended.
-func jobInProgress(job *v1beta1.UpgradeJob) bool {
+func jobInProgress(job *maintenancev1beta1.UpgradeJob) bool {
 	return slices.ContainsFunc(job.Status.History, func(r record.Record) bool { return r.CompleteTime == nil })
 }
 
 // awaitsRetry reports whether a request for another attempt has not been answered.
-func awaitsRetry(job *v1beta1.UpgradeJob) bool {
-	token := job.Annotations[v1beta1.RetryAnnotation]
+func awaitsRetry(job *maintenancev1beta1.UpgradeJob) bool {
+	token := job.Annotations[maintenancev1beta1.RetryAnnotation]
 	return token != "" && (job.Status.Retry == nil || job.Status.Retry.Token != token)
 }
 

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 const agentActor = "agent"
@@ -33,26 +33,31 @@ type member struct {
 	spoke  *spoke.Cluster
 	client client.Client
 
-	takes   time.Duration // how long it takes to install a release
-	pending bool          // it is about to act
-	offline bool          // its agent cannot reach the hub
-	fails   bool          // an upgrade fails halfway
-	refuses bool          // the cluster version operator refuses what is requested
-	jobFail bool          // Jobs fail
+	takes    time.Duration // how long it takes to install a release
+	pending  bool          // it is about to act
+	offline  bool          // its agent cannot reach the hub
+	silent   time.Time     // since when its agent has not renewed its Lease; zero means that it does
+	fails    bool          // an upgrade fails halfway
+	refuses  bool          // the cluster version operator refuses what is requested
+	jobFail  bool          // Jobs fail
+	degraded bool          // an operator is degraded after the upgrade
+
+	holdsItself bool // it holds itself, and no person ends that
+	forges      bool // its agent has reported what is not true
 
 	troubled    bool // it has ever done what an upgrade may not survive
-	tampered    bool // another client has written to its works
 	everOffline bool // its agent could not reach the hub at some time
 	edited      bool // another client has removed the deleteOption of a work
 
-	since    map[string]time.Time // when a release or a Job began
-	answered map[string]string    // what the agent has reported, by work
+	since     map[string]time.Time // when a release or a Job began
+	succeeded map[string]time.Time // when the Jobs began that have succeeded, by name
+	answered  map[string]string    // what the agent has reported, by work
 }
 
 func newMember(f *fleet, name string) *member {
 	return &member{
 		fleet: f, name: name, spoke: spoke.New(name, installed, f.world.Now()), client: f.world.Client(agentActor),
-		takes: 10*time.Minute + f.upTo(40*time.Minute), since: map[string]time.Time{}, answered: map[string]string{},
+		takes: 10*time.Minute + f.upTo(40*time.Minute), since: map[string]time.Time{}, succeeded: map[string]time.Time{}, answered: map[string]string{},
 	}
 }
 
@@ -82,6 +87,7 @@ func (m *member) wake() {
 
 // act has the agent answer the works, and the cluster do what they request.
 func (m *member) act() {
+	m.renew()
 	m.answer()
 	m.operate()
 	m.answer()
@@ -91,6 +97,26 @@ func (m *member) act() {
 	if m.isBusy() {
 		m.wake()
 	}
+}
+
+// leaseGrace is how long the registration controller waits for the renewal of a Lease until it reports that the cluster
+// is unreachable.
+const leaseGrace = 5 * time.Minute
+
+// renew has the agent renew its Lease, or the hub look again when the Lease has expired.
+func (m *member) renew() {
+	switch {
+	case !m.offline:
+		m.silent = time.Time{}
+	case m.silent.IsZero():
+		m.silent = m.fleet.world.Now()
+		m.fleet.world.After(leaseGrace, m.wake)
+	}
+}
+
+// isUnreachable reports whether the Lease of the cluster has expired.
+func (m *member) isUnreachable() bool {
+	return !m.silent.IsZero() && m.fleet.world.Now().Sub(m.silent) >= leaseGrace
 }
 
 // answer has the agent answer each work.
@@ -179,14 +205,15 @@ func (m *member) operate() {
 		case isFinished(job):
 		case m.since[name].IsZero():
 			m.since[name] = now
+			m.spoke.BeginJob(job)
 			m.fleet.checker.jobBegan(m, job.GetName())
 		case now.Sub(m.since[name]) > time.Minute:
-			delete(m.since, name)
-			end := "Complete"
-			if m.jobFail {
-				end = "Failed"
+			end := "Failed"
+			if !m.jobFail {
+				end, m.succeeded[job.GetName()] = "Complete", m.since[name]
 			}
-			m.spoke.SetCondition(job, end, "True", end, "the Job is "+end, now)
+			delete(m.since, name)
+			m.spoke.EndJob(job, end, now)
 		}
 	}
 	newest, state, _ := strings.Cut(m.spoke.History()[0], " ")
@@ -196,7 +223,7 @@ func (m *member) operate() {
 	}
 	m.spoke.Observe()
 	if state == "Completed" {
-		m.setFailing(false)
+		m.setFailing(m.degraded)
 		return
 	}
 	elapsed := now.Sub(m.since[newest])
@@ -229,16 +256,6 @@ func (m *member) setFailing(failing bool) {
 	m.spoke.SetCondition(m.spoke.Version(), "Failing", status, "ClusterOperatorDegraded", "etcd is degraded", m.fleet.world.Now())
 }
 
-// jobIsComplete reports whether a Job of that name has succeeded.
-func (m *member) jobIsComplete(name string) bool {
-	job := m.spoke.Object("batch", "Job", "default", name)
-	if job == nil {
-		return false
-	}
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool { condition, _ := c.(map[string]any); return condition["type"] == "Complete" })
-}
-
 // isFinished reports whether a Job has ended.
 func isFinished(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
@@ -262,17 +279,39 @@ func (m *member) has(release string) bool {
 	return m.spoke.Version() != nil && slices.Contains(m.spoke.History(), release+" Completed")
 }
 
+// unreachable is the taint that the registration controller sets on a cluster whose Lease has expired.
+var unreachable = clusterv1.Taint{Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
+
+// taint has the registration controller taint the cluster while it is unreachable.
+func (m *member) taint(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	isTainted := len(cluster.Spec.Taints) > 0
+	if isTainted == m.isUnreachable() {
+		return nil
+	}
+	cluster.Spec.Taints = nil
+	if !isTainted {
+		taint := unreachable
+		taint.TimeAdded = metav1.NewTime(m.fleet.world.Now().Truncate(time.Second))
+		cluster.Spec.Taints = []clusterv1.Taint{taint}
+	}
+	return m.client.Update(ctx, cluster)
+}
+
 // publish publishes the claim and the availability of the cluster.
 func (m *member) publish() error {
 	ctx, cluster := context.Background(), &clusterv1.ManagedCluster{}
 	if err := m.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	if err := m.taint(ctx, cluster); err != nil {
+		return err
+	}
 	before := cluster.Status.DeepCopy()
 	available := metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable"}
-	if m.offline {
+	switch {
+	case m.isUnreachable():
 		available.Status, available.Reason = metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped"
-	} else {
+	case !m.offline:
 		for _, line := range m.spoke.History() {
 			if release, completed := strings.CutSuffix(line, " Completed"); completed {
 				cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: release}}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
@@ -18,12 +19,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // Namespace is the namespace of the operator.
@@ -55,7 +56,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	drains, err := metrics.NewDrains(registry, checks.HoldReasons()...)
+	drains, err := metrics.NewDrains(registry, clusterstate.HoldReasons()...)
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
@@ -64,7 +65,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 		return nil, fmt.Errorf("external dependencies: %w", err)
 	}
 	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgrades.IncEventFailures}
-	deps := runbooks.Deps{
+	deps := upgraders.Deps{
 		Drains: &checks.DrainExplanations{},
 		Client: env.Client, Live: env.Live, Notifier: events,
 		Sources:      &checks.Sources{Prometheus: cluster.Alerts, Clock: env.Clock, Interval: cfg.Alerts.Interval.Duration},
@@ -74,7 +75,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 		Config:       cfg,
 	}
 	snapshot := upgradeconfig.Snapshot{
-		Upgraders: map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}},
+		Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}, "ARO": upgraders.ARO{Deps: deps}},
 		Config:    cfg,
 	}
 	reconciler := &upgradeconfig.Reconciler{
@@ -96,14 +97,14 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 func wholeOperator(
 	cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher, newRegistry func() *prometheus.Registry,
 ) *simulation.Program {
-	upgraders := func(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
-		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}, nil
+	register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+		return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}, "ARO": upgraders.ARO{Deps: deps}}, nil
 	}
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 			return operator.NewControllers(
-				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, virtualClock{now: env.Clock}, upgraders,
+				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, virtualClock{now: env.Clock}, register,
 				operator.Externals{Prometheus: cluster.Alerts, Alertmanager: cluster.Alertmanager, Webhook: newWebhook(env), Registry: newRegistry()},
 			)
 		},

@@ -5,6 +5,7 @@ package histories
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,8 @@ import (
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -33,7 +36,14 @@ func (p *placements) observe(change simulation.Change) {
 	default:
 		return
 	}
-	if change.Actor == "placement" || p.pending {
+	if change.Actor != "placement" {
+		p.changed()
+	}
+}
+
+// changed has the controller decide again soon.
+func (p *placements) changed() {
+	if p.pending {
 		return
 	}
 	p.pending = true
@@ -58,6 +68,33 @@ func (p *placements) decide() {
 	}
 }
 
+// evicts reports whether a Placement leaves out a cluster that has its labels: one with a taint that the Placement does
+// not tolerate, or one whose release the selection no longer selects.
+func (p *placements) evicts(placement *ocmv1beta1.Placement, c *clusterv1.ManagedCluster) bool {
+	tainted := slices.ContainsFunc(c.Spec.Taints, func(taint clusterv1.Taint) bool {
+		return !slices.ContainsFunc(placement.Spec.Tolerations, func(t ocmv1beta1.Toleration) bool { return t.Key == taint.Key })
+	})
+	upgraded := p.fleet.byRelease && placement.Name == "all" && len(c.Status.ClusterClaims) > 0 && c.Status.ClusterClaims[0].Value != installed
+	return tainted || upgraded
+}
+
+// placementOf returns the name of the Placement by which an upgrade selects its clusters.
+func placementOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
+	if u.Spec.ClusterSelector != nil {
+		return selection.PlacementName(u)
+	}
+	return "all"
+}
+
+// selects reports whether the decisions of an upgrade contain a cluster.
+func (p *placements) selects(u *fleetv1beta1.ManagedClustersUpgrade, cluster string) bool {
+	decision := &ocmv1beta1.PlacementDecision{}
+	if err := p.client.Get(context.Background(), client.ObjectKey{Namespace: u.Namespace, Name: placementOf(u) + "-decision-1"}, decision); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(decision.Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool { return d.ClusterName == cluster })
+}
+
 func (p *placements) decideOne(ctx context.Context, placement *ocmv1beta1.Placement, clusters []clusterv1.ManagedCluster) error {
 	if !placement.DeletionTimestamp.IsZero() {
 		return nil
@@ -74,7 +111,7 @@ func (p *placements) decideOne(ctx context.Context, placement *ocmv1beta1.Placem
 		return err
 	}
 	if owner := metav1.GetControllerOf(decision); owner != nil && owner.UID != placement.UID {
-		return nil // that of an earlier Placement, until it is collected
+		return nil // the set of an earlier Placement, until it is collected
 	}
 	if decision.UID == "" {
 		decision.Labels = map[string]string{ocmv1beta1.PlacementLabel: placement.Name}
@@ -85,7 +122,7 @@ func (p *placements) decideOne(ctx context.Context, placement *ocmv1beta1.Placem
 	}
 	decision.Status.Decisions = []ocmv1beta1.ClusterDecision{}
 	for i := range clusters {
-		if c := &clusters[i]; c.DeletionTimestamp.IsZero() && selector.Matches(labels.Set(c.Labels)) {
+		if c := &clusters[i]; c.DeletionTimestamp.IsZero() && selector.Matches(labels.Set(c.Labels)) && !p.evicts(placement, c) {
 			decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: c.Name})
 		}
 	}

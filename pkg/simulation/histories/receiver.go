@@ -21,6 +21,8 @@ type receiver struct {
 	down bool
 	// steps are those whose end was delivered, see stepKey.
 	steps map[string]bool
+	// tell is called with each milestone that was delivered.
+	tell func(attempt, milestone string)
 }
 
 // stepKey identifies a step of an attempt.
@@ -46,8 +48,9 @@ type webhook struct {
 	busy   bool
 }
 
-// delivery is a notification that waits. Its step is empty unless it is about the end of one.
-type delivery struct{ uid, step string }
+// delivery is a notification that waits. Its step is empty unless it is about the end of one. Its milestone is empty
+// unless the step has succeeded.
+type delivery struct{ uid, step, attempt, milestone string }
 
 func (h *runner) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	return &webhook{
@@ -88,6 +91,9 @@ func (w *webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, r 
 		if n.Class != engine.ClassWaiting && n.Class != engine.ClassUnknown {
 			d.step = stepKey(d.uid, r, n.Step)
 		}
+		if n.Class == engine.ClassDone || n.Class == engine.ClassSkipped {
+			d.attempt, d.milestone = stepKey(d.uid, r, ""), string(n.Milestone)
+		}
 		w.add(n.ID, d)
 	}
 	return nil
@@ -120,6 +126,9 @@ func (w *webhook) deliverAfter(d time.Duration) {
 		default:
 			for _, d := range w.queue {
 				w.receiver.steps[d.step] = true
+				if d.milestone != "" {
+					w.receiver.tell(d.attempt, d.milestone)
+				}
 			}
 			w.queue = nil
 		}

@@ -7,15 +7,16 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // status checks what the operator writes into a status.
-func (c *checker) status(change simulation.Change, key client.ObjectKey, before, after *v1alpha1.UpgradeConfig) {
+func (c *checker) status(change simulation.Change, key client.ObjectKey, before, after *upgradev1alpha1.UpgradeConfig) {
 	if len(after.Status.History) == 0 {
 		return
 	}
@@ -33,7 +34,8 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 	if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
 		c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
 	}
-	if now.Phase == record.PhaseFailed && was.Phase != record.PhaseFailed {
+	_, isShownAgain := c.ended[stepKey(string(after.UID), now, "")]
+	if now.Phase == record.PhaseFailed && was.Phase != record.PhaseFailed && !isShownAgain {
 		c.h.soonAfter(&c.h.once.failed)
 		c.failed(change.Time, key, now, after)
 	}
@@ -41,6 +43,7 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 		return
 	}
 	c.finality(key, was, now)
+	c.wholeness(key, after)
 	c.oneAtATime(change.Time, key)
 }
 
@@ -57,14 +60,18 @@ func (c *checker) note(now record.Record) {
 }
 
 // failed checks that no upgrade fails by its window while the cluster moves to its version.
-func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, cfg *v1alpha1.UpgradeConfig) {
+func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, cfg *upgradev1alpha1.UpgradeConfig) {
 	reason := ""
 	for _, condition := range cfg.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionSucceeded {
+		if condition.Type == upgradev1alpha1.ConditionSucceeded {
 			reason = condition.Reason
 		}
 	}
-	if reason == "WindowMissed" && newest(c.version) == now.Version && at.Sub(c.commencedAt) > reaction && c.calm(at) {
+	ended := at
+	if now.CompleteTime != nil { // a retry that is taken back shows an earlier failure again
+		ended = now.CompleteTime.Time
+	}
+	if reason == "WindowMissed" && newest(c.version) == now.Version && ended.Sub(c.commencedAt) > reaction && c.calm(at) {
 		c.h.violate("outcome: %s fails with %s, but the control plane has moved to %s since %s", key, reason, now.Version, c.commencedAt.UTC().Format(time.TimeOnly))
 	}
 }
@@ -84,6 +91,23 @@ func (c *checker) finality(key client.ObjectKey, was, now record.Record) {
 				c.h.violate("record: step %s of %s has ended and is written again", step.Type, key)
 			}
 		}
+	}
+}
+
+// wholeness checks that an attempt that has ended is shown as it ended whenever it is shown again, except for when it was
+// published: a retry that is taken back has not replaced its record.
+func (c *checker) wholeness(key client.ObjectKey, cfg *upgradev1alpha1.UpgradeConfig) {
+	for _, now := range cfg.Status.History {
+		if now.CompleteTime == nil {
+			continue
+		}
+		id := stepKey(string(cfg.UID), now, "")
+		was, known := c.ended[id]
+		was.NotifiedTime = now.NotifiedTime
+		if known && was.Attempt == now.Attempt && !c.restored && !reflect.DeepEqual(was, now) {
+			c.h.violate("record: the attempt of %s at %s has ended and is shown again as another one: %s", key, now.Version, cmp.Diff(was, now))
+		}
+		c.ended[id] = now
 	}
 }
 

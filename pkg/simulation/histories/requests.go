@@ -5,10 +5,12 @@ package histories
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -51,6 +53,10 @@ func (c *checker) clusterVersion(change simulation.Change, after *configv1.Clust
 // requested checks that the operator may request a version now.
 func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, version string) {
 	c.h.soonAfter(&c.h.once.requested)
+	if do := c.h.once.sent; do != nil && !c.h.calm {
+		c.h.once.sent = nil
+		c.h.world.After(c.h.upTo(time.Second), do)
+	}
 	if do := c.h.once.atRequest; do != nil && !c.h.calm {
 		c.h.once.atRequest = nil
 		c.h.world.After(time.Second, func() {
@@ -74,6 +80,38 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	if c.calm(now) && c.moves() {
 		c.h.violate("request: %s is requested while the cluster moves to %s", version, newest(before))
 	}
+}
+
+// noted checks that the Lease or a record notes the request of the operator until it has begun: what is not
+// noted is never withdrawn.
+func (c *checker) noted() {
+	requested := c.version.Spec.DesiredUpdate
+	if requested == nil || c.requestedBy != operatorActor || c.hasBegun(requested.Version) || c.noteLost || c.restored {
+		return
+	}
+	if c.lease != nil && c.lease.Annotations["upgrade.managed.openshift.io/requested"] == "true" {
+		return
+	}
+	isNoted := func(h record.Record) bool { return h.RequestTime != nil && h.Version == requested.Version }
+	for _, cfg := range c.configs {
+		if c.tampered[cfg.UID] || slices.ContainsFunc(cfg.Status.History, isNoted) {
+			return
+		}
+	}
+	for _, job := range c.jobs.jobs {
+		if c.tampered[job.UID] || slices.ContainsFunc(job.Status.History, isNoted) {
+			return
+		}
+	}
+	c.h.violate("note: the operator requests %s, and neither the Lease nor a record notes it", requested.Version)
+}
+
+// hasBegun reports whether the cluster version operator has begun the requested version. It may have returned since, for
+// example because the channel of an administrator does not offer the version.
+func (c *checker) hasBegun(version string) bool {
+	return newest(c.version) == version || slices.ContainsFunc(c.version.Status.History, func(h configv1.UpdateHistory) bool {
+		return h.Version == version && !h.StartedTime.Time.Before(c.requestedAt.Truncate(time.Second))
+	})
 }
 
 // moves reports whether an update is in progress that no upgrade may replace: control plane or workers

@@ -6,17 +6,27 @@ package histories
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 // deletions checks that no deletion hangs while the operator runs.
 func (c *checker) deletions(now time.Time) {
 	for key, since := range c.deletedAt {
-		if now.Sub(since) > deletionLimit && c.calm(since) && c.calm(now) {
+		began := since
+		if c.h.up.After(began) { // no process ran before
+			began = c.h.up
+		}
+		if now.Sub(began) > deletionLimit && c.calm(since) && c.calm(now) {
 			c.h.violate("deletion: %s was deleted at %s and is still there", key, since.UTC().Format(time.TimeOnly))
 			c.deletedAt[key] = now
 		}
@@ -43,7 +53,7 @@ func (c *checker) unrest() string {
 	if c.lease != nil && c.lease.Spec.HolderIdentity != nil && *c.lease.Spec.HolderIdentity != "" {
 		return fmt.Sprintf("the lock is held by %s", *c.lease.Spec.HolderIdentity)
 	}
-	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && newest(c.version) != d.Version {
+	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && !c.hasBegun(d.Version) {
 		return fmt.Sprintf("%s was requested by the operator, has not commenced, and is not withdrawn", d.Version)
 	}
 	if before := c.channelBefore; before != nil && c.commencedAt.Before(c.channelSetAt) && !c.upgradedSince(c.channelSetAt) && !c.restored && !c.everTampered() {
@@ -80,16 +90,24 @@ func (c *checker) everTampered() bool {
 	return false
 }
 
-// undelivered returns a finished attempt whose end the receiver of the webhook does not know.
+// undelivered returns an attempt that has ended and whose end the receiver of the webhook does not know, also if another
+// one has replaced its record since.
 func (c *checker) undelivered() string {
-	for _, key := range keys() {
-		cfg := c.configs[key]
-		if cfg == nil || c.tampered[cfg.UID] || c.restored || c.h.clockStepped {
-			continue
-		}
-		steps := cfg.Status.History[0].Conditions
-		if len(steps) > 0 && !c.h.receiver.steps[stepKey(string(cfg.UID), cfg.Status.History[0], steps[len(steps)-1].Type)] {
-			return fmt.Sprintf("the receiver does not know that %s has ended", key)
+	if c.restored || c.h.clockStepped {
+		return ""
+	}
+	exists := map[string]bool{}
+	for _, cfg := range c.configs {
+		exists[string(cfg.UID)] = !c.tampered[cfg.UID]
+	}
+	for _, job := range c.jobs.jobs {
+		exists[string(job.UID)] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.ended)) {
+		uid, _, _ := strings.Cut(id, " ")
+		steps := notify.FromRecord(corev1.ObjectReference{UID: types.UID(uid)}, c.ended[id])
+		if exists[uid] && len(steps) > 0 && !c.h.receiver.steps[id+steps[len(steps)-1].Step] {
+			return "the receiver does not know that attempt " + id + " has ended"
 		}
 	}
 	return ""
@@ -103,8 +121,14 @@ func (c *checker) leftovers() string {
 	if err := c.h.cluster.Client.List(context.Background(), &sets); err != nil {
 		return err.Error()
 	}
+	exists := map[string]bool{}
+	for _, cfg := range c.configs {
+		exists[string(cfg.UID)] = true
+	}
 	for i := range sets.Items {
-		if _, ours := sets.Items[i].Labels["upgrade.managed.openshift.io/extra-node-of"]; ours {
+		// Nothing names it if another client has removed both its object and the Lease. The next upgrade removes it.
+		of, ours := sets.Items[i].Labels["upgrade.managed.openshift.io/extra-node-of"]
+		if ours && (exists[of] || !c.noteLost) {
 			return "MachineSet " + sets.Items[i].Name + " is left"
 		}
 	}

@@ -4,15 +4,16 @@
 package histories
 
 import (
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-func runbookOf(snapshot upgradeconfig.Snapshot) func(*v1alpha1.UpgradeConfig) engine.Runbook {
-	return func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+func runbookOf(snapshot upgradeconfig.Snapshot) func(*upgradev1alpha1.UpgradeConfig) engine.Runbook {
+	return func(cfg *upgradev1alpha1.UpgradeConfig) engine.Runbook {
 		if upgrader := snapshot.Upgraders[cfg.Spec.Type]; upgrader != nil {
-			return upgrader.Runbook(cfg)
+			return upgrader.Runbook(upgraders.AttemptAt(cfg))
 		}
 		return engine.Runbook{}
 	}

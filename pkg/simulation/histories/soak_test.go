@@ -33,10 +33,10 @@ var (
 // less than 20 s.
 const fixedSeeds = 60
 
-// fixedSeedsOfJobs is the number of those of UpgradeJobs.
+// fixedSeedsOfJobs is the number of fixed seeds of UpgradeJobs.
 const fixedSeedsOfJobs = 12
 
-// fixedSeedsOfFleets is the number of those of ManagedClustersUpgrades.
+// fixedSeedsOfFleets is the number of fixed seeds of ManagedClustersUpgrades.
 const fixedSeedsOfFleets = 24
 
 // TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else few.
@@ -54,11 +54,8 @@ func TestFixedSeeds(t *testing.T) {
 				seeds <- s + 1
 			}
 		}()
-		reports := runAll(seeds, func(uint64) Kind { return of })
+		reports := runAll(seeds, func(uint64) Kind { return of }, func(report Report) { check(t, report) })
 		t.Logf("%s: %s", of, summarize(reports, 0))
-		for _, report := range reports {
-			check(t, report)
-		}
 	}
 }
 
@@ -72,17 +69,28 @@ type failedSeed struct {
 	actions int // the number of actions that there were
 }
 
-// failedSeedsOfJobs are those of UpgradeJobs.
+// failedSeedsOfJobs are the failed seeds of UpgradeJobs.
 var failedSeedsOfJobs = []failedSeed{
 	{"the request of another client is requested again without a pause", 2, 34},
 	{"an UpgradeJob commences while the workers roll out the release before", 88, 35},
 	{"a retry that is requested while an attempt ends is not noticed", 3299458423, 35},
 }
 
-// failedSeedsOfFleets are those of ManagedClustersUpgrades.
+// failedSeedsOfFleets are the failed seeds of ManagedClustersUpgrades.
 var failedSeedsOfFleets = []failedSeed{
 	{"two leaders whose clocks differ deliver a request and withdraw it in turn", 7124, 30},
+	{"a hub writes when a canary could have stopped a rollout that is cancelled", 881000090100, 47},
 	{"a cluster that a clock ahead has admitted waits for the time of that clock", 15, 36},
+	{"a cluster that is held since a time in the future keeps its slot", 2221509203, 47},
+	{"the hub is at rest before a cluster that has come back is selected again", 2221509275, 47},
+	{"the failure of a canary that was refused is forgotten before its status shows it", 1638709370, 47},
+	{"a late success is written again each minute", 214972172, 47},
+	{"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request", 918274233, 47},
+	{"an upgrade that is complete does not rest while a dry run is requested", 693620897, 47},
+	{"a canary without which a person continues in one attempt is none in the next one", 260000190, 50},
+	{"a soak ends although a silent agent has not given up a work that another client has removed", 260000254, 50},
+	{"a work of a dry run is created for another process after the upgrade was deleted, and stays", 268000727, 50},
+	{"two hubs whose caches differ add and remove the finalizer of a run in turn", 550103, 50},
 }
 
 var failedSeeds = []failedSeed{
@@ -111,6 +119,13 @@ var failedSeeds = []failedSeed{
 	{"the channel that another client has set while the upgrade was held is restored", 4170922763, 51},
 	{"two leaders whose clocks differ request the version and withdraw it in turn", 1155744897, 52},
 	{"an upgrade that goes on is deleted before its record replaces the one before", 2533075668, 52},
+	{"a silence lasts for as long as the clock was ahead that has extended it", 1638709515, 53},
+	{"a request is made after a fence whose note is taken back only later", 3179025537, 53},
+	{"an upgrade whose object is created again in mid-upgrade has another commence time", 5033, 54},
+	{"an upgrade whose object is created again before the health check is not continued", 5040, 54},
+	{"two leaders whose clocks differ restore and replace the time of the last progress in turn", 28001106, 53},
+	{"an upgrade that goes on without its object is forgotten once another one acquires its lock", 880319, 58},
+	{"two leaders whose clocks differ save in turn that a step is slow", 990465, 58},
 }
 
 // TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of
@@ -125,6 +140,9 @@ func TestFailedSeeds(t *testing.T) {
 		for _, tc := range seeds {
 			t.Run(tc.defect, func(t *testing.T) {
 				t.Parallel()
+				if cell := cells[tc.defect]; cell != "" {
+					t.Log("its cell of the tables of the commit:", cell)
+				}
 				check(t, run(tc.seed, of, tc.actions))
 			})
 		}
@@ -176,14 +194,14 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 			seeds <- first + n
 		}
 	}()
-	reports := runAll(seeds, kindOf)
-	t.Log(summarize(reports, time.Since(began)))
-	for _, report := range reports {
+	reports := runAll(seeds, kindOf, func(report Report) {
+		t.Logf("seed %d: %d actions, %d writes, %d violations", report.Seed, report.Actions, report.Writes, len(report.Violations))
 		check(t, report)
-	}
+	})
+	t.Log(summarize(reports, time.Since(began)))
 }
 
-// kindOf returns the kind of the upgrades of a seed: that of -kind, or by turns.
+// kindOf returns the kind of the upgrades of a seed: the kind of -kind, or each in turn.
 func kindOf(seed uint64) Kind {
 	if *kind != "" {
 		return Kind(*kind)
@@ -191,8 +209,9 @@ func kindOf(seed uint64) Kind {
 	return allKinds[seed%uint64(len(allKinds))]
 }
 
-// runAll runs the histories of the seeds on all processors, and returns the reports by seed.
-func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind) []Report {
+// runAll runs the histories of the seeds on all processors, and returns the reports by seed. ended is called with each
+// report at once: a timeout of the test loses none.
+func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind, ended func(Report)) []Report {
 	var mutex sync.Mutex
 	var reports []Report
 	var group sync.WaitGroup
@@ -203,6 +222,7 @@ func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind) []Report {
 				report.Log = nil
 				mutex.Lock()
 				reports = append(reports, report)
+				ended(report)
 				mutex.Unlock()
 			}
 		})
@@ -214,12 +234,12 @@ func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind) []Report {
 
 // summarize returns the figures of histories.
 func summarize(reports []Report, took time.Duration) string {
-	var commit, workers, cleanup, deletion, writes int
+	var commit, workers, cleanup, deletion, interleaved, writes int
 	var sizes []int
 	for _, r := range reports {
 		writes += r.Writes
 		sizes = append(sizes, r.Writes)
-		for n, reached := range map[*int]bool{&commit: r.Commit, &workers: r.Workers, &cleanup: r.Cleanup, &deletion: r.Deletion} {
+		for n, reached := range map[*int]bool{&commit: r.Commit, &workers: r.Workers, &cleanup: r.Cleanup, &deletion: r.Deletion, &interleaved: r.Interleaved} {
 			if reached {
 				*n++
 			}
@@ -227,9 +247,9 @@ func summarize(reports []Report, took time.Duration) string {
 	}
 	slices.Sort(sizes)
 	share := func(n int) int { return 100 * n / max(1, len(reports)) }
-	return fmt.Sprintf("%d histories from seed %d in %s: %d checked writes, %.0f a minute (%.0f in a minute of two processors), median %d a history; commit %d%%, workers %d%%, cleanup %d%%, deletion %d%%",
+	return fmt.Sprintf("%d histories from seed %d in %s: %d checked writes, %.0f a minute (%.0f in a minute of two processors), median %d a history; commit %d%%, workers %d%%, cleanup %d%%, deletion %d%%; the requests of two leaders were scheduled in %d",
 		len(reports), reports[0].Seed, took.Round(time.Second), writes, float64(writes)/max(took, time.Second).Minutes(), float64(writes)/(processorTime().Minutes()/2), sizes[len(sizes)/2],
-		share(commit), share(workers), share(cleanup), share(deletion))
+		share(commit), share(workers), share(cleanup), share(deletion), interleaved)
 }
 
 // processorTime returns the processor time of this process.

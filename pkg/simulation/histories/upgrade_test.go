@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
@@ -36,7 +36,7 @@ func TestOperatorUpgradesASimulatedCluster(t *testing.T) {
 	}()
 	changes := 0
 	w.Observe(func(simulation.Change) { changes++ })
-	cluster, err := openshift.New(w, devcluster.Spec{})
+	cluster, err := openshift.New(w, openshiftsim.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,18 +44,18 @@ func TestOperatorUpgradesASimulatedCluster(t *testing.T) {
 	if _, err := w.Start(Operator(cluster, config.Default())); err != nil {
 		t.Fatal(err)
 	}
-	cfg := &v1alpha1.UpgradeConfig{
+	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "upgrade"},
-		Spec: v1alpha1.UpgradeConfigSpec{
+		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: w.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339), PDBForceDrainTimeout: new(int32(60)),
-			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+			Desired: upgradev1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
 		},
 	}
 	if err := cluster.Client.Create(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	err = w.RunUntil(6*time.Hour, func() bool {
-		var now v1alpha1.UpgradeConfig
+		var now upgradev1alpha1.UpgradeConfig
 		err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(cfg), &now)
 		return err == nil && len(now.Status.History) > 0 && now.Status.History[0].Phase == history.PhaseUpgraded
 	})

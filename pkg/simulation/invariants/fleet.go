@@ -22,6 +22,10 @@ import (
 // Fleet checks the objects of a fleet, of each kind in the order in which they were stored. Its zero value is
 // ready for use, also by several goroutines.
 type Fleet struct {
+	// Interleaved reports that two hubs run, each with a cache of its own: a status may be stored after a run of the other hub that it
+	// does not count yet, or of which it does not know that it has ended.
+	Interleaved bool
+
 	mu       sync.Mutex
 	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last one of each upgrade
 	limits   map[types.UID]int32                                // the highest limit of each since its last status
@@ -50,7 +54,13 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 		return nil
 	}
 	before := f.statuses[upgrade.UID]
-	f.statuses[upgrade.UID] = upgrade.DeepCopy()
+	if before == nil || !equality.Semantic.DeepEqual(before.Status, upgrade.Status) {
+		shown := upgrade.DeepCopy() // with the annotations that the hub may have seen when it decided about the stop
+		if before != nil && before.Status.Stop != nil && equality.Semantic.DeepEqual(before.Status.Stop, upgrade.Status.Stop) {
+			shown.Annotations = before.Annotations
+		}
+		f.statuses[upgrade.UID] = shown
+	}
 	if before == nil {
 		before = &fleetv1beta1.ManagedClustersUpgrade{}
 		before.Status.ClustersSummery = &fleetv1beta1.ClustersSummary{}
@@ -63,8 +73,15 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	was, is := before.Status.ClustersSummery, upgrade.Status.ClustersSummery
 	if upgrade.Status.ObservedGeneration == upgrade.Generation {
-		n := f.limits[upgrade.UID]
-		f.limits[upgrade.UID] = limit(upgrade)
+		former := *upgrade // clusters that began before a change of the spec may be counted after it
+		former.Spec = before.Spec
+		n := max(f.limits[upgrade.UID], limit(&former))
+		switch {
+		case !f.Interleaved:
+			f.limits[upgrade.UID] = limit(upgrade)
+		case !equality.Semantic.DeepEqual(before.Status, upgrade.Status): // the next one may be as old as the one before
+			f.limits[upgrade.UID] = max(limit(upgrade), inFlight(was))
+		}
 		if inFlight(is) > max(n, inFlight(was)) {
 			return fmt.Errorf("%d clusters are in flight, after %d, and the limit is %d", inFlight(is), inFlight(was), n)
 		}
@@ -73,13 +90,15 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 		!apimeta.IsStatusConditionTrue(upgrade.Status.Conditions, fleetv1beta1.ConditionApplied) {
 		return errors.New("condition Applied was True, and is not")
 	}
-	if is.Complete < was.Complete-f.gone[string(upgrade.UID)] {
-		return fmt.Errorf("%d clusters are complete, and %d were", is.Complete, was.Complete)
+	retried := int32(0) // clusters that were upgraded late are also retried
+	if before.Status.Attempt != upgrade.Status.Attempt {
+		retried = f.late(upgrade)
 	}
-	stopped := isStopped(&before.Status) && isStopped(&upgrade.Status) && before.Status.Attempt == upgrade.Status.Attempt
-	late := max(0, is.Complete-was.Complete) // one that had failed in an earlier attempt may be complete late
-	if stopped && is.Total >= was.Total && is.Pending+late < was.Pending {
-		return fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are", was.Pending, is.Pending)
+	if is.Complete < was.Complete-was.Finishing-f.gone[string(upgrade.UID)]-retried { // one that finishes may fail
+		return fmt.Errorf("%d clusters are complete, and %d were, without %d that finished", is.Complete, was.Complete, was.Finishing)
+	}
+	if err := errors.Join(f.stop(before, upgrade), rest(before, upgrade)); err != nil {
+		return err
 	}
 	if equality.Semantic.DeepEqual(before.Status, upgrade.Status) {
 		return nil
@@ -87,16 +106,16 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 	return f.members(upgrade)
 }
 
-// members checks that a new status counts each cluster that began before it, unless that has failed: it may
-// be deselected. A status that the hub writes because it cannot count is not checked.
+// members checks that a new status counts each cluster that began before it, also if it has failed and is not
+// selected, unless a person has forgotten its failure. A status that the hub writes because it cannot count is not
+// checked.
 func (f *Fleet) members(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
-	if hasReason(&upgrade.Status, fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonDeleting) {
+	if f.Interleaved || hasReason(&upgrade.Status, fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonDeleting) {
 		return nil
 	}
 	var begun int32
 	for of, run := range f.runs {
-		failed := run.Status.State == fleetv1alpha1.StateFailed || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
-		if of.upgrade == string(upgrade.UID) && !failed && run.Spec.Outcome == nil && f.created[run.UID] < version(upgrade) {
+		if of.upgrade == string(upgrade.UID) && hasBegun(upgrade, run) && f.created[run.UID] < version(upgrade) {
 			begun++
 		}
 	}
@@ -135,7 +154,9 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 	if f.runs == nil {
 		f.runs, f.created, f.gone = map[cluster]*fleetv1alpha1.ClusterUpgradeRun{}, map[types.UID]uint64{}, map[string]int32{}
 	}
-	if _, known := f.created[run.UID]; !known {
+	if _, known := f.created[run.UID]; run.Spec.AdmissionTime.IsZero() {
+		delete(f.created, run.UID)
+	} else if !known {
 		f.created[run.UID] = version(run)
 	}
 	before := f.runs[clusterOf(run)]
@@ -149,15 +170,18 @@ func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.runs, clusterOf(run))
+	if run.Spec.AdmissionTime.IsZero() {
+		return
+	}
 	f.gone[run.Spec.ManagedClustersUpgrade.UID]++
 }
 
 // attempts checks that a cluster begins again only after it has failed.
 func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Spec.Attempt, before.Spec.Attempt
-	failed := before.Status.State == fleetv1alpha1.StateFailed && before.Status.Attempt == was ||
+	failed := (before.Status.State == fleetv1alpha1.StateFailed || isLate(before)) && before.Status.Attempt == was ||
 		before.Spec.Outcome != nil && before.Spec.Outcome.State == fleetv1alpha1.StateFailed
-	if is < was || is > was && !failed {
+	if is < was || is > was && !failed && !before.Spec.AdmissionTime.IsZero() {
 		return fmt.Errorf("cluster %s is %q in attempt %d, and begins attempt %d", run.Namespace, before.Status.State, was, is)
 	}
 	return nil
@@ -170,14 +194,15 @@ var ranks = map[fleetv1alpha1.State]int{
 }
 
 // states checks that a cluster never goes back within an attempt, and that its end is final, but for a late
-// success.
+// success. One from which nothing was requested may be pending again.
 func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Status.State, before.Status.State
 	if before.Status.Attempt != run.Status.Attempt || is == was {
 		return nil
 	}
 	late := was == fleetv1alpha1.StateFailed && is == fleetv1alpha1.StateComplete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
-	if ranks[is] <= ranks[was] && !late {
+	withdrawn := run.Spec.AdmissionTime.IsZero() && was == fleetv1alpha1.StateInitialized && is == fleetv1alpha1.StateNotStarted
+	if ranks[is] <= ranks[was] && !late && !withdrawn {
 		return fmt.Errorf("cluster %s was %s, and is %s: %s", run.Namespace, was, is, run.Status.Reason)
 	}
 	return nil

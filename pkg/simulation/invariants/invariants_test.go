@@ -59,6 +59,20 @@ func isTrue(name string) upgradeEdit {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) { set(u, name, true, "Test") }
 }
 
+func forgotten(annotation string) upgradeEdit {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Annotations = map[string]string{fleetv1beta1.ForgetFailureAnnotation: annotation}
+	}
+}
+
+func stopped(u *fleetv1beta1.ManagedClustersUpgrade) {
+	u.Status.Stop = &fleetv1beta1.StopStatus{Reason: fleetv1beta1.ReasonCanaryFailed}
+}
+
+func attempt(n int32) upgradeEdit {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status.Attempt = n }
+}
+
 func slots(n intstr.IntOrString) upgradeEdit {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.MaxConcurrency = &n }
 }
@@ -122,18 +136,28 @@ func TestFleet(t *testing.T) {
 			u.Spec.UpgradeStrategy.RolloutType = fleetv1beta1.RolloutAll
 		}, counted(9, 0, 0, 0, 0))}},
 		"status that is behind":       {upgrades: []upgradeEdit{all(counted(2, 0, 0, 0, 0), func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Generation++ })}},
-		"admission after a stop":      {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), admitting(fleetv1beta1.ReasonCanaryFailed)), all(counted(1, 0, 0, 1, 0), admitting(fleetv1beta1.ReasonCanaryFailed))}, want: "1 clusters were pending when the rollout had stopped"},
+		"admission after a stop":      {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), admitting(fleetv1beta1.ReasonCanaryFailed)), all(counted(1, 0, 0, 1, 0), admitting(fleetv1beta1.ReasonCanaryFailed))}, want: "1 clusters had begun when the rollout had stopped, and 2 have"},
 		"admission after a raise":     {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), admitting(fleetv1beta1.ReasonMaxFailuresExceeded)), all(counted(1, 0, 0, 1, 0), admitting(open))}},
+		"complete upgrade goes on":    {upgrades: []upgradeEdit{counted(0, 0, 2, 0, 0), counted(1, 0, 2, 0, 0)}, want: "the upgrade was complete with"},
 		"complete cluster is dropped": {upgrades: []upgradeEdit{counted(0, 0, 2, 0, 1), counted(0, 0, 1, 0, 1)}, want: "1 clusters are complete, and 2 were"},
 		"Applied is taken back": {upgrades: []upgradeEdit{all(counted(1, 0, 0, 0, 1), isTrue(fleetv1beta1.ConditionApplied)), all(counted(1, 0, 0, 0, 1), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			set(u, fleetv1beta1.ConditionApplied, false, "Test")
 		})}, want: "Applied was True"},
-		"begun cluster is dropped":  {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}, want: "0 clusters are counted as begun, and 1 have begun"},
-		"begun cluster is pending":  {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}, want: "0 clusters are counted as begun, and 1 have begun"},
-		"hub that cannot count":     {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 2), admitting(fleetv1beta1.ReasonCannotObserve))}},
-		"run after the status":      {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.ResourceVersion = "10" }}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}},
-		"failed cluster is dropped": {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}},
-		"run that was deleted":      {runs: []runEdit{state("Complete"), state("")}, gone: true, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 0), counted(1, 0, 0, 0, 0)}},
+		"begun cluster is dropped":   {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}, want: "0 clusters are counted as begun, and 1 have begun"},
+		"begun cluster is pending":   {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}, want: "0 clusters are counted as begun, and 1 have begun"},
+		"hub that cannot count":      {runs: []runEdit{state("PartialUpgrade")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 2), admitting(fleetv1beta1.ReasonCannotObserve))}},
+		"run after the status":       {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.ResourceVersion = "10" }}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}},
+		"failed cluster is dropped":  {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 0)}, want: "0 clusters are counted as begun, and 1 have begun"},
+		"forgotten failure":          {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 0), forgotten("c1=hardware"))}},
+		"stop that is lifted":        {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), counted(0, 0, 0, 1, 1)}, want: "goes on in the same attempt"},
+		"stop until the attempt":     {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(0, 0, 0, 0, 2), attempt(2))}},
+		"stop that is decided again": {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(1, 0, 0, 0, 0), forgotten("c1=hardware"))}},
+		"failure is forgotten":       {upgrades: []upgradeEdit{counted(0, 0, 0, 1, 1), counted(0, 0, 0, 0, 2)}, want: "0 clusters have failed, and 1 had"},
+		"failure departs": {upgrades: []upgradeEdit{counted(0, 0, 0, 1, 1), all(counted(0, 0, 0, 0, 1), isTrue(fleetv1beta1.ConditionFailed), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Status.Departed = []fleetv1beta1.DepartedClusters{{Index: 1, Failed: 1}}
+		})}},
+		"canary that waits":         {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.AdmissionTime = metav1.Time{} }}, upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2)}},
+		"run that was deleted":      {runs: []runEdit{state("Complete"), state("")}, gone: true, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), counted(1, 0, 0, 0, 1)}},
 		"upgrade that is deleted":   {runs: []runEdit{state("Complete")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 0), admitting(fleetv1beta1.ReasonDeleting))}},
 		"two runs":                  {runs: []runEdit{state(""), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.UID = "2" }}, want: "cluster c1 has a second run"},
 		"a retry":                   {runs: []runEdit{state("Failed"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}},
@@ -171,7 +195,7 @@ func TestFleet(t *testing.T) {
 			var errs []error
 			for i, edit := range tc.runs {
 				run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", UID: "1", ResourceVersion: "8"}}
-				run.Spec.ManagedClustersUpgrade.UID, run.Spec.Attempt = "u", 1
+				run.Spec.ManagedClustersUpgrade.UID, run.Spec.Attempt, run.Spec.AdmissionTime = "u", 1, metav1.Unix(1, 0)
 				edit(run)
 				errs = append(errs, fleet.Run(run))
 				if tc.gone && i == 0 {

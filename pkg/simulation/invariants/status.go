@@ -49,11 +49,12 @@ func counters(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 		parts.Initialized += c.Initialized
 		parts.PartialUpgrade += c.PartialUpgrade
 		parts.Complete += c.Complete
+		parts.Finishing += c.Finishing
 		parts.Failed += c.Failed
 		parts.Pending += c.Pending
 	}
 	for _, c := range append(summaries, all) {
-		if inFlight(&c)+c.Complete+c.Failed+c.Pending != c.Total {
+		if c.InFlight()+c.Complete+c.Failed+c.Pending != c.Total || c.Finishing > c.Complete {
 			return fmt.Errorf("the states do not sum to the total: %+v", c)
 		}
 	}
@@ -70,14 +71,14 @@ func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	for name, want := range map[string]bool{
 		fleetv1beta1.ConditionSelected:   c.Total > 0,
 		fleetv1beta1.ConditionInProgress: c.PartialUpgrade > 0,
-		fleetv1beta1.ConditionFailed:     c.Failed > 0,
+		fleetv1beta1.ConditionFailed:     c.Failed > 0 || len(s.Departed) > 0,
 	} {
 		if isTrue(name) != want {
 			return fmt.Errorf("condition %s is True: %t, with %+v", name, !want, *c)
 		}
 	}
 	switch isComplete := isTrue(fleetv1beta1.ConditionComplete); {
-	case isComplete && (c.Total == 0 || c.Complete != c.Total): // one that is complete may wait for a stable selection
+	case isComplete && (!c.Ended() || c.Failed > 0 || len(s.Departed) > 0): // one that is complete may wait for a stable selection
 		return fmt.Errorf("condition Complete is True, with %+v", *c)
 	case isComplete != (s.CompletionTime != nil):
 		return fmt.Errorf("condition Complete is True: %t, with completion time %s", isComplete, s.CompletionTime)
@@ -85,7 +86,8 @@ func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	return nil
 }
 
-func inFlight(c *fleetv1beta1.ClustersSummary) int32 { return c.Initialized + c.PartialUpgrade }
+// inFlight counts the clusters that hold a slot.
+func inFlight(c *fleetv1beta1.ClustersSummary) int32 { return c.InFlight() + c.Finishing }
 
 // limit returns how many clusters may be in flight.
 func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {

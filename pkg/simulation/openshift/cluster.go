@@ -20,15 +20,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineapi"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -46,7 +46,7 @@ const clusterID = "8a2f3d5e-1b6c-4f7a-9e0d-5c4b3a291807"
 type Cluster struct {
 	World *simulation.World
 	// Spec is the description with all defaults.
-	Spec devcluster.Spec
+	Spec openshiftsim.Spec
 	// Client acts as an administrator.
 	Client client.WithWatch
 	// Catalog is the set of releases. To change it changes what is offered and accepted.
@@ -60,7 +60,7 @@ type Cluster struct {
 }
 
 // New installs a cluster into the world and runs it until it is settled.
-func New(w *simulation.World, spec devcluster.Spec) (*Cluster, error) {
+func New(w *simulation.World, spec openshiftsim.Spec) (*Cluster, error) {
 	if errs := spec.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", errs.ToAggregate())
 	}
@@ -192,8 +192,8 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return slices.Concat(ours, status, theirs), err
 })
 
-// Definitions returns the definitions of this project, from the checkout of the working directory,
-// and those of OpenShift. They are compiled once.
+// Definitions returns the definitions of this project, from the checkout of the working directory, and OpenShift's.
+// They are compiled once.
 func Definitions() ([]*simulation.Definition, error) { return definitions() }
 
 // Root returns the folder of the module that the working directory belongs to.

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// MachineFailure is what is wrong with the machine of a MachineSet.
+// MachineFailure says what is wrong with the machine of a MachineSet.
 type MachineFailure string
 
 // The failures.
@@ -36,7 +36,7 @@ const (
 type Machines struct {
 	// Label selects the MachineSets.
 	Label string
-	// Failures are what is wrong, by prefixes of the names of MachineSets.
+	// Failures say what is wrong, by prefixes of the names of MachineSets.
 	Failures map[string]MachineFailure
 	// KeepDeleted has deleted objects stay.
 	KeepDeleted bool

@@ -7,13 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
 // severityCritical is the severity of critical alerts.
@@ -33,11 +33,11 @@ type Alerts struct {
 // FireOnly makes one critical alert of the platform fire, and resolves all others.
 func (a *Alerts) FireOnly(name string) {
 	a.ResolveAll()
-	a.Fire(monitoring.Alert{Name: name, Labels: map[string]string{"severity": severityCritical, "namespace": "openshift-monitoring"}})
+	a.Fire(alerting.Alert{Name: name, Labels: map[string]string{"severity": severityCritical, "namespace": "openshift-monitoring"}})
 }
 
 // Fire makes an alert fire, in addition to those that fire already.
-func (a *Alerts) Fire(alert monitoring.Alert) {
+func (a *Alerts) Fire(alert alerting.Alert) {
 	a.firing = append(a.firing, clusterstate.Alert{
 		Name: alert.Name, Namespace: alert.Labels["namespace"], Severity: alert.Labels["severity"], Labels: alert.Labels,
 		Firing: true, Since: a.clock.Now(),
@@ -62,15 +62,9 @@ func (a *Alerts) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 }
 
 // CriticalAlerts returns the critical alerts that are firing.
-func (a *Alerts) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
+func (a *Alerts) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	active, err := a.ActiveAlerts(ctx)
-	var alerts []checks.Alert
-	for _, alert := range active {
-		if alert.Severity == severityCritical {
-			alerts = append(alerts, checks.Alert{Name: alert.Name, Namespace: alert.Namespace})
-		}
-	}
-	return alerts, err
+	return slices.DeleteFunc(active, func(alert clusterstate.Alert) bool { return !alert.IsCritical() }), err
 }
 
 // HasSamples reports whether an expression has a result: as if some alert fired.
@@ -88,10 +82,11 @@ type Alertmanager struct {
 	silences []alertmanager.Silence
 }
 
-// Silences returns the silences that have all of these matchers, expired ones included.
-func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+// Silences returns the silences that have all of these matchers, expired ones included, and the time of Alertmanager.
+func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
+	now := a.clock.Now()
 	if a.Err != nil {
-		return nil, a.Err
+		return nil, now, a.Err
 	}
 	var found []alertmanager.Silence
 	for _, silence := range a.silences {
@@ -99,7 +94,7 @@ func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matche
 			found = append(found, a.withState(silence))
 		}
 	}
-	return found, nil
+	return found, now, nil
 }
 
 // InEffect returns the silences that have not expired.

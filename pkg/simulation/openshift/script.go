@@ -19,13 +19,13 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Script is a cluster of two nodes that acts by a script: an upgrade of it takes six writes. It is
-// for tests that run hundreds of upgrades, where a Cluster with all its simulators is too slow. Its
-// fields may be changed at any time. A test may add pools, which follow the control plane, too. A
-// paused pool is not updated until it is resumed.
+// Script is a cluster of two nodes that acts by a script: an upgrade of it takes six writes. It is for tests that run
+// hundreds of upgrades, where a Cluster with all its simulators is too slow. Its fields may be changed at any time. A
+// test may add pools, which also follow the control plane. A paused pool is not updated until it is resumed.
 type Script struct {
 	// Channel is the channel that offers the versions in Available.
 	Channel   string
@@ -42,7 +42,7 @@ type Script struct {
 
 	world  *simulation.World
 	client client.Client
-	target string // what was requested when the spec was observed last
+	target string // image of the release that was requested when the spec was observed last; empty means none
 	// rendered is the version of the configuration that each pool was given, updating the one that it
 	// is being updated to.
 	rendered, updating map[string]string
@@ -80,7 +80,8 @@ func scriptedObjects(installed string) []client.Object {
 			Spec:       configv1.ClusterVersionSpec{Channel: "stable-4.4"},
 			Status: configv1.ClusterVersionStatus{
 				ObservedGeneration: 1,
-				History:            []configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}},
+				Desired:            release(installed),
+				History:            []configv1.UpdateHistory{{Version: installed, Image: release(installed).Image, State: configv1.CompletedUpdate}},
 				Conditions:         conditions(configv1.ClusterOperatorStatusCondition{}),
 			},
 		},
@@ -181,7 +182,8 @@ func change[T client.Object](s *Script, object T, name string, do func(T)) {
 	}
 }
 
-// conditions returns those of a ClusterVersion on which nothing happens, and that one instead or in addition.
+// conditions returns the conditions of a ClusterVersion on which nothing happens, with the given condition instead or
+// in addition.
 func conditions(reported configv1.ClusterOperatorStatusCondition) []configv1.ClusterOperatorStatusCondition {
 	all := []configv1.ClusterOperatorStatusCondition{
 		{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse},
@@ -206,7 +208,7 @@ func (s *Script) Offer(versions ...string) {
 	s.ChangeVersion(s.offer)
 }
 
-// reconcile is what the cluster version operator does when the ClusterVersion changes.
+// reconcile does what the cluster version operator does when the ClusterVersion changes.
 func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	version := &configv1.ClusterVersion{}
 	if err := s.client.Get(ctx, req.NamespacedName, version); err != nil {
@@ -218,49 +220,60 @@ func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if version.Status.ObservedGeneration != version.Generation {
 		s.ChangeVersion(s.offer)
 	}
-	target := ""
-	if version.Spec.DesiredUpdate != nil {
-		target = version.Spec.DesiredUpdate.Version
+	version = s.ClusterVersion()
+	desired, invalid := cvo.Desired(version)
+	s.reportInvalid(invalid)
+	if invalid != nil || desired == nil || desired.Image == currentImage(version) {
+		s.target = ""                  // nothing comes of it
+		return reconcile.Result{}, nil //nolint:nilerr // The condition Invalid reports it.
 	}
-	if target == s.target {
+	if desired.Image == s.target {
 		return reconcile.Result{}, nil
 	}
-	offered := target == "" || isOffered(s.ClusterVersion(), target)
-	s.reportInvalid(target, !offered)
-	if !offered {
-		s.target = ""
+	s.target = desired.Image
+	target := releaseOf(version, desired)
+	if s.Rejection != "" {
+		s.Report("ReleaseAccepted", configv1.ConditionFalse, fmt.Sprintf("version=%q %s", target.Version, s.Rejection))
 		return reconcile.Result{}, nil
 	}
-	s.target = target
-	switch {
-	case target == "":
-	case s.Rejection != "":
-		s.Report("ReleaseAccepted", configv1.ConditionFalse, fmt.Sprintf("version=%q %s", target, s.Rejection))
-	default:
-		s.world.After(s.AcceptDelay, func() { s.commence(target) })
-	}
+	s.world.After(s.AcceptDelay, func() { s.commence(target) })
 	return reconcile.Result{}, nil
 }
 
-// isOffered reports whether a version may be requested: one that is available, or that the cluster had
-// before.
-func isOffered(version *configv1.ClusterVersion, target string) bool {
-	return slices.ContainsFunc(version.Status.AvailableUpdates, func(r configv1.Release) bool { return r.Version == target }) ||
-		slices.ContainsFunc(version.Status.History, func(h configv1.UpdateHistory) bool { return h.Version == target })
+// release returns the release of a version.
+func release(version string) configv1.Release {
+	return configv1.Release{Version: version, Image: "example.com/release:" + version}
 }
 
-// reportInvalid sets or removes the condition Invalid.
-func (s *Script) reportInvalid(target string, invalid bool) {
+// currentImage returns the image of the newest entry of the history; empty means that there is none.
+func currentImage(version *configv1.ClusterVersion) string {
+	if len(version.Status.History) == 0 {
+		return ""
+	}
+	return version.Status.History[0].Image
+}
+
+// releaseOf returns the release of a request: its image decides which one it is.
+func releaseOf(version *configv1.ClusterVersion, desired *configv1.Update) configv1.Release {
+	for _, offered := range version.Status.AvailableUpdates {
+		if offered.Image == desired.Image {
+			return offered
+		}
+	}
+	return configv1.Release{Version: desired.Version, Image: desired.Image}
+}
+
+// reportInvalid sets the condition Invalid, or removes it for a valid request.
+func (s *Script) reportInvalid(invalid error) {
 	isInvalid := func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == "Invalid" }
-	if slices.ContainsFunc(s.ClusterVersion().Status.Conditions, isInvalid) == invalid {
+	if slices.ContainsFunc(s.ClusterVersion().Status.Conditions, isInvalid) == (invalid != nil) {
 		return
 	}
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
 		version.Status.Conditions = slices.DeleteFunc(version.Status.Conditions, isInvalid)
-		if invalid {
+		if invalid != nil {
 			version.Status.Conditions = append(version.Status.Conditions, configv1.ClusterOperatorStatusCondition{
-				Type: "Invalid", Status: configv1.ConditionTrue, Reason: "InvalidClusterVersion",
-				Message: fmt.Sprintf("spec.desiredUpdate.version: Invalid value: %q: when image is empty the update must be an available update", target),
+				Type: "Invalid", Status: configv1.ConditionTrue, Reason: "InvalidClusterVersion", Message: invalid.Error(),
 			})
 		}
 	})
@@ -272,25 +285,38 @@ func (s *Script) offer(version *configv1.ClusterVersion) {
 	version.Status.AvailableUpdates = nil
 	if version.Spec.Channel == s.Channel {
 		for _, v := range s.Available {
-			version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, configv1.Release{Version: v})
+			version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, release(v))
 		}
 	}
 }
 
-// commence begins the update to a target that is still requested.
-func (s *Script) commence(target string) {
-	version := s.ClusterVersion()
-	if version.Spec.DesiredUpdate == nil || version.Spec.DesiredUpdate.Version != target {
+// commence begins the update to a release that is still requested.
+func (s *Script) commence(target configv1.Release) {
+	if desired, err := cvo.Desired(s.ClusterVersion()); err != nil || desired == nil || desired.Image != target.Image {
 		return
 	}
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
-		version.Status.History = slices.Insert(version.Status.History, 0, configv1.UpdateHistory{Version: target, State: configv1.PartialUpdate})
+		version.Status.Desired = target
+		version.Status.History = slices.Insert(version.Status.History, 0, configv1.UpdateHistory{
+			Version: target.Version, Image: target.Image, State: configv1.PartialUpdate, StartedTime: metav1.NewTime(s.world.Now()),
+		})
+		s.setProgressing(version, configv1.ConditionTrue)
 	})
 	s.world.After(s.ControlPlaneDuration, func() { s.complete(target) })
 }
 
+// setProgressing sets the condition by which the cluster version operator reports that it installs a release.
+func (s *Script) setProgressing(version *configv1.ClusterVersion, status configv1.ConditionStatus) {
+	for i := range version.Status.Conditions {
+		if c := &version.Status.Conditions[i]; c.Type == configv1.OperatorProgressing && c.Status != status {
+			c.Status, c.LastTransitionTime = status, metav1.NewTime(s.world.Now())
+		}
+	}
+}
+
 // complete ends the update of the control plane; the pools follow.
-func (s *Script) complete(target string) {
+func (s *Script) complete(release configv1.Release) {
+	target := release.Version
 	if s.ClusterVersion().Status.History[0].Version != target {
 		return
 	}
@@ -306,11 +332,14 @@ func (s *Script) complete(target string) {
 		s.rendered[pool.Name] = target
 	})
 	s.ChangeOperator(func(operator *configv1.ClusterOperator) { operator.Status.Versions[0].Version = target })
-	s.ChangeVersion(func(version *configv1.ClusterVersion) { version.Status.History[0].State = configv1.CompletedUpdate })
+	s.ChangeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.History[0].State = configv1.CompletedUpdate
+		s.setProgressing(version, configv1.ConditionFalse)
+	})
 }
 
-// reconcilePool is what the machine config operator does when a pool changes: it observes the spec,
-// and updates the nodes of a pool that is not paused and whose configuration has changed.
+// reconcilePool does what the machine config operator does when a pool changes: it observes the spec, and updates the
+// nodes of a pool that is not paused and whose configuration has changed.
 func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool := &mcfgv1.MachineConfigPool{}
 	if err := s.client.Get(ctx, request.NamespacedName, pool); err != nil || s.PoolsIgnored {
@@ -328,8 +357,7 @@ func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, s.client.Status().Update(ctx, pool)
 }
 
-// finishPool ends the update of a pool that still exists and that was not given another
-// configuration meanwhile.
+// finishPool ends the update of a pool that still exists and was not given another configuration since.
 func (s *Script) finishPool(name, target string) {
 	err := s.client.Get(context.Background(), client.ObjectKey{Name: name}, &mcfgv1.MachineConfigPool{})
 	if client.IgnoreNotFound(err) != nil {

@@ -4,6 +4,7 @@
 package openshift_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -64,6 +65,50 @@ func TestScriptRejectsReleasesThatAreNotOffered(t *testing.T) {
 	runFor(t, w, time.Hour)
 	if got := script.ClusterVersion().Status.History[0]; got.Version != "4.4.7" || got.State != configv1.CompletedUpdate || invalid() {
 		t.Errorf("the cluster is at %+v, invalid %t", got, invalid())
+	}
+}
+
+// The image decides which release a request is for, as for the cluster version operator.
+func TestScriptDecidesByTheImage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		desired configv1.Update
+		want    string
+	}{
+		"version alone": {configv1.Update{Version: "4.4.6"}, "4.4.6"},
+		"version with the image of the installed": {configv1.Update{Version: "4.4.6", Image: "example.com/release:4.4.5"}, "4.4.5"},
+		"installed version":                       {configv1.Update{Version: "4.4.5"}, "4.4.5"},
+		"image of an offered release":             {configv1.Update{Image: "example.com/release:4.4.6"}, "4.4.6"},
+		"version beside the image of another":     {configv1.Update{Version: "4.4.9", Image: "example.com/release:4.4.6"}, "4.4.6"},
+		"a release that is not offered":           {configv1.Update{Version: "4.4.9", Image: "example.com/other"}, "4.4.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, script := newScript(t)
+			script.ChangeVersion(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &tc.desired })
+			state := func() string {
+				version := script.ClusterVersion()
+				newest := version.Status.History[0]
+				for _, c := range version.Status.Conditions {
+					if c.Type == configv1.OperatorProgressing {
+						return fmt.Sprintf("%s %s %s", newest.Version, newest.State, c.Status)
+					}
+				}
+				return "no condition Progressing"
+			}
+			runFor(t, w, time.Minute)
+			during := tc.want + " Partial True"
+			if tc.want == "4.4.5" {
+				during = tc.want + " Completed False"
+			}
+			if got := state(); got != during {
+				t.Errorf("after a minute: got %s, want %s", got, during)
+			}
+			runFor(t, w, time.Hour)
+			if got := state(); got != tc.want+" Completed False" {
+				t.Errorf("after an hour: got %s", got)
+			}
+		})
 	}
 }
 

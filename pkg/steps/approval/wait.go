@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -21,14 +21,14 @@ const maxText = 200
 
 // WaitUntilApproved waits until the condition Approved is True for the present spec of the UpgradeConfig.
 // An approval of another spec does not count: it approved another time or version.
-func WaitUntilApproved(reader client.Reader, upgrade *v1alpha1.UpgradeConfig) engine.UpgradeStep {
+func WaitUntilApproved(reader client.Reader, upgrade *upgradev1alpha1.UpgradeConfig) engine.UpgradeStep {
 	key := client.ObjectKeyFromObject(upgrade)
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		var cfg v1alpha1.UpgradeConfig
+		var cfg upgradev1alpha1.UpgradeConfig
 		if err := reader.Get(ctx, key, &cfg); err != nil {
 			return engine.Result{}, fmt.Errorf("reading the approval: %w", err)
 		}
-		approved := meta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionApproved)
+		approved := meta.FindStatusCondition(cfg.Status.Conditions, upgradev1alpha1.ConditionApproved)
 		switch {
 		case approved == nil:
 			return engine.Wait("ApprovalAwaited", "waiting for the condition Approved in status.conditions"), nil

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The names of extra MachineSets derive from those of the others, which are unknown when permissions
-// are granted: so these are for all MachineSets of the namespace.
+// The names of extra MachineSets derive from the names of the others, which are unknown when permissions are granted:
+// so these are for all MachineSets of the namespace.
 //
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,namespace=openshift-machine-api,verbs=list;create;patch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,namespace=openshift-machine-api,verbs=list
@@ -48,22 +48,40 @@ const (
 const cleanupGrace = time.Minute
 
 // Add waits until one extra node is ready for each MachineSet of workers. It is skipped, as
-// CapacityNotAvailable, if some are not ready within the timeout. Those are then deleted, because a
-// node that is not ready would keep its pool from being updated; the others stay.
+// CapacityNotAvailable, if some are not ready within the timeout, or when the step yields to the window.
+// Those are then deleted, because a node that is not ready would keep its pool from being updated; the
+// others stay.
 func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.Duration) engine.UpgradeStep {
 	if !enabled {
 		return func(context.Context, engine.Run) (engine.Result, error) {
 			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not request extra nodes"), nil
 		}
 	}
-	return e.limit("add "+attempt.UID+" "+attempt.ID(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		elapsed := run.Now.Sub(run.Since)
-		result, err := e.add(ctx, attempt, elapsed < timeout)
-		if err != nil && elapsed >= timeout+cleanupGrace {
-			return engine.Skip(reasonNotAvailable, "not determined within %s: %v", timeout, err), nil
+	add := e.limit("add "+attempt.UID+" "+attempt.ID(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		end, within := endOfAdd(run, timeout)
+		result, err := e.add(ctx, attempt, run.Now.Before(end))
+		if err != nil && !run.Now.Before(end.Add(cleanupGrace)) {
+			return engine.Skip(reasonNotAvailable, "not determined %s: %v", within, err), nil
 		}
 		return result, err
 	})
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		result, err := add(ctx, run)
+		if result.Passed() {
+			return result, err
+		}
+		end, _ := endOfAdd(run, timeout)
+		return result.NoLaterThan(end.Sub(run.Now)), err
+	}
+}
+
+// endOfAdd returns until when Add waits, for messages also in words.
+func endOfAdd(run engine.Run, timeout time.Duration) (end time.Time, within string) {
+	end, within = run.Since.Add(timeout), "within "+timeout.String()
+	if yield := run.YieldAt(); !yield.IsZero() && yield.Before(end) {
+		end, within = yield, "shortly before the window closes"
+	}
+	return end, within
 }
 
 // The bounds of the time between two polls of a waiting step: a quarter of the time for which it has
@@ -138,7 +156,7 @@ func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState
 		if err := e.apply(ctx, extra); err != nil {
 			return "", text.Reason(err.Error())
 		}
-		return "", "its extra one was just created"
+		return "", "its extra MachineSet was only just created"
 	case extra.actual == nil:
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
 			return "", text.Reason(err.Error())

@@ -5,7 +5,6 @@ package capacity
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Namespace is the namespace of MachineSets.
@@ -119,8 +119,7 @@ func desired(all []machineSet, attempt engine.AttemptRef) ([]extra, error) {
 	return extras, nil
 }
 
-// orphaned returns the surplus extra MachineSets: those of other attempts, and those whose original no
-// longer exists.
+// orphaned returns the surplus extra MachineSets: of other attempts, or with an original that no longer exists.
 func orphaned(all []machineSet, extras []extra) []machineSet {
 	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
 		return !set.isExtra() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
@@ -131,11 +130,10 @@ func orphaned(all []machineSet, extras []extra) []machineSet {
 // must be valid names of nodes.
 const maxNameLength = 63 - 6
 
-// nameOf returns the name of the extra MachineSet of an attempt: always the same one, and unique. It
-// begins like that of the original, so that people find it.
+// nameOf returns the name of the extra MachineSet of an attempt: always the same one, and unique. It begins like the
+// name of the original, so that people find it.
 func nameOf(attempt engine.AttemptRef, source string) string {
-	hash := sha256.Sum256([]byte(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n")))
-	suffix := fmt.Sprintf("-extra-%x", hash[:4])
+	suffix := "-extra-" + text.Hash(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n"), 4)
 	prefix := source[:min(len(source), maxNameLength-len(suffix))]
 	return strings.TrimRight(prefix, "-.") + suffix
 }

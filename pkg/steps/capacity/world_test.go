@@ -55,7 +55,7 @@ type world struct {
 	t        *testing.T
 	machines *openshift.Machines
 	inner    client.WithWatch // no request fails
-	outer    client.WithWatch // that of the operator
+	outer    client.WithWatch // the client of the operator
 
 	fault    func(request int) simulation.Outcome // by number, from 1; nil serves all
 	requests int

@@ -12,24 +12,44 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilAccepted waits until the cluster version operator has begun to install the target. It
-// returns the zero Result if the target is not requested, or not in the way the spec requests by now.
-func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		version, err := clusterstate.GetClusterVersion(ctx, r)
+// ObserveRequest returns what became of the request for the target, and the present answer of the committing step:
+// nothing if the target is not requested, or not in the way the spec requests by now. What may end the upgrade is
+// confirmed by the API server, which also shows whose the request is; that the update of this attempt has begun is not,
+// as it only moves the upgrade forward. What began since the request counts even if another release has replaced it:
+// the operator may not have seen it.
+func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
+		observe := func(version clusterstate.Version) clusterstate.Observed {
+			switch {
+			case !run.Requested:
+				return version.Observe(target)
+			case version.HasBegunSince(target, run.Started) && !version.Observe(target).HasBegun():
+				return clusterstate.ObservedBegun
+			}
+			return version.ObserveOwn(target, run.RequestedImage)
+		}
+		version, err := readConfirmed(ctx, r, live, func(version clusterstate.Version) bool {
+			observed := observe(version)
+			return run.Confirm && observed != clusterstate.ObservedBegun && (!run.Requested || observed != clusterstate.ObservedDone)
+		})
 		if err != nil {
-			return engine.Result{}, err
+			return engine.ObservedNone, engine.Result{}, err
 		}
+		observed := observe(version)
+		var answer engine.Result
 		switch {
-		case version.Current.Matches(target):
-			return engine.Done("the cluster version operator has accepted %s", target.Version), nil
+		case observed.HasBegun():
+			answer = engine.Done("the cluster version operator has accepted %s", target.Version)
+		case !run.Requested:
+			answer = requestedByOtherClient(version, target, observed)
 		case isOutdated(version, target):
-			return engine.Result{}, nil
+		case observed == clusterstate.ObservedPending:
+			answer = requestedResult(target)
+		case observed == clusterstate.ObservedRefused:
+			message, _ := version.Refusal()
+			answer = engine.Wait("TargetRefused", "the cluster version operator refuses %s: %s", target.Version, message)
 		}
-		if message, rejected := version.RejectionMessage(target); rejected {
-			return engine.Wait("TargetRefused", "the cluster version operator refuses %s: %s", target.Version, message), nil
-		}
-		return requestedResult(target), nil
+		return engine.Observed(observed), answer, nil
 	}
 }
 
@@ -38,8 +58,8 @@ func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.Upgra
 // request and its acceptance.
 func IsCommenced(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !v.Current.Matches(target) })
-		return err == nil && version.Current.Matches(target), err
+		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !v.Observe(target).HasBegun() })
+		return err == nil && version.Observe(target).HasBegun(), err
 	}
 }
 

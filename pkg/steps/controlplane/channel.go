@@ -34,10 +34,10 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 	}
 }
 
-// KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel
-// that the spec requests only after SetChannel is done. The requested channels are those that this
-// attempt has requested so far. A channel that another client has set is left alone, and so is any
-// channel while the step is held or past its deadline.
+// KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel that the spec
+// requests only after SetChannel is done. The requested channels are the channels that this attempt has requested so
+// far. A channel that another client has set is left alone, and so is any channel while the step is held or past its
+// deadline.
 func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if run.Blocked {
@@ -63,7 +63,7 @@ func ownsOtherChannel(version clusterstate.Version, target clusterstate.Target, 
 // needsChannel reports whether the channel must be changed. That of a cluster which is being updated
 // to the target is left alone.
 func needsChannel(version clusterstate.Version, target clusterstate.Target) bool {
-	return !version.Current.Matches(target) && target.Channel != "" && version.Channel != target.Channel
+	return !version.Observe(target).HasBegun() && target.Channel != "" && version.Channel != target.Channel
 }
 
 // channelMismatch returns why the target cannot be offered in its channel; empty means that it may
@@ -89,13 +89,13 @@ func channelNames(channels []string) string {
 	return text.JoinNames(names)
 }
 
-// availableInChannel waits until the offered updates are those of the channel, and then for the
-// target. The cluster version operator retrieves the updates of a channel at once, but observes the
-// spec only minutes later, and never while it refuses a release.
+// availableInChannel waits until the offered updates belong to the channel, and then for the target. The cluster
+// version operator retrieves the updates of a channel at once, but observes the spec only minutes later, and never
+// while it refuses a release.
 func availableInChannel(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	settled := version.Observed || version.ReleaseAccepted.IsFalse() ||
 		slices.Contains(version.AvailableUpdate(target).Channels, version.Channel)
-	if !settled && !version.Current.Matches(target) {
+	if !settled && !version.Observe(target).HasBegun() {
 		return engine.Wait("ChannelSet", "waiting for the cluster version operator to observe channel %s", channelName(version.Channel)), nil
 	}
 	return decideAll(version, target, []Decision{Available})
@@ -128,7 +128,7 @@ func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Tar
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if run.Committed || version.Current.Matches(target) {
+		if run.Committed || version.Observe(target).HasBegun() {
 			return engine.Skip("Commenced", "the cluster was updated to %s; the channel stays %s", target.Version, channelName(version.Channel)), nil
 		}
 		set := slices.Contains(requested, version.Channel) && !clusterstate.OwnedByOthers(current.ManagedFields, "channel")

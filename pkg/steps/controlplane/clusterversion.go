@@ -10,14 +10,14 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// getClusterVersion gets the ClusterVersion that is to be patched. It may be shared with the cache and
-// must not be changed.
+// getClusterVersion gets the ClusterVersion for a patch. It may be shared with the cache and must not be changed.
 func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, clusterstate.Version, error) {
 	var version configv1.ClusterVersion
 	if err := r.Get(ctx, clusterstate.VersionKey, &version); err != nil {
@@ -31,14 +31,30 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 func patchSpec(ctx context.Context, w client.Writer, original *configv1.ClusterVersion, change func(*configv1.ClusterVersionSpec)) (applied bool, err error) {
 	changed := original.DeepCopy()
 	change(&changed.Spec)
-	err = w.Patch(ctx, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}), client.FieldOwner(clusterstate.FieldManager))
+	return patch(ctx, w, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
+}
+
+// patch patches a ClusterVersion. It returns false if the ClusterVersion has changed since it was read.
+func patch(ctx context.Context, w client.Writer, version *configv1.ClusterVersion, patch client.Patch) (applied bool, err error) {
+	err = w.Patch(ctx, version, patch, client.FieldOwner(clusterstate.FieldManager))
 	if apierrors.IsConflict(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
+// FenceAnnotation is the annotation of the ClusterVersion by which a fence changes it.
+const FenceAnnotation = "upgrade.managed.openshift.io/fence"
+
+// fence changes the ClusterVersion unless it has changed since it was read, so that each earlier request that
+// is still on its way conflicts. It returns false if the ClusterVersion has changed.
+func fence(ctx context.Context, w client.Writer, original *configv1.ClusterVersion) (applied bool, err error) {
+	changed := original.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, FenceAnnotation, original.ResourceVersion)
+	return patch(ctx, w, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
+}
+
 // retryOnConflict waits for a second after a conflict.
 func retryOnConflict() engine.Result {
-	return engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed meanwhile; reading it again")
+	return engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed since it was read; reading it again")
 }

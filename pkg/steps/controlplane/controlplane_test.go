@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 const (
@@ -108,9 +109,10 @@ func updateWithRisks(names ...string) change {
 type stepResult struct {
 	Outcome string // done, skipped, failed or waiting; nothing is the zero Result
 	Reason  string
-	Message string
 	Patch   string // without the resource version, which is always in it
 }
+
+var done = stepResult{Outcome: "done", Reason: "Done"}
 
 // recorder is a client that records patches.
 type recorder struct {
@@ -141,12 +143,12 @@ func testCluster(t *testing.T, patchErr error, objects ...client.Object) *record
 	return r
 }
 
-// callStep calls the step once.
-func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, error) {
+// callStep calls the step once, and also returns its message.
+func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, string, error) {
 	t.Helper()
 	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	result, err := step(t.Context(), engine.Run{Started: now, Since: now, Now: now})
-	got := stepResult{Outcome: "waiting", Reason: result.Reason(), Message: result.Message()}
+	got := stepResult{Outcome: "waiting", Reason: result.Reason()}
 	switch {
 	case result == engine.Result{}:
 		got.Outcome = ""
@@ -160,7 +162,7 @@ func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, e
 	for _, patch := range r.patches {
 		got.Patch += withoutResourceVersion(t, patch)
 	}
-	return got, err
+	return got, result.Message(), err
 }
 
 func withoutResourceVersion(t *testing.T, patch string) string {
@@ -170,10 +172,18 @@ func withoutResourceVersion(t *testing.T, patch string) string {
 		t.Fatal(err)
 	}
 	metadata, _ := object["metadata"].(map[string]any)
-	if version, _ := metadata["resourceVersion"].(string); version == "" || len(metadata) != 1 {
+	annotations, fences := metadata["annotations"].(map[string]any)
+	if _, isFence := annotations[controlplane.FenceAnnotation]; fences && (len(annotations) > 1 || !isFence) {
+		t.Errorf("a patch of other annotations than the fence: %s", patch)
+	}
+	version, _ := metadata["resourceVersion"].(string)
+	delete(metadata, "resourceVersion")
+	if version == "" || len(metadata) > 1 || len(metadata) == 1 && !fences {
 		t.Errorf("a patch that does not have just the resource version as its precondition: %s", patch)
 	}
-	delete(object, "metadata")
+	if !fences {
+		delete(object, "metadata")
+	}
 	rest, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
@@ -199,10 +209,11 @@ func runCases(t *testing.T, cases map[string]testCase, step func(client.Client, 
 				to = *s.target
 			}
 			r := testCluster(t, nil, append([]client.Object{s.version}, s.pools...)...)
-			got, err := callStep(t, r, step(r, to))
+			got, message, err := callStep(t, r, step(r, to))
 			if err != nil {
 				t.Fatal(err)
 			}
+			golden.Texts(t, "", message)
 			if diff := cmp.Diff(s.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -219,11 +230,11 @@ func TestSteps_return_read_errors(t *testing.T) {
 		"Offered":     controlplane.UpdateAvailable(r, target, nil),
 		"Undisturbed": controlplane.NoOtherUpdate(r, target),
 		"Upgradeable": controlplane.Upgradeable(r, target),
-		"Accepted":    controlplane.WaitUntilAccepted(r, target),
-		"Request":     controlplane.RequestUpdate(r, target),
+		"Accepted":    observeOwn(r, target),
+		"Request":     controlplane.RequestUpdate(r, r, target),
 		"Upgraded":    controlplane.WaitUntilUpgraded(r, r, target),
 		"StillOurs":   controlplane.NotSuperseded(r, r, target),
-		"Withdrawn":   controlplane.WithdrawRequest(r, target),
+		"Withdrawn":   controlplane.WithdrawRequest(r, r, target),
 		"Settled":     controlplane.WaitUntilSettled(r, target),
 	}
 	for name, step := range steps {
@@ -256,7 +267,7 @@ func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
 		"Pinned":    controlplane.SetChannel,
 		"Offered":   withReader(updateAvailable),
-		"Accepted":  withReader(controlplane.WaitUntilAccepted),
+		"Accepted":  withReader(observeOwn),
 		"Upgraded":  withLiveReader(controlplane.WaitUntilUpgraded),
 		"StillOurs": withLiveReader(controlplane.NotSuperseded),
 		"Request":   request,
@@ -265,7 +276,7 @@ func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 			t.Parallel()
 			for _, to := range []clusterstate.Target{target, {}} {
 				r := bare()
-				got, err := callStep(t, r, step(r, to))
+				got, _, err := callStep(t, r, step(r, to))
 				if err != nil || got.Outcome != "waiting" && got.Outcome != "" {
 					t.Errorf("to %v: got %v, %v", to, got, err)
 				}
@@ -279,7 +290,7 @@ func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := bare()
-			if got, err := callStep(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), "the installed version is unknown") {
+			if got, _, err := callStep(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), "the installed version is unknown") {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
@@ -288,12 +299,22 @@ func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 
 // request returns the step that requests the update, without its checks.
 func request(c client.Client, to clusterstate.Target) engine.UpgradeStep {
-	return controlplane.RequestUpdate(c, to)
+	return controlplane.RequestUpdate(c, c, to)
 }
 
 // withReader adapts a step that only needs a reader.
 func withReader(step func(client.Reader, clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
 	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, to) }
+}
+
+// observeOwn returns the answer of the committing step while a request of its own stands.
+func observeOwn(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	observe := controlplane.ObserveRequest(r, r, target)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		run.Requested = true
+		_, answer, err := observe(ctx, run)
+		return answer, err
+	}
 }
 
 // updateAvailable is UpdateAvailable for a channel that does not change.
@@ -317,18 +338,15 @@ func TestWrites(t *testing.T) {
 	}{
 		"of the channel":   {controlplane.SetChannel, at(channel("stable-4.4")), "setting the channel to fast-4.4: "},
 		"of a request":     {request, at(), "requesting 4.4.6 from the cluster version operator: "},
-		"of a withdrawal":  {controlplane.WithdrawRequest, at(desired("4.4.6")), "withdrawing 4.4.6: "},
-		"that change none": {controlplane.WithdrawRequest, at(), "withdrawing 4.4.6: "},
+		"of a withdrawal":  {withdrawRequest, at(desired("4.4.6")), "withdrawing 4.4.6: "},
+		"that change none": {withdrawRequest, at(), "withdrawing 4.4.6: "},
 	}
 	for name, write := range writes {
 		t.Run(name+" look again after a conflict", func(t *testing.T) {
 			t.Parallel()
 			r := testCluster(t, conflict, write.version)
 			result, err := write.step(r, target)(t.Context(), engine.Run{})
-			want := engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed meanwhile; reading it again")
-			if name == "of a request" {
-				want = want.WithoutEffect()
-			}
+			want := engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed since it was read; reading it again")
 			if err != nil || result != want {
 				t.Errorf("got %v, %v", result, err)
 			}
@@ -362,7 +380,7 @@ func TestSteps_do_not_decide_on_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
 		"not a request":    request,
-		"not a withdrawal": controlplane.WithdrawRequest,
+		"not a withdrawal": withdrawRequest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -390,4 +408,9 @@ func TestSteps_do_not_decide_on_a_stale_cache(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withdrawRequest returns the step with one client for both.
+func withdrawRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
+	return controlplane.WithdrawRequest(c, c, target)
 }

@@ -31,7 +31,7 @@ func decide(r client.Reader, target clusterstate.Target, decisions ...Decision) 
 // left to decide once the cluster is being updated to the target.
 func decideAll(version clusterstate.Version, target clusterstate.Target, decisions []Decision) (engine.Result, error) {
 	result := alreadyUpdating(target)
-	if version.Current.Matches(target) {
+	if version.Observe(target).HasBegun() {
 		return result, nil
 	}
 	for _, decision := range decisions {

@@ -26,18 +26,14 @@ func releaseInChannels(channels ...string) change {
 
 func TestKeepChannel(t *testing.T) {
 	t.Parallel()
-	nothing := stepResult{Outcome: "done", Reason: "Done", Message: "there is no channel to set"}
 	runCases(t, map[string]testCase{
-		"channel of the spec":                           {version: at(), want: nothing},
-		"channel of another client":                     {version: at(channel("candidate-4.4")), want: nothing},
-		"earlier channel of the spec, target commenced": {version: at(channel("stable-4.4"), updating("4.4.6")), want: nothing},
+		"channel of the spec":                           {version: at(), want: done},
+		"channel of another client":                     {version: at(channel("candidate-4.4")), want: done},
+		"earlier channel of the spec, target commenced": {version: at(channel("stable-4.4"), updating("4.4.6")), want: done},
 		"earlier channel of the spec, new one without the current release": {
-			version: at(channel("stable-4.4"), releaseInChannels("stable-4.4")), want: nothing,
+			version: at(channel("stable-4.4"), releaseInChannels("stable-4.4")), want: done,
 		},
-		"earlier channel of the spec": {version: at(channel("stable-4.4")), want: stepResult{
-			Outcome: "waiting", Reason: "ChannelSet", Message: "set the channel to fast-4.4; waiting for the cluster version operator to observe it",
-			Patch: `{"spec":{"channel":"fast-4.4"}}`,
-		}},
+		"earlier channel of the spec": {version: at(channel("stable-4.4")), want: stepResult{Outcome: "waiting", Reason: "ChannelSet", Patch: `{"spec":{"channel":"fast-4.4"}}`}},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 		return controlplane.KeepChannel(c, to, requested)
 	})
@@ -45,27 +41,13 @@ func TestKeepChannel(t *testing.T) {
 
 func TestUpdateAvailable_in_another_channel(t *testing.T) {
 	t.Parallel()
-	available := stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"}
 	runCases(t, map[string]testCase{
-		"new channel":                         {version: at(), want: available},
-		"new channel, observed by its offers": {version: at(unobserved, inChannels("fast-4.4")), want: available},
-		"new channel, not observed": {version: at(unobserved), want: stepResult{
-			Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4",
-		}},
-		"earlier channel": {version: at(channel("stable-4.4")), want: stepResult{
-			Outcome: "waiting", Reason: "ChannelSet", Message: "spec.desired.channel has changed; the channel is being set to fast-4.4",
-		}},
-		"earlier channel, new one without the current release": {
-			version: at(channel("stable-4.4"), releaseInChannels("stable-4.4")),
-			want: stepResult{
-				Outcome: "waiting", Reason: "VersionNotInChannel",
-				Message: "channel fast-4.4 offers no update from the current release 4.4.5, which is in stable-4.4",
-			},
-		},
-		"channel of another client": {version: at(channel("candidate-4.4"), noUpdates), want: stepResult{
-			Outcome: "waiting", Reason: "VersionNotOffered",
-			Message: "another client has changed the channel from fast-4.4; 4.4.6 is not offered in channel candidate-4.4, which offers no update",
-		}},
+		"new channel":                                          {version: at(), want: done},
+		"new channel, observed by its offers":                  {version: at(unobserved, inChannels("fast-4.4")), want: done},
+		"new channel, not observed":                            {version: at(unobserved), want: stepResult{Outcome: "waiting", Reason: "ChannelSet"}},
+		"earlier channel":                                      {version: at(channel("stable-4.4")), want: stepResult{Outcome: "waiting", Reason: "ChannelSet"}},
+		"earlier channel, new one without the current release": {version: at(channel("stable-4.4"), releaseInChannels("stable-4.4")), want: stepResult{Outcome: "waiting", Reason: "VersionNotInChannel"}},
+		"channel of another client":                            {version: at(channel("candidate-4.4"), noUpdates), want: stepResult{Outcome: "waiting", Reason: "VersionNotOffered"}},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 		return controlplane.UpdateAvailable(c, to, requested)
 	})
@@ -83,20 +65,14 @@ func channelManager(name string) change {
 
 func TestRestoreChannel_requested_channels(t *testing.T) {
 	t.Parallel()
-	restored := stepResult{Outcome: "done", Reason: "Done", Message: "restored channel eus-4.4", Patch: `{"spec":{"channel":"eus-4.4"}}`}
+	restored := stepResult{Outcome: "done", Reason: "Done", Patch: `{"spec":{"channel":"eus-4.4"}}`}
 	runCases(t, map[string]testCase{
-		"earlier channel of the spec":              {version: at(channel("stable-4.4")), want: restored},
-		"channel of the spec":                      {version: at(), want: restored},
-		"channel of the spec, set by the operator": {version: at(channelManager(clusterstate.FieldManager)), want: restored},
-		"channel of the spec, set by another client": {version: at(channelManager("kubectl-patch")), want: stepResult{
-			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is fast-4.4, which this upgrade has not set",
-		}},
-		"channel of the spec, set by the operator and applied by another client": {version: at(channelManager(clusterstate.FieldManager), channelManager("gitops")), want: stepResult{
-			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is fast-4.4, which this upgrade has not set",
-		}},
-		"channel of another client": {version: at(channel("candidate-4.4")), want: stepResult{
-			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is candidate-4.4, which this upgrade has not set",
-		}},
+		"earlier channel of the spec":                                            {version: at(channel("stable-4.4")), want: restored},
+		"channel of the spec":                                                    {version: at(), want: restored},
+		"channel of the spec, set by the operator":                               {version: at(channelManager(clusterstate.FieldManager)), want: restored},
+		"channel of the spec, set by another client":                             {version: at(channelManager("kubectl-patch")), want: stepResult{Outcome: "skipped", Reason: "NothingToRestore"}},
+		"channel of the spec, set by the operator and applied by another client": {version: at(channelManager(clusterstate.FieldManager), channelManager("gitops")), want: stepResult{Outcome: "skipped", Reason: "NothingToRestore"}},
+		"channel of another client":                                              {version: at(channel("candidate-4.4")), want: stepResult{Outcome: "skipped", Reason: "NothingToRestore"}},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 		return controlplane.RestoreChannel(c, c, to, new("eus-4.4"), requested...)
 	})
@@ -112,28 +88,27 @@ func asRequested(step engine.UpgradeStep) engine.UpgradeStep {
 
 func TestWithdrawOutdatedRequest(t *testing.T) {
 	t.Parallel()
-	nothing := stepResult{Outcome: "done", Reason: "Done", Message: "there is no outdated request"}
 	withdrawn := func(patch string) stepResult {
-		return stepResult{Outcome: "done", Reason: "Done", Message: "withdrew 4.4.6, which the cluster version operator had not begun to install", Patch: patch}
+		return stepResult{Outcome: "done", Reason: "Done", Patch: patch}
 	}
 	all := `{"spec":{"desiredUpdate":null}}`
 	runCases(t, map[string]testCase{
-		"no request":                 {version: at(), want: nothing},
-		"request as in the spec":     {version: at(desired("4.4.6")), want: nothing},
-		"request of another version": {version: at(desired("4.4.7")), want: nothing},
+		"no request":                 {version: at(), want: done},
+		"request as in the spec":     {version: at(desired("4.4.6")), want: done},
+		"request of another version": {version: at(desired("4.4.7")), want: done},
 		"request of another image":   {version: at(desiredImage(other446)), target: &clusterstate.Target{Version: "4.4.6", Image: image446}, want: withdrawn(all)},
 		"request without an image, another one in the spec": {
 			version: at(desired("4.4.6")), target: &clusterstate.Target{Version: "4.4.6", Image: other446}, want: withdrawn(all),
 		},
 		"request of another image that is being installed": {
-			version: at(desiredImage(other446), updating("4.4.6")), target: &clusterstate.Target{Version: "4.4.6", Image: image446}, want: nothing,
+			version: at(desiredImage(other446), updating("4.4.6")), target: &clusterstate.Target{Version: "4.4.6", Image: image446}, want: done,
 		},
 		"request whose risk is accepted": {
-			version: at(desiredImage(image446), updateWithRisks("SlowBoot")), target: &clusterstate.Target{Version: "4.4.6", AcceptedRisks: []string{"SlowBoot"}}, want: nothing,
+			version: at(desiredImage(image446), updateWithRisks("SlowBoot")), target: &clusterstate.Target{Version: "4.4.6", AcceptedRisks: []string{"SlowBoot"}}, want: done,
 		},
 		"request whose risk is not accepted": {version: at(desiredImage(image446), updateWithRisks("SlowBoot")), want: withdrawn(all)},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
-		return asRequested(controlplane.WithdrawOutdatedRequest(c, to))
+		return asRequested(controlplane.WithdrawOutdatedRequest(c, c, to))
 	})
 }
 
@@ -142,7 +117,7 @@ func TestWithdrawOutdatedRequest(t *testing.T) {
 func TestWithdrawOutdatedRequest_of_another_client(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at(desiredImage(other446)))
-	got, err := callStep(t, r, controlplane.WithdrawOutdatedRequest(r, clusterstate.Target{Version: "4.4.6", Image: image446}))
+	got, _, err := callStep(t, r, controlplane.WithdrawOutdatedRequest(r, r, clusterstate.Target{Version: "4.4.6", Image: image446}))
 	if err != nil || got.Patch != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -153,50 +128,40 @@ func TestNoOtherUpdate_messages(t *testing.T) {
 	runCases(t, map[string]testCase{
 		"request of the version with another image": {
 			version: at(desiredImage(other446)), target: &clusterstate.Target{Version: "4.4.6", Image: image446},
-			want: stepResult{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: "spec.desiredUpdate of the ClusterVersion requests 4.4.6 with image " + other446 + ", and it is not installed yet",
-			},
+			want: stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress"},
 		},
 		"request of the installed version for another architecture": {
 			version: at(func(v *configv1.ClusterVersion) {
 				v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.5", Architecture: configv1.ClusterVersionArchitectureMulti}
 				v.Generation = 4
 			}),
-			want: stepResult{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: "another client has requested 4.4.5 for architecture Multi in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
-			},
+			want: stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress"},
 		},
 	}, withReader(controlplane.NoOtherUpdate))
 }
 
 func TestNotRequestedByOther(t *testing.T) {
 	t.Parallel()
-	none := stepResult{Outcome: "done", Reason: "Done", Message: "no other client has requested 4.4.6"}
 	runCases(t, map[string]testCase{
-		"no request":                    {version: at(), want: none},
-		"request of another version":    {version: at(desired("4.4.7")), want: none},
-		"the target is being installed": {version: at(desired("4.4.6"), updating("4.4.6")), want: none},
-		"request of the target": {
-			version: at(desired("4.4.6")),
-			want: stepResult{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: "another client has requested 4.4.6 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
-			},
-		},
+		"no request":                    {version: at(), want: done},
+		"request of another version":    {version: at(desired("4.4.7")), want: done},
+		"the target is being installed": {version: at(desired("4.4.6"), updating("4.4.6")), want: done},
+		"request of the target":         {version: at(desired("4.4.6")), want: stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress"}},
 		"request of the target, which is refused": {
 			version: at(desired("4.4.6"), unobserved, condition("ReleaseAccepted", "False", "RetrievePayload", `version="4.4.6" is not signed`)),
-			want: stepResult{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: `another client has requested 4.4.6 in spec.desiredUpdate of the ClusterVersion, and the cluster version operator refuses it: version="4.4.6" is not signed`,
-			},
+			want:    stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress"},
+		},
+		"request of the target, which is ignored": {version: at(desired("4.4.6"), noUpdates), want: done},
+		"request of the target by force": {
+			version: at(func(v *configv1.ClusterVersion) {
+				v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.6", Image: image446, Force: true}
+			}),
+			want: stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress"},
 		},
 	}, withReader(controlplane.NotRequestedByOther))
 }
 
-// TestNotRequestedByOther_own_request checks that a request of this attempt is not that of another
-// client.
+// TestNotRequestedByOther_own_request checks that a request of this attempt is not taken for another client's.
 func TestNotRequestedByOther_own_request(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at(desired("4.4.6")))
@@ -210,7 +175,7 @@ func TestNotRequestedByOther_own_request(t *testing.T) {
 func TestNoOtherUpdate_malformed_installed_version(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at(func(v *configv1.ClusterVersion) { v.Status.History[0].Version = "four" }))
-	_, err := callStep(t, r, controlplane.NoOtherUpdate(r, target))
+	_, _, err := callStep(t, r, controlplane.NoOtherUpdate(r, target))
 	if err == nil || !strings.Contains(err.Error(), `the installed version "four" in the history of the ClusterVersion is malformed`) {
 		t.Errorf("got %v", err)
 	}
@@ -218,8 +183,7 @@ func TestNoOtherUpdate_malformed_installed_version(t *testing.T) {
 
 func TestKeepChannel_while_the_step_may_not_act(t *testing.T) {
 	t.Parallel()
-	want := stepResult{Outcome: "done", Reason: "Done", Message: "the channel is left alone while the step may not act"}
-	runCases(t, map[string]testCase{"earlier channel of the spec": {version: at(channel("stable-4.4")), want: want}},
+	runCases(t, map[string]testCase{"earlier channel of the spec": {version: at(channel("stable-4.4")), want: done}},
 		func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 			return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 				run.Blocked = true

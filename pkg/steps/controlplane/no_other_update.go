@@ -10,7 +10,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // NoOtherUpdate waits until no other update is in the way of the target, see NotBusy.
@@ -23,31 +22,47 @@ func NoOtherUpdate(r client.Reader, target clusterstate.Target) engine.UpgradeSt
 func NotRequestedByOther(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
-		switch {
-		case err != nil:
+		if err != nil {
 			return engine.Result{}, err
-		case run.Requested || version.Current.Matches(target) || !version.IsRequested(target):
-			return engine.Done("no other client has requested %s", target.Version), nil
 		}
-		if message, rejected := version.RejectionMessage(target); rejected {
-			return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and the cluster version operator refuses it: %s", target.Version, message), nil
+		observed := version.Observe(target)
+		if run.Requested && version.IsOwnRequest(target.Version, run.RequestedImage) != clusterstate.No {
+			observed = clusterstate.ObservedNone
 		}
-		return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and it is not installed yet", target.Version), nil
+		if result := requestedByOtherClient(version, target, observed); !result.IsZero() {
+			return result, nil
+		}
+		return engine.Done("no other client has requested %s", target.Version), nil
 	}
 }
 
+// requestedByOtherClient is the answer of a step that waits for the request of another client for the target;
+// the zero Result if there is none.
+func requestedByOtherClient(version clusterstate.Version, target clusterstate.Target, observed clusterstate.Observed) engine.Result {
+	switch observed {
+	case clusterstate.ObservedPending:
+		return notInstalledYet(version, target)
+	case clusterstate.ObservedRefused:
+		message, _ := version.Refusal()
+		return engine.Wait("AnotherUpdateInProgress", "%s, and the cluster version operator refuses it: %s; \"oc adm upgrade --clear\" withdraws it", requestedByOther(version, target), message)
+	default:
+		return engine.Result{}
+	}
+}
+
+func notInstalledYet(version clusterstate.Version, target clusterstate.Target) engine.Result {
+	return engine.Wait("AnotherUpdateInProgress", "%s, and it is not installed yet", requestedByOther(version, target))
+}
+
 // NotBusy passes if no other update is being installed or requested, and if the installed version is
-// not later than the target.
+// not later than the target. A request that the cluster version operator ignores or refuses is in the
+// way of nothing: it is replaced.
 func NotBusy(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	if other, updating := version.UpdatingTo(); updating {
 		return engine.Wait("AnotherUpdateInProgress", "the cluster is being updated to %s", other), nil
 	}
-	switch other, pending := version.PendingRequest(); {
-	case !pending || version.IsRequested(target):
-	case isPending(version, target):
-		return engine.Wait("AnotherUpdateInProgress", "spec.desiredUpdate of the ClusterVersion requests %s with image %s, and it is not installed yet", target.Version, text.Excerpt(other.Image)), nil
-	default:
-		return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and it is not installed yet", other), nil
+	if version.Observe(target) == clusterstate.ObservedOther {
+		return notInstalledYet(version, target), nil
 	}
 	change, err := version.ChangeTo(target)
 	switch {

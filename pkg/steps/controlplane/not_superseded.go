@@ -15,8 +15,8 @@ import (
 // NotSuperseded is the gate of the steps after the control plane's upgrade: it fails if another client
 // updates the cluster to another release.
 func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return unlessSuperseded(r, live, target, func(version clusterstate.Version) engine.Result {
-		if !version.Current.Matches(target) {
+	return unlessSuperseded(r, live, target, func(_ context.Context, _ engine.Run, version clusterstate.Version) engine.Result {
+		if !version.Observe(target).HasBegun() {
 			return engine.Wait("NoHistory", "the history of the ClusterVersion names neither %s nor any other release", target.Version)
 		}
 		return alreadyUpdating(target)
@@ -24,20 +24,24 @@ func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.Upg
 }
 
 // unlessSuperseded returns a step that fails if another client updates the cluster to another release,
-// and that otherwise returns the result of a function.
-func unlessSuperseded(r, live client.Reader, target clusterstate.Target, result func(clusterstate.Version) engine.Result) engine.UpgradeStep {
+// and that otherwise returns the result of a function. A request alone does not end the upgrade: the
+// cluster version operator may ignore or refuse it.
+func unlessSuperseded(r, live client.Reader, target clusterstate.Target, result func(context.Context, engine.Run, clusterstate.Version) engine.Result) engine.UpgradeStep {
 	superseded := func(version clusterstate.Version) bool {
-		_, ok := version.SupersededBy(target)
+		_, _, ok := version.SupersededBy(target)
 		return ok
 	}
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := readConfirmed(ctx, r, live, superseded)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if other, ok := version.SupersededBy(target); ok {
-			return supersededResult(target, other), nil
+		switch other, returned, superseded := version.SupersededBy(target); {
+		case returned:
+			return engine.Fail("Superseded", "the cluster returned to %s", other), nil
+		case superseded:
+			return engine.Fail("Superseded", "another client updates the cluster from %s to %s", target.Version, other), nil
 		}
-		return result(version), nil
+		return result(ctx, run, version), nil
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"context"
 	"fmt"
 
-	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -17,37 +17,73 @@ import (
 
 // RequestUpdate requests the target from the cluster version operator. The decisions are made on the
 // very object that is patched: what another client changes in between is a conflict, and everything
-// is decided anew.
-func RequestUpdate(c client.Client, target clusterstate.Target, decisions ...Decision) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+// is decided anew. A conflict proves nothing about the request: an earlier patch may have been served, or
+// may still be on its way. Live reads from the API server.
+func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Target, decisions ...Decision) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if version.Current.Matches(target) || version.IsRequested(target) {
-			return requestedResult(target).WithoutEffect(), nil // the request of another client
+		switch version.Observe(target) {
+		case clusterstate.ObservedPending, clusterstate.ObservedRefused, clusterstate.ObservedBegun, clusterstate.ObservedDone:
+			return unlessOwn(ctx, c, live, target, run.RequestedImage, requestedResult(target))
+		case clusterstate.ObservedNone, clusterstate.ObservedIgnored, clusterstate.ObservedOther:
 		}
 		if result, err := decideAll(version, target, decisions); err != nil || !result.Passed() {
 			return result, err
 		}
-		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.DesiredUpdate = desiredUpdate(version, target) })
+		release := releaseToRequest(version, target)
+		if r := version.Requested; version.Observe(target) == clusterstate.ObservedIgnored && r.Release == release && !r.Force {
+			ignored := engine.Wait("TargetRefused", "the cluster version operator ignores the request for %s: %s", target.Version, version.IgnoredBecause())
+			return unlessOwn(ctx, c, live, target, run.RequestedImage, ignored)
+		}
+		if run.Renew != nil {
+			switch err := run.Renew(ctx, release.Image); {
+			case apierrors.IsConflict(err):
+				return retryOnConflict(), nil
+			case err != nil:
+				return engine.Result{}, err
+			}
+		}
+		applied, err := patch(ctx, c, current.DeepCopy(), clusterstate.RequestPatch(current, release))
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("requesting %s from the cluster version operator: %w", target.Version, err)
 		case !applied:
-			return retryOnConflict().WithoutEffect(), nil
+			return retryOnConflict(), nil
 		}
 		return requestedResult(target), nil
 	}
 }
 
-// desiredUpdate returns the request. It replaces an earlier one completely: an architecture, a mode,
-// or accepted risks that another client has left there do not apply. A version alone identifies a
-// release only if it is recommended and the only one of its version.
-func desiredUpdate(version clusterstate.Version, target clusterstate.Target) *configv1.Update {
-	update := &configv1.Update{Version: target.Version, Image: target.Image, Force: false}
-	if available := version.AvailableUpdate(target); available.Conditional || available.Ambiguous {
-		update.Image = cmp.Or(target.Image, available.Image)
+// unlessOwn returns the result of a request that was not made, because the target is requested already. This attempt
+// has requested nothing if the API server shows the request of another client, and if no earlier request of this
+// attempt can still be served.
+func unlessOwn(ctx context.Context, c client.Client, live client.Reader, target clusterstate.Target, image *string, result engine.Result) (engine.Result, error) {
+	current, version, err := getClusterVersion(ctx, live)
+	if err != nil {
+		return engine.Result{}, err
 	}
-	return update
+	switch {
+	case version.IsOwnRequest(target.Version, image) != clusterstate.No:
+		return result, nil
+	case version.Observe(target).HasBegun(): // an earlier request would change nothing
+		return result.WithoutEffect(), nil
+	}
+	fenced, err := fence(ctx, c, current)
+	if err != nil || !fenced {
+		return result, err
+	}
+	return result.WithoutEffect(), nil
+}
+
+// releaseToRequest returns the release that a request for the target names. A version alone identifies a
+// release only if it is an available update and the only one of its version.
+func releaseToRequest(version clusterstate.Version, target clusterstate.Target) clusterstate.Release {
+	release := clusterstate.Release{Version: target.Version, Image: target.Image}
+	if available := version.AvailableUpdate(target); !available.Listed || available.Ambiguous {
+		release.Image = cmp.Or(target.Image, available.Image)
+	}
+	return release
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilSettled waits until nothing is being installed any more, see checks.Unsettled. It does not
-// wait for an upgrade that never began: what is being installed then is another client's.
+// WaitUntilSettled waits until nothing is being installed, see checks.Unsettled. It does not wait for an upgrade that
+// never began: another client's update is being installed then.
 func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
 		switch {
 		case err != nil:
@@ -24,7 +24,7 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 		case !version.InHistory(target):
 			return engine.Done("the cluster version operator has not begun to install %s", target.Version), nil
 		}
-		unsettled, err := checks.Unsettled(ctx, r)
+		unsettled, err := checks.Unsettled(ctx, r, run.Now)
 		switch {
 		case err != nil:
 			return engine.Result{}, err
@@ -39,8 +39,8 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 // release that workers still roll out. A pool that is paused rolls out nothing, so those that an
 // UpgradeJob delays are not waited for.
 func NothingInstalling(r client.Reader) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		unsettled, err := checks.Unsettled(ctx, r)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		unsettled, err := checks.Unsettled(ctx, r, run.Now)
 		switch {
 		case err != nil:
 			return engine.Result{}, err

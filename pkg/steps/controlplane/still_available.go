@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonUpgradeWithdrawn is the reason of a version that is not offered any more.
+// ReasonUpgradeWithdrawn is the reason of a version that is no longer offered.
 const ReasonUpgradeWithdrawn = "UpgradeWithdrawn"
 
 // Pinned is how an upgrade leads to a version that was selected before its window.
@@ -27,11 +27,10 @@ type Pinned struct {
 	Requested bool
 }
 
-// FailUnlessAvailable passes if the pinned release is still offered and recommended, or if this
-// attempt has requested it. It fails as AlreadyAtVersion if the release is installed already, and
-// as UpgradeWithdrawn if it is not offered any more, both confirmed by the API server. It waits
-// while the available updates cannot be retrieved, and while another client updates the cluster to
-// that very release.
+// FailUnlessAvailable passes if the pinned release is still offered and recommended, or if this attempt has requested
+// it. It fails as AlreadyAtVersion if the release is installed already, and as UpgradeWithdrawn if it is no longer
+// offered, both confirmed by the API server. It waits while the available updates cannot be retrieved, and while
+// another client updates the cluster to that very release.
 func FailUnlessAvailable(r, live client.Reader, pinned Pinned) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		pinned := pinned
@@ -50,14 +49,14 @@ func FailUnlessAvailable(r, live client.Reader, pinned Pinned) engine.UpgradeSte
 func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	target := p.Target
 	_, updating := version.UpdatingTo()
-	switch current := version.Current.Matches(target); {
-	case current && p.Requested:
+	switch observed := version.Observe(target); {
+	case observed.HasBegun() && p.Requested:
 		return alreadyUpdating(target), nil
-	case current && version.Completed:
+	case observed == clusterstate.ObservedDone:
 		return engine.Fail(engine.ReasonAlreadyAtVersion, "the cluster is at %s already; there was nothing to do", target.Version), nil
-	case current:
+	case observed == clusterstate.ObservedBegun:
 		return engine.Wait("AnotherUpdateInProgress", "another client updates the cluster to %s", target.Version), nil
-	case updating: // nothing is offered meanwhile
+	case updating: // nothing is offered during an update
 		return NotBusy(version, target)
 	case !p.CheckAvailability:
 		return engine.Done("whether %s is available is not checked", target.Version), nil
@@ -100,11 +99,11 @@ func WaitUntilAvailable(r client.Reader) engine.UpgradeStep {
 	}
 }
 
-// IsUpgradedAndAvailable is IsUpgraded for a cluster that must be Available, too. That it is not is
-// confirmed by the API server, because the upgrade may fail for it.
+// IsUpgradedAndAvailable is IsUpgraded for a cluster that must also be Available. That it is not is confirmed by the
+// API server, because the upgrade may fail for it.
 func IsUpgradedAndAvailable(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	isUpgraded := func(v clusterstate.Version) bool {
-		return v.Current.Matches(target) && v.Completed && v.Available.IsTrue()
+		return v.Observe(target) == clusterstate.ObservedDone && v.Available.IsTrue()
 	}
 	return func(ctx context.Context) (bool, error) {
 		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !isUpgraded(v) })

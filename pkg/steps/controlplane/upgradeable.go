@@ -23,8 +23,13 @@ func MinorUpdateAllowed(version clusterstate.Version, target clusterstate.Target
 	switch {
 	case err != nil:
 		return engine.Result{}, err
-	case change.CrossesMinor() && version.Upgradeable.IsFalse():
+	case !change.CrossesMinor():
+		// Upgradeable blocks no other change.
+	case version.MayLeaveMinor() == clusterstate.No:
 		return engine.Wait("NotUpgradeable", "%s is a %s from %s, and the cluster is not upgradeable: %s",
+			target.Version, change, version.Installed, version.Upgradeable.ReasonAndMessage()), nil
+	case version.MayLeaveMinor() == clusterstate.Unknown:
+		return engine.Wait("NotUpgradeable", "%s is a %s from %s, and it is unknown whether the cluster is upgradeable: %s",
 			target.Version, change, version.Installed, version.Upgradeable.ReasonAndMessage()), nil
 	}
 	return engine.Done("%s is a %s from %s", target.Version, change, version.Installed), nil

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,16 +16,25 @@ import (
 // WaitUntilUpgraded waits until the target is completely installed on the control plane. It fails if
 // another client updates the cluster to another release.
 func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return unlessSuperseded(r, live, target, func(version clusterstate.Version) engine.Result {
-		switch {
-		case version.Current.Matches(target) && version.Completed:
+	return unlessSuperseded(r, live, target, func(ctx context.Context, run engine.Run, version clusterstate.Version) engine.Result {
+		if version.Observe(target) == clusterstate.ObservedDone {
 			return engine.Done("%s is installed", target.Version)
-		case version.Failing.IsTrue():
-			return engine.Wait("Failing", "the cluster version operator is failing to install %s: %s", target.Version, version.Failing.MessageOrReason())
-		case version.Progressing.Message != "":
-			return engine.Wait("Progressing", "%s", version.Progressing.MessageOrReason())
 		}
-		return engine.Wait("Progressing", "%s is being installed", target.Version)
+		result := engine.Wait("Progressing", "%s is being installed%s", target.Version, butRequested(version, target))
+		switch {
+		case version.Failing.IsTrue():
+			result = engine.Wait("Failing", "the cluster version operator is failing to install %s: %s%s",
+				target.Version, version.Failing.MessageOrReason(), butRequested(version, target))
+		case version.Progressing.Message != "":
+			result = engine.Wait("Progressing", "%s%s", version.Progressing.MessageOrReason(), butRequested(version, target))
+		}
+		operators, err := clusterstate.ListClusterOperators(ctx, r)
+		if err != nil { // what is not read shows no change
+			return result.WithProgress(run.Progress)
+		}
+		isUpdated := func(o clusterstate.ClusterOperator) bool { return o.HasRelease(target.Version) == clusterstate.Yes }
+		awaited := clusterstate.AwaitedOperators(version, operators, isUpdated)
+		return result.WithProgress(engine.Progress(clusterstate.Progress(run.Progress).Observe(awaited, run.Now)))
 	})
 }
 
@@ -33,10 +43,37 @@ func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine
 func IsUpgraded(r client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
-		return version.Current.Matches(target) && version.Completed, err
+		return version.Observe(target) == clusterstate.ObservedDone, err
 	}
 }
 
-func supersededResult(target clusterstate.Target, other clusterstate.Release) engine.Result {
-	return engine.Fail("Superseded", "another client updates the cluster from %s to %s", target.Version, other)
+// butRequested returns the end of a message that names the request of another client for another
+// release; empty if there is none.
+func butRequested(version clusterstate.Version, target clusterstate.Target) string {
+	if version.ObserveRequest() == clusterstate.ObservedNone {
+		return ""
+	}
+	return "; " + requestedByOther(version, target)
+}
+
+// requestedByOther names the request of another client. One for the target's version is told apart by
+// its image and by force.
+func requestedByOther(version clusterstate.Version, target clusterstate.Target) string {
+	name := version.Requested.Release.String()
+	if version.Requested.Version == target.Version {
+		name = version.Requested.String()
+	}
+	return fmt.Sprintf("another client has requested %s in spec.desiredUpdate of the ClusterVersion", name)
+}
+
+// AnotherRequest returns a message about an update to the target that is in progress while another client requests
+// another release; empty if no client does.
+func AnotherRequest(r client.Reader, target clusterstate.Target) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, r)
+		if err != nil || version.Observe(target) != clusterstate.ObservedBegun || version.ObserveRequest() == clusterstate.ObservedNone {
+			return "", err
+		}
+		return requestedByOther(version, target), nil
+	}
 }

@@ -7,31 +7,33 @@ import (
 	"context"
 	"fmt"
 
-	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WithdrawRequest withdraws a target that was requested and that the cluster version operator has not
-// begun to install, so that it does not begin hours later, unobserved.
+// WithdrawRequest withdraws a target that was requested and that the cluster version operator has not begun to install,
+// so that it does not begin hours later, unobserved. Live reads from the API server, which shows whose the request is:
+// another client's request stays.
 //
-// The patch is sent even if there is nothing to withdraw. It changes nothing then, but its
-// precondition fails if the cache is outdated: a request that it does not show yet must not remain.
-func WithdrawRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		current, version, err := getClusterVersion(ctx, c)
+// The ClusterVersion is written even if there is nothing to withdraw, unless the update has begun: an earlier
+// request of this attempt may still be on its way, and conflicts with that write.
+func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		current, version, err := getClusterVersion(ctx, live)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		commenced := version.Current.Matches(target)
-		pending := isPending(version, target)
-		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
-			if pending {
-				spec.DesiredUpdate = nil
-			}
-		})
+		commenced := version.Observe(target).HasBegun()
+		pending := !commenced && isOwnPending(version, target, run.RequestedImage)
+		applied := true
+		switch {
+		case pending:
+			applied, err = patch(ctx, c, current.DeepCopy(), clusterstate.WithdrawalPatch(current))
+		case !commenced:
+			applied, err = fence(ctx, c, current)
+		}
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("withdrawing %s: %w", target.Version, err)
@@ -40,30 +42,36 @@ func WithdrawRequest(c client.Client, target clusterstate.Target) engine.Upgrade
 		case commenced:
 			return engine.Skip("Commenced", "the cluster version operator has begun to install %s; it cannot be withdrawn", target.Version), nil
 		case !pending:
-			return engine.Skip("NothingToWithdraw", "%s is not requested", target.Version), nil
+			return nothingToWithdraw(version, target), nil
 		}
 		return engine.Done("withdrew %s, which the cluster version operator had not begun to install", target.Version), nil
 	}
 }
 
-// isPending reports whether a request for the target's version is to be withdrawn. The image does not
-// count: that of the spec may have changed since the request.
-func isPending(version clusterstate.Version, target clusterstate.Target) bool {
-	requested := version.Requested
-	return requested != nil && requested.Version == target.Version && requested.Architecture == "" && version.Current.Version != target.Version
+// isOwnPending reports whether a request of the operator for the target's version, with that image, stands and has not
+// begun. The target's image does not count: the image in the spec may have changed since the request.
+func isOwnPending(version clusterstate.Version, target clusterstate.Target, image *string) bool {
+	return version.ObserveRequest() != clusterstate.ObservedNone && version.IsOwnRequest(target.Version, image) != clusterstate.No
 }
 
-// WithdrawOutdatedRequest is the keep-alive of the committing step: it withdraws the request of this
-// upgrade if the spec has changed since, so that it requests another image, or does not accept a risk
-// any more. The step then makes another request as soon as its gates pass.
-func WithdrawOutdatedRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
-	withdraw := WithdrawRequest(c, target)
+func nothingToWithdraw(version clusterstate.Version, target clusterstate.Target) engine.Result {
+	if version.ObserveRequest() != clusterstate.ObservedNone && version.Requested.Version == target.Version {
+		return engine.Skip("NothingToWithdraw", "%s; that request is left alone", requestedByOther(version, target))
+	}
+	return engine.Skip("NothingToWithdraw", "%s is not requested", target.Version)
+}
+
+// WithdrawOutdatedRequest is the keep-alive of the committing step: it withdraws the request of this upgrade if the
+// spec has changed since, so that it requests another image, or no longer accepts a risk. The step then makes another
+// request as soon as its gates pass.
+func WithdrawOutdatedRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	withdraw := WithdrawRequest(c, live, target)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, c)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if run.Requested && isPending(version, target) && isOutdated(version, target) {
+		if run.Requested && !version.Observe(target).HasBegun() && isOwnPending(version, target, run.RequestedImage) && isOutdated(version, target) {
 			result, err := withdraw(ctx, run)
 			if err != nil || result.Reason() != engine.ReasonDone {
 				return result, err
@@ -78,7 +86,8 @@ func WithdrawOutdatedRequest(c client.Client, target clusterstate.Target) engine
 // requests by now. A request without an image is one for the offered image.
 func isOutdated(version clusterstate.Version, target clusterstate.Target) bool {
 	offer := version.AvailableUpdate(target)
-	return !version.IsRequested(target) ||
-		version.Requested.Image == "" && (clusterstate.Release{Image: offer.Image}).HasOtherImage(target.Image) ||
+	requested := version.Requested
+	return requested == nil || !requested.Matches(target) || requested.Architecture != "" ||
+		requested.Image == "" && (clusterstate.Release{Image: offer.Image}).HasOtherImage(target.Image) ||
 		len(offer.UnacceptedRisks(target)) > 0
 }

@@ -290,7 +290,11 @@ func TestHTTPS(t *testing.T) {
 	if got, err := available(t, o)(t.Context(), after(0)); err != nil || !got.Passed() {
 		t.Errorf("got %v, %v", got, err)
 	}
-	o.CAFile = ""
+	o.CAFile, o.ExtraCAFile = "", roots
+	if got, err := available(t, o)(t.Context(), after(0)); err != nil || !got.Passed() {
+		t.Errorf("with a CA that the cluster trusts: got %v, %v", got, err)
+	}
+	o.ExtraCAFile = ""
 	got, err := available(t, o)(t.Context(), after(0))
 	if err != nil || got.Passed() || !strings.Contains(got.Message(), "certificate") {
 		t.Errorf("with a certificate that is not trusted: got %v, %v", got, err)

@@ -35,12 +35,14 @@ type Options struct {
 	// Proxy is as in http.Transport; nil means no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// CAFile is the path to a PEM bundle of trusted CAs, which is read in each round; empty means the
-	// CAs of the system.
+	// CAs of the system and those in ExtraCAFile.
 	CAFile string
+	// ExtraCAFile is the path to a PEM bundle that may be missing; empty means none.
+	ExtraCAFile string
 }
 
-// Dependencies are what must be reachable, with what the last round of requests found. All passes of
-// an upgrade share one.
+// Dependencies must be reachable. They also hold what the last round of requests found. All passes of an upgrade share
+// one.
 type Dependencies struct {
 	options Options
 	urls    []*url.URL
@@ -77,17 +79,14 @@ func New(o Options) (*Dependencies, error) {
 
 // client returns a client for one round, which keeps no connections.
 func (o Options) client() (*http.Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		var err error
-		if config.RootCAs, err = httpclient.ReadCAs(o.CAFile); err != nil {
-			return nil, err
-		}
+	roots, err := httpclient.RootCAs(o.CAFile, o.ExtraCAFile)
+	if err != nil {
+		return nil, err
 	}
 	transport := &http.Transport{
 		Proxy:                  o.Proxy,
 		DialContext:            (&net.Dialer{Timeout: o.Timeout}).DialContext,
-		TLSClientConfig:        config,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		TLSHandshakeTimeout:    o.Timeout,
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: 64 << 10,

@@ -14,7 +14,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 )
@@ -30,13 +32,13 @@ type source struct {
 	calledAt []time.Duration // since noon
 }
 
-func (s *source) CriticalAlerts(context.Context) ([]checks.Alert, error) {
+func (s *source) CriticalAlerts(context.Context) ([]clusterstate.Alert, error) {
 	s.calledAt = append(s.calledAt, s.clock.Since(noon))
 	s.clock.SetTime(s.clock.Now().Add(s.delay))
-	var alerts []checks.Alert
+	var alerts []clusterstate.Alert
 	for _, name := range s.names {
 		name, namespace, _ := strings.Cut(name, "/")
-		alerts = append(alerts, checks.Alert{Name: name, Namespace: namespace})
+		alerts = append(alerts, clusterstate.Alert{Name: name, Namespace: namespace, Severity: "critical", Firing: true})
 	}
 	return alerts, s.err
 }
@@ -93,6 +95,62 @@ func TestAlerts_are_queried_once_a_minute_while_a_gate_waits(t *testing.T) {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A gate opens within one interval of the recovery of a source that has failed for ten.
+func TestGate_opens_soon_after_its_source_recovers(t *testing.T) {
+	t.Parallel()
+	s, alerts := newTestAlerts()
+	s.err = errors.New("connection refused")
+	done := func(context.Context, engine.Run) (engine.Result, error) { return engine.Done(""), nil }
+	book := engine.Runbook{Steps: []engine.Step{
+		{Name: "Healthy", Doc: "Checks.", Do: health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")},
+		{Name: "Commit", Doc: "Commits.", Do: done},
+	}}
+	var record history.Record
+	e := &engine.Engine{Clock: s.clock, Save: func(_ context.Context, saved history.Record) error {
+		record = saved
+		return nil
+	}}
+	recovery := 10*time.Minute + 20*time.Second
+	for s.clock.Since(noon) < time.Hour {
+		_, next, err := e.Pass(t.Context(), book, record, engine.Constraints{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.IsZero() {
+			break
+		}
+		if at := noon.Add(recovery); s.err != nil && next.After(at) {
+			s.err = nil
+		}
+		s.clock.SetTime(next)
+	}
+	if took := s.clock.Since(noon) - recovery; took > alerts.Interval {
+		t.Errorf("the gate opens %s after the recovery; the source was asked at %s", took, s.calledAt)
+	}
+	if len(s.calledAt) > 14 {
+		t.Errorf("the source was asked %d times", len(s.calledAt))
+	}
+}
+
+// The timeout also ends the wait for what cannot be determined.
+func TestGate_fails_at_its_timeout_although_its_source_fails(t *testing.T) {
+	t.Parallel()
+	s, alerts := newTestAlerts()
+	s.err = errors.New("connection refused")
+	checked := runner(healthyCluster(t), alerts)
+	checked.Options.Timeout = 10 * time.Minute
+	healthy := health.WaitUntilHealthy(checked, "ClusterUnhealthy")
+	s.setTime(9*time.Minute + 50*time.Second)
+	if got, err := healthy(t.Context(), engine.Run{Since: noon, Now: s.clock.Now()}); err == nil || got.After() != 10*time.Second {
+		t.Errorf("before the timeout: %+v, %v", got, err)
+	}
+	s.setTime(10 * time.Minute)
+	want := engine.Fail("ClusterUnhealthy", "not healthy within 10m0s: CouldNotBeDetermined: checking the health of the cluster: connection refused")
+	if got, err := healthy(t.Context(), engine.Run{Since: noon, Now: s.clock.Now()}); err != nil || got != want {
+		t.Errorf("at the timeout: %+v, %v", got, err)
 	}
 }
 
@@ -229,7 +287,7 @@ func TestGate_does_not_fail_on_an_outdated_result(t *testing.T) {
 		}
 	}
 	s.setTime(30 * time.Second)
-	if yes, err := is(t.Context()); err == nil || yes {
+	if yes, err := is(t.Context()); err != nil || !yes {
 		t.Errorf("on an outdated result: got %t, %v", yes, err)
 	}
 	s.names = []string{"A"}
@@ -270,7 +328,9 @@ func TestGate_without_alerts_passes_only_if_they_are_disabled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := health.WaitUntilHealthy(runner(healthyCluster(t), tc.alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+			checked := runner(healthyCluster(t), tc.alerts)
+			checked.Options.Checks = nil
+			result, err := health.WaitUntilHealthy(checked, "ClusterUnhealthy")(t.Context(), engine.Run{})
 			if result.Passed() != tc.opens || (err == nil) != tc.opens {
 				t.Errorf("got %v, %v", result, err)
 			}
@@ -278,6 +338,23 @@ func TestGate_without_alerts_passes_only_if_they_are_disabled(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A gate that requires alerts waits while the operator has no source of them, and fails at its timeout.
+func TestGate_that_requires_alerts_without_a_source(t *testing.T) {
+	t.Parallel()
+	checked := runner(healthyCluster(t), &checks.Sources{AlertsDisabled: true})
+	checked.Options.Checks, checked.Options.RequireAlerts, checked.Options.Timeout = nil, true, time.Hour
+	const why = "alerts cannot be checked, because the operator has no source of alerts (alerts.url)"
+	for after, want := range map[time.Duration]engine.Result{
+		time.Minute: engine.WaitFor(59*time.Minute, "ClusterUnhealthy", "%s", why),
+		time.Hour:   engine.Fail("ClusterUnhealthy", "not healthy within 1h0m0s: %s", why),
+	} {
+		got, err := health.WaitUntilHealthy(checked, "ClusterUnhealthy")(t.Context(), engine.Run{Since: noon, Now: noon.Add(after)})
+		if err != nil || got != want {
+			t.Errorf("after %s: got %+v, %v, want %+v", after, got, err, want)
+		}
 	}
 }
 

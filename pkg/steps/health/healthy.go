@@ -6,7 +6,6 @@ package health
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -24,26 +23,27 @@ func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 		report := runner.Run(ctx, run.Now)
 		message := withNotes(cmp.Or(report.Message(), outdatedMessage), report)
 		timeout := runner.Options.Timeout
+		rest := timeout - run.Now.Sub(run.Since)
 		switch {
 		case report.Err == nil && report.Healthy():
 			return healthy(report), nil
-		case timeout > 0 && run.Now.Sub(run.Since) >= timeout:
+		case timeout > 0 && rest <= 0:
 			return failUnlessConfirmedHealthy(ctx, runner, reason, report)
 		case report.Err != nil:
-			return engine.Result{}, report.Error()
-		case report.RetryAfter > 0:
-			return engine.WaitFor(report.RetryAfter, reason, "%s", message), nil
+			return engine.Result{}.NoLaterThan(report.RetryAfter).NoLaterThan(rest), report.Error()
 		}
-		return engine.Wait(reason, "%s", message), nil
+		return engine.Wait(reason, "%s", message).NoLaterThan(report.RetryAfter).NoLaterThan(rest), nil
 	}
 }
 
-// failUnlessConfirmedHealthy fails at the timeout. A failure is confirmed by the API server.
+// failUnlessConfirmedHealthy fails at the timeout. A failure is confirmed by the API server. The timeout also
+// ends the wait for what cannot be determined.
 func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reason string, report checks.Report) (engine.Result, error) {
 	report = runner.Confirm(ctx, report)
+	if report.Err != nil {
+		return engine.Fail(reason, "not healthy within %s: CouldNotBeDetermined: %v", runner.Options.Timeout, report.Error()), nil //nolint:nilerr // The timeout ends the wait.
+	}
 	switch message := report.Message(); {
-	case report.Err != nil:
-		return engine.Result{}, report.Error()
 	case message != "":
 		return engine.Fail(reason, "not healthy within %s: %s", runner.Options.Timeout, withNotes(message, report)), nil
 	case report.RetryAfter > 0:
@@ -82,18 +82,14 @@ func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
 }
 
 // IsHealthy reports whether no check finds anything. That a check finds something is confirmed by
-// the API server, because the upgrade may fail for it.
+// the API server, because the upgrade may fail for it. The last result of a query that may not be sent
+// again yet counts, since it opens no gate and the upgrade must not fail because of its age.
 func IsHealthy(runner checks.Runner) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		report := runner.Confirm(ctx, runner.Run(ctx, time.Time{}))
-		switch {
-		case report.Err != nil:
+		if report.Err != nil {
 			return false, report.Error()
-		case report.Message() != "":
-			return false, nil
-		case report.RetryAfter > 0:
-			return false, errors.New("checking the health of the cluster: " + outdatedMessage)
 		}
-		return true, nil
+		return report.Message() == "", nil
 	}
 }

@@ -18,23 +18,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // maxHooks is the number of hooks that run on one event: their results must fit into a step.
 const maxHooks = 48
 
-// candidates returns the hooks of the event in the cache, sorted by name, whether they select the
-// UpgradeJob or not.
+// candidates returns the hooks of the event and of the kind of the upgrade in the cache, sorted by name, whether
+// they select the upgrade or not.
 func (e *eventRun) candidates(ctx context.Context) ([]hookRef, error) {
-	var list v1beta1.UpgradeJobHookList
-	if err := e.Client.List(ctx, &list, client.InNamespace(e.job.Namespace)); err != nil {
+	var list maintenancev1beta1.UpgradeJobHookList
+	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing UpgradeJobHooks: %w", err)
 	}
 	var found []hookRef
 	for i := range list.Items {
-		if slices.Contains(list.Items[i].Spec.Events, e.event.Name) {
+		if slices.Contains(list.Items[i].Spec.Events, e.event.Name) && runsFor(&list.Items[i], e.owner.Kind) {
 			found = append(found, hookRef{list.Items[i].Name, list.Items[i].UID})
 		}
 	}
@@ -48,66 +49,82 @@ func (e *eventRun) begin(ctx context.Context, candidates []hookRef) ([]hookRun, 
 	if err != nil {
 		return nil, err
 	}
-	var selected []*v1beta1.UpgradeJobHook
+	var selected []selectedHook
 	var all []hookRef
 	for _, candidate := range candidates {
 		hook, err := e.selectHook(ctx, candidate.Name, upgrade)
 		if err != nil {
 			return nil, err
 		}
-		if hook != nil {
-			selected, all = append(selected, hook), append(all, hookRef{hook.Name, hook.UID})
+		if hook.hook != nil {
+			selected, all = append(selected, hook), append(all, hookRef{hook.hook.Name, hook.hook.UID})
 		}
 	}
 	hooks := make([]hookRun, 0, len(selected))
 	for i, hook := range selected {
-		run := hookRun{hookRef: all[i], item: history.StepItem{Name: e.event.itemName(hook.Name)}}
-		if err := e.create(ctx, &run, upgrade, hook, all); err != nil {
+		run := hookRun{hookRef: all[i], item: history.StepItem{Name: e.event.itemName(all[i].Name)}}
+		if err := e.create(ctx, &run, upgrade, hook.hook, all); err != nil {
 			return nil, err
+		}
+		if hook.claimedNow && run.job == nil && run.item.Status == statusFailed {
+			if err := e.unclaim(ctx, all[i]); err != nil {
+				return nil, err
+			}
 		}
 		hooks = append(hooks, run)
 	}
 	return hooks, nil
 }
 
+// selectedHook is a hook that runs on the event.
+type selectedHook struct {
+	hook       *maintenancev1beta1.UpgradeJobHook // nil means that it does not run
+	claimedNow bool                               // whether this event is the first for which the upgrade claimed it
+}
+
 // maxClaims is how often a hook is read again because it has changed before it could be claimed.
 const maxClaims = 3
 
-// selectHook returns the hook if it runs on the event of the UpgradeJob, claimed if it runs once;
-// nil means that it does not.
-func (e *eventRun) selectHook(ctx context.Context, name string, upgrade *v1beta1.UpgradeJob) (*v1beta1.UpgradeJobHook, error) {
+// selectHook returns the hook if it runs on the event of the upgrade, claimed if it runs once;
+// the zero selectedHook means that it does not.
+func (e *eventRun) selectHook(ctx context.Context, name string, upgrade client.Object) (selectedHook, error) {
 	for attempt := 1; ; attempt++ {
 		hook, err := e.liveHook(ctx, name)
-		if err != nil || hook == nil || !e.selects(hook, upgrade) {
-			return nil, err
+		if err != nil || hook == nil || !e.selects(hook, upgrade.GetLabels()) {
+			return selectedHook{}, err
 		}
+		claims := hook.Spec.Run == maintenancev1beta1.HookRunNext && !isClaimed(hook)
 		claimed, err := e.claim(ctx, hook)
 		switch {
 		case apierrors.IsConflict(err) && attempt < maxClaims:
 			continue
 		case err != nil || !claimed:
-			return nil, err
+			return selectedHook{}, err
 		}
-		return hook, nil
+		return selectedHook{hook: hook, claimedNow: claims}, nil
 	}
 }
 
-// upgrade returns the UpgradeJob as the API server has it: hooks get all of it.
-func (e *eventRun) upgrade(ctx context.Context) (*v1beta1.UpgradeJob, error) {
-	var upgrade v1beta1.UpgradeJob
-	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(e.job), &upgrade); err != nil {
-		return nil, fmt.Errorf("getting UpgradeJob %s for its hooks: %w", e.job.Name, err)
+func isClaimed(hook *maintenancev1beta1.UpgradeJobHook) bool {
+	return hook.Status.ClaimedBy != nil && hook.Status.ClaimedBy.UID != ""
+}
+
+// upgrade returns the object of the upgrade as the API server has it: hooks get all of it.
+func (e *eventRun) upgrade(ctx context.Context) (client.Object, error) {
+	upgrade := e.owner.New()
+	if err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: e.owner.Name}, upgrade); err != nil {
+		return nil, fmt.Errorf("getting %s %s for its hooks: %w", e.owner.Kind, e.owner.Name, err)
 	}
-	if upgrade.UID != e.job.UID {
-		return nil, fmt.Errorf("getting UpgradeJob %s for its hooks: it was replaced by another one", e.job.Name)
+	if upgrade.GetUID() != e.owner.UID {
+		return nil, fmt.Errorf("getting %s %s for its hooks: it was replaced by another one", e.owner.Kind, e.owner.Name)
 	}
-	return &upgrade, nil
+	return upgrade, nil
 }
 
 // liveHook returns the hook as the API server has it; nil means that there is none.
-func (e *eventRun) liveHook(ctx context.Context, name string) (*v1beta1.UpgradeJobHook, error) {
-	var hook v1beta1.UpgradeJobHook
-	err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: name}, &hook)
+func (e *eventRun) liveHook(ctx context.Context, name string) (*maintenancev1beta1.UpgradeJobHook, error) {
+	var hook maintenancev1beta1.UpgradeJobHook
+	err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &hook)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -119,36 +136,89 @@ func (e *eventRun) liveHook(ctx context.Context, name string) (*v1beta1.UpgradeJ
 	return &hook, nil
 }
 
-// selects reports whether a hook runs on the event of the UpgradeJob.
-func (e *eventRun) selects(hook *v1beta1.UpgradeJobHook, upgrade *v1beta1.UpgradeJob) bool {
+// selects reports whether a hook runs on the event of an upgrade with these labels. One whose spec does not decode
+// does not run.
+func (e *eventRun) selects(hook *maintenancev1beta1.UpgradeJobHook, of map[string]string) bool {
 	selector, err := selectorOf(hook)
-	return err == nil && slices.Contains(hook.Spec.Events, e.event.Name) && selector.Matches(labels.Set(upgrade.Labels))
+	return err == nil && hook.SpecProblem() == "" && slices.Contains(hook.Spec.Events, e.event.Name) && runsFor(hook, e.owner.Kind) &&
+		selector.Matches(labels.Set(of))
+}
+
+// runsFor reports whether a hook runs for upgrades of a kind.
+func runsFor(hook *maintenancev1beta1.UpgradeJobHook, kind string) bool {
+	kinds := hook.Spec.Kinds
+	if len(kinds) == 0 {
+		kinds = []maintenancev1beta1.HookKind{maintenancev1beta1.HookKindUpgradeJob}
+	}
+	return slices.Contains(kinds, maintenancev1beta1.HookKind(kind))
 }
 
 // selectorOf returns the selector of a hook. An invalid one, which the condition Accepted reports,
 // selects nothing.
-func selectorOf(hook *v1beta1.UpgradeJobHook) (labels.Selector, error) {
+func selectorOf(hook *maintenancev1beta1.UpgradeJobHook) (labels.Selector, error) {
 	if hook.Spec.Selector == nil {
 		return labels.Everything(), nil
 	}
 	return metav1.LabelSelectorAsSelector((*metav1.LabelSelector)(hook.Spec.Selector))
 }
 
-// claim reports whether a hook runs for this UpgradeJob. One with run: Next runs for the first that
+// claim reports whether a hook runs for this upgrade. One with run: Next runs for the first that
 // claims it. The claim fails if the hook has changed since it was read.
-func (e *eventRun) claim(ctx context.Context, hook *v1beta1.UpgradeJobHook) (bool, error) {
-	if hook.Spec.Run != v1beta1.HookRunNext {
+func (e *eventRun) claim(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (bool, error) {
+	if hook.Spec.Run != maintenancev1beta1.HookRunNext {
 		return true, nil
 	}
-	if by := hook.Status.ClaimedBy; by != nil && by.UID != "" {
-		return by.UID == string(e.job.UID), nil
+	switch {
+	case isClaimed(hook):
+		return e.isClaimant(hook), nil
+	case e.leavesToNext(hook):
+		return false, nil
 	}
 	before := hook.DeepCopy()
-	hook.Status.ClaimedBy = &v1beta1.UpgradeJobReference{Name: e.job.Name, UID: string(e.job.UID)}
+	hook.Status.ClaimedBy = &maintenancev1beta1.HookClaim{Name: e.owner.Name, UID: string(e.owner.UID), Version: e.owner.Version}
+	if e.owner.Kind != string(maintenancev1beta1.HookKindUpgradeJob) {
+		hook.Status.ClaimedBy.Kind = maintenancev1beta1.HookKind(e.owner.Kind)
+	}
 	if err := e.Client.Status().Patch(ctx, hook, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("claiming UpgradeJobHook %s: %w", hook.Name, err)
 	}
 	return true, nil
+}
+
+// isClaimant reports whether the upgrade has claimed a hook that is claimed.
+func (e *eventRun) isClaimant(hook *maintenancev1beta1.UpgradeJobHook) bool {
+	return hook.Status.ClaimedBy.UID == string(e.owner.UID) && hook.Status.ClaimedBy.Version == e.owner.Version
+}
+
+// leavesToNext reports whether an upgrade has ended before the events for which a hook with run: Next is meant: it was
+// skipped or cancelled, and the hook has other events than the events of such an end.
+func (e *eventRun) leavesToNext(hook *maintenancev1beta1.UpgradeJobHook) bool {
+	if e.run.Outcome != engine.OutcomeSkipped && e.run.Outcome != engine.OutcomeCancelled {
+		return false
+	}
+	return slices.ContainsFunc(hook.Spec.Events, func(event maintenancev1beta1.HookEvent) bool {
+		return event != maintenancev1beta1.EventSkip && event != maintenancev1beta1.EventFinish
+	})
+}
+
+// unclaim leaves a hook with run: Next, for which no Job could be created, to the next upgrade.
+func (e *eventRun) unclaim(ctx context.Context, ref hookRef) error {
+	for attempt := 1; ; attempt++ {
+		hook, err := e.liveHook(ctx, ref.Name)
+		if err != nil || hook == nil || hook.UID != ref.UID || !isClaimed(hook) || !e.isClaimant(hook) {
+			return err
+		}
+		before := hook.DeepCopy()
+		hook.Status.ClaimedBy = nil
+		err = e.Client.Status().Patch(ctx, hook, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) && attempt < maxClaims {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("leaving UpgradeJobHook %s to the next upgrade: %w", ref.Name, err)
+		}
+		return nil
+	}
 }
 
 const messageRemoved = "the UpgradeJobHook was deleted before its Job was created"
@@ -170,10 +240,10 @@ func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRe
 	return e.create(ctx, run, upgrade, hook, all)
 }
 
-// create creates the Job of a hook. The item becomes that of the created Job, or that of a hook that
-// cannot run. An error means that this is to be tried again.
-func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobHook, all []hookRef) error {
-	run.abort = hook.Spec.FailurePolicy == v1beta1.HookFailureAbort
+// create creates the Job of a hook. The item then describes the created Job, or a hook that cannot run. An error means
+// that the caller should try again.
+func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade client.Object, hook *maintenancev1beta1.UpgradeJobHook, all []hookRef) error {
+	run.abort = hook.Spec.FailurePolicy == maintenancev1beta1.HookFailureAbort
 	if ended := e.observed(run.item.Name); ended.Ended() {
 		run.item = ended
 		return nil
@@ -183,13 +253,16 @@ func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade *v1beta1.Up
 		return nil
 	}
 	job, err := e.newJob(upgrade, hook, all)
+	if err == nil {
+		err = e.restrictSecrets(ctx, job)
+	}
 	invalid := (*invalidError)(nil)
 	switch {
 	case errors.As(err, &invalid):
 		run.fail("%s: %s", invalid.reason, invalid.message)
 		return nil
 	case errors.Is(err, errEnvironmentTooLarge):
-		run.fail("%s: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from jobTemplate of the UpgradeConfig, or create the UpgradeJob without them", reasonEnvironmentTooLarge)
+		run.fail("%s: the %s has too much JSON even without its annotations and its status; remove labels or health checks from it, or from jobTemplate if it has one", reasonEnvironmentTooLarge, e.owner.Kind)
 		return nil
 	case err != nil:
 		return err
@@ -222,7 +295,7 @@ func (e *eventRun) createJob(ctx context.Context, run *hookRun, job *unstructure
 // adopt uses the Job that exists under the name of a hook's Job: an earlier call has created it.
 func (e *eventRun) adopt(ctx context.Context, run *hookRun, name string) error {
 	var job batchv1.Job
-	if err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: name}, &job); err != nil {
+	if err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &job); err != nil {
 		return fmt.Errorf("getting Job %s: %w", name, err)
 	}
 	if !e.isOurs(&job) {

@@ -4,22 +4,36 @@
 package hooks
 
 import (
+	"strconv"
+
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // JobLabels returns the labels of all Jobs of hooks.
 func JobLabels() labels.Set { return labels.Set{labelComponent: componentHook} }
 
-// UpgradeJobOf returns the name and the UID of the UpgradeJob for which a Job was created; an empty
-// name means that the Job is not one of a hook. They do not depend on the owner reference, which the
-// garbage collector removes if the UpgradeJob is deleted with the policy Orphan.
-func UpgradeJobOf(job metav1.Object) (string, types.UID) {
-	return job.GetAnnotations()[annotationUpgradeJob], types.UID(job.GetLabels()[labelUpgradeJob])
+// OwnerOf returns the upgrade for which a Job was created, and the number of its attempt; an empty name means that the
+// Job is not one of a hook. They do not depend on the owner reference, which the garbage collector removes if the object
+// is deleted with the policy Orphan.
+func OwnerOf(job metav1.Object) maintenance.Owner {
+	for _, kind := range maintenance.OwnerKinds() {
+		name, uid := job.GetAnnotations()[kind.Mark()], types.UID(job.GetLabels()[kind.Mark()+uidSuffix])
+		if name == "" {
+			continue
+		}
+		attempt, err := strconv.ParseInt(job.GetLabels()[labelAttempt], 10, 32)
+		if err != nil {
+			attempt = 0 // another client has changed it: no attempt waits for the Job
+		}
+		return maintenance.Owner{OwnerKind: kind, Namespace: job.GetNamespace(), Name: name, UID: uid, Attempt: int32(attempt)}
+	}
+	return maintenance.Owner{}
 }
 
 // StripJob drops what is not read from a Job of a hook, before the Job is cached: above all the
@@ -30,13 +44,18 @@ func StripJob(obj any) (any, error) {
 		return obj, nil
 	}
 	kept := map[string]string{}
-	for _, key := range []string{annotationUpgradeJob, annotationEvent, annotationItem, annotationHooks, annotationPolicy} {
+	annotations := []string{annotationEvent, annotationItem, annotationHooks, annotationPolicy, annotationSuspended}
+	labels := []string{labelComponent, labelAttempt, labelEvent, labelQueue}
+	for _, kind := range maintenance.OwnerKinds() {
+		annotations, labels = append(annotations, kind.Mark()), append(labels, kind.Mark()+uidSuffix)
+	}
+	for _, key := range annotations {
 		if value, ok := job.Annotations[key]; ok {
 			kept[key] = value
 		}
 	}
 	marks := map[string]string{}
-	for _, key := range []string{labelComponent, labelUpgradeJob, labelAttempt, labelEvent} {
+	for _, key := range labels {
 		if value, ok := job.Labels[key]; ok {
 			marks[key] = value
 		}
@@ -50,11 +69,11 @@ func StripJob(obj any) (any, error) {
 // StripHook drops what is not read from an UpgradeJobHook, before it is cached: above all its
 // template, which is read from the API server when the hook runs.
 func StripHook(obj any) (any, error) {
-	hook, ok := obj.(*v1beta1.UpgradeJobHook)
+	hook, ok := obj.(*maintenancev1beta1.UpgradeJobHook)
 	if !ok {
 		return obj, nil
 	}
 	hook.Annotations, hook.Labels, hook.ManagedFields, hook.OwnerReferences, hook.Finalizers = nil, nil, nil, nil, nil
-	hook.Spec.Template = v1beta1.HookJobTemplate{}
+	hook.Spec.Template = maintenancev1beta1.HookJobTemplate{}
 	return hook, nil
 }

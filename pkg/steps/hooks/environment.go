@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The bounds of the environment, in bytes. Linux does not start a process with a variable of more
@@ -27,14 +30,14 @@ const (
 	maxEnvironment = 512 << 10 // of all containers of a pod together
 )
 
-// errEnvironmentTooLarge means that the UpgradeJob does not fit into the environment even without
+// errEnvironmentTooLarge means that the object of the upgrade does not fit into the environment even without
 // its annotations and its status.
-var errEnvironmentTooLarge = errors.New("the UpgradeJob does not fit into the environment of the hook")
+var errEnvironmentTooLarge = errors.New("the upgrade does not fit into the environment of the hook")
 
 // variable is an environment variable of a container, as the kubelet reads it.
 type variable struct{ name, value string }
 
-// environment is the environment that describes an event of an UpgradeJob. The first variable of a
+// environment is the environment that describes an event of an upgrade. The first variable of a
 // name counts.
 type environment struct {
 	variables []variable
@@ -42,21 +45,22 @@ type environment struct {
 	size      int // names, values, and one separator and terminator each
 }
 
-// newEnvironment returns the variables that describe the event and the UpgradeJob, for a pod with
+// newEnvironment returns the variables that describe the event and the object of the upgrade, for a pod with
 // that number of containers. Annotations and status are left out if they do not fit.
-func newEnvironment(event Event, at time.Time, job *v1beta1.UpgradeJob, containers int) ([]variable, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+func newEnvironment(event Event, at time.Time, kind maintenance.OwnerKind, upgrade client.Object, containers int) ([]variable, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(upgrade)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the UpgradeJob: %w", err)
+		return nil, fmt.Errorf("encoding the %s: %w", kind.Kind, err)
 	}
-	content["apiVersion"], content["kind"] = v1beta1.GroupVersion.String(), "UpgradeJob"
+	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
+	spec, _ := reflect.TypeOf(upgrade).Elem().FieldByName("Spec")
 	unstructured.RemoveNestedField(content, "metadata", "managedFields")
 	for _, truncated := range []bool{false, true} {
 		if truncated {
 			unstructured.RemoveNestedField(content, "metadata", "annotations")
 			delete(content, "status")
 		}
-		variables, err := describe(event.content(at), content, truncated, containers)
+		variables, err := describe(event.content(at), content, spec.Type, truncated, containers)
 		if !errors.Is(err, errEnvironmentTooLarge) || truncated {
 			return variables, err
 		}
@@ -67,13 +71,13 @@ func newEnvironment(event Event, at time.Time, job *v1beta1.UpgradeJob, containe
 // content returns the event as it is encoded.
 func (e Event) content(at time.Time) map[string]any {
 	return map[string]any{
-		"name": string(e.Name), "time": at.UTC().Format(time.RFC3339),
+		"name": string(e.Name), "time": text.FormatTime(at),
 		"reason": e.Reason, "message": e.Message, "pool": e.Pool,
 	}
 }
 
-// describe returns the variables for an event and the content of an UpgradeJob.
-func describe(event, job map[string]any, truncated bool, containers int) ([]variable, error) {
+// describe returns the variables for an event and the content of an object with that type of spec.
+func describe(event, job map[string]any, spec reflect.Type, truncated bool, containers int) ([]variable, error) {
 	env := environment{names: map[string]bool{}}
 	jobText, err := encode(job)
 	if err != nil {
@@ -91,6 +95,9 @@ func describe(event, job map[string]any, truncated bool, containers int) ([]vari
 		}
 	}
 	if err := errors.Join(env.add("JOB", job), env.flatten("JOB", job)); err != nil {
+		return nil, err
+	}
+	if err := env.nullAbsent("JOB_spec", spec, job["spec"]); err != nil {
 		return nil, err
 	}
 	if env.size*max(containers, 1) > maxEnvironment {
@@ -143,6 +150,29 @@ func (e *environment) flattenInto(name string, value any) error {
 		return e.flatten(name, value)
 	}
 	return e.add(name, value)
+}
+
+// nullAbsent adds null for each field that a type has and the value does not, so that $(NAME) expands to null.
+func (e *environment) nullAbsent(name string, of reflect.Type, value any) error {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	var errs []error
+	switch object, _ := value.(map[string]any); {
+	case of.Kind() == reflect.Struct && !reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()): // such as a duration
+		for field := range of.Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			errs = append(errs, e.nullAbsent(name+"_"+cleanKey(key), field.Type, object[key]))
+		}
+	case value == nil:
+		return e.add(name, nil)
+	case of.Kind() == reflect.Slice:
+		items, _ := value.([]any)
+		for i := range items {
+			errs = append(errs, e.nullAbsent(name+"_"+strconv.Itoa(i), of.Elem(), items[i]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cleanKey returns a key as a part of the name of a variable.

@@ -18,18 +18,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 var noon = time.Date(2027, 3, 2, 12, 0, 0, 0, time.UTC)
 
-func upgradeJob(change func(*v1beta1.UpgradeJob)) *v1beta1.UpgradeJob {
-	job := &v1beta1.UpgradeJob{
+func upgradeJob(change func(*maintenancev1beta1.UpgradeJob)) *maintenancev1beta1.UpgradeJob {
+	job := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "upgrades", Name: "cluster-upgrade", UID: types.UID("u1"),
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 		},
-		Spec: v1beta1.UpgradeJobSpec{DesiredVersion: v1beta1.DesiredVersion{Version: "4.20.6", Image: "quay.io/r@sha256:1"}},
+		Spec: maintenancev1beta1.UpgradeJobSpec{DesiredVersion: maintenancev1beta1.DesiredVersion{Version: "4.20.6", Image: "quay.io/r@sha256:1"}},
 	}
 	if change != nil {
 		change(job)
@@ -54,12 +55,12 @@ func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		event  Event
-		change func(*v1beta1.UpgradeJob)
+		change func(*maintenancev1beta1.UpgradeJob)
 		want   map[string]string
 		absent []string
 	}{
 		"event": {
-			event: Event{Name: v1beta1.EventStart, Reason: "Started", Message: `it "starts"`},
+			event: Event{Name: maintenancev1beta1.EventStart, Reason: "Started", Message: `it "starts"`},
 			want: map[string]string{
 				"EVENT":      `{"message":"it \"starts\"","name":"Start","pool":"","reason":"Started","time":"2027-03-02T12:00:00Z"}`,
 				"EVENT_name": `"Start"`, "EVENT_NAME": `"Start"`, "EVENT_time": `"2027-03-02T12:00:00Z"`,
@@ -68,7 +69,7 @@ func TestEnvironment(t *testing.T) {
 			absent: []string{"JOB_TRUNCATED"},
 		},
 		"pool": {
-			event: Event{Name: v1beta1.EventMachineConfigPoolUnpause, Pool: "night"},
+			event: Event{Name: maintenancev1beta1.EventMachineConfigPoolUnpause, Pool: "night"},
 			want:  map[string]string{"EVENT_pool": `"night"`, "EVENT_NAME": `"MachineConfigPoolUnpause"`},
 		},
 		"nested fields": {
@@ -78,8 +79,21 @@ func TestEnvironment(t *testing.T) {
 			},
 			absent: []string{"JOB_metadata", "JOB_spec", "JOB_metadata_managedFields_0_manager"},
 		},
+		"absent optional fields": {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
+				job.Spec.DesiredVersion = maintenancev1beta1.DesiredVersion{}
+				job.Spec.Config.MachineConfigPools = []maintenancev1beta1.MachineConfigPoolConfig{{DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "1h"}}}
+			},
+			want: map[string]string{
+				"JOB_spec_desiredVersion_image": "null", "JOB_spec_desiredVersion_version": "null", "JOB_spec_config_upgradeTimeout": "null",
+				"JOB_spec_desiredVersionCheckAvailability":                   "null",
+				"JOB_spec_config_machineConfigPools_0_delayUpgrade_delayMax": "null",
+				"JOB_spec_config_machineConfigPools_0_delayUpgrade_delayMin": `"1h"`,
+			},
+			absent: []string{"JOB_spec_desiredVersion", "JOB_spec_config"},
+		},
 		"odd keys": {
-			change: func(job *v1beta1.UpgradeJob) {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
 				job.Labels = map[string]string{"my-var.io/info": "a", "größe": "b", "": "c", "7": "d"}
 			},
 			want: map[string]string{
@@ -88,15 +102,15 @@ func TestEnvironment(t *testing.T) {
 			},
 		},
 		"colliding keys": {
-			change: func(job *v1beta1.UpgradeJob) {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
 				job.Labels = map[string]string{"a_b": "third", "a.b": "second", "a-b": "first"}
 			},
 			want: map[string]string{"JOB_metadata_labels_a_b": `"first"`},
 		},
 		"arrays": {
-			change: func(job *v1beta1.UpgradeJob) {
-				job.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{
-					{DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "1h"}}, {DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "2h"}},
+			change: func(job *maintenancev1beta1.UpgradeJob) {
+				job.Spec.Config.MachineConfigPools = []maintenancev1beta1.MachineConfigPoolConfig{
+					{DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "1h"}}, {DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: "2h"}},
 				}
 				job.Finalizers = []string{"x"}
 			},
@@ -108,20 +122,20 @@ func TestEnvironment(t *testing.T) {
 			absent: []string{"JOB_spec_config_machineConfigPools"},
 		},
 		"other types": {
-			change: func(job *v1beta1.UpgradeJob) {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
 				job.Spec.DesiredVersionCheckAvailability = new(false)
 				job.Status.History = []history.Record{{Attempt: 1}}
 			},
 			want: map[string]string{"JOB_spec_desiredVersionCheckAvailability": "false", "JOB_status_history_0_attempt": "1"},
 		},
 		"references are not expanded": {
-			change: func(job *v1beta1.UpgradeJob) {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
 				job.Annotations = map[string]string{"a": "$(EVENT) $$(X) $"}
 			},
 			want: map[string]string{"JOB_metadata_annotations_a": `"$$(EVENT) $$$$(X) $$"`},
 		},
 		"quotes, newlines, Unicode, HTML": {
-			change: func(job *v1beta1.UpgradeJob) {
+			change: func(job *maintenancev1beta1.UpgradeJob) {
 				job.Annotations = map[string]string{"a": "\"'\n\t\u00e9\u2603\U0001f600<&>\x00"}
 			},
 			want: map[string]string{"JOB_metadata_annotations_a": `"\"'\n\té☃😀<&>\u0000"`},
@@ -129,7 +143,7 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			variables, err := newEnvironment(tc.event, noon, upgradeJob(tc.change), 1)
+			variables, err := newEnvironment(tc.event, noon, maintenance.JobOwners(), upgradeJob(tc.change), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,35 +167,39 @@ func TestEnvironment(t *testing.T) {
 
 func TestEnvironment_is_truncated_to_the_limits(t *testing.T) {
 	t.Parallel()
-	annotated := func(size int) func(*v1beta1.UpgradeJob) {
-		return func(job *v1beta1.UpgradeJob) {
+	annotated := func(size int) func(*maintenancev1beta1.UpgradeJob) {
+		return func(job *maintenancev1beta1.UpgradeJob) {
 			job.Annotations = map[string]string{"large": strings.Repeat("a", size)}
 			job.Status.History = []history.Record{{Attempt: 1}}
 		}
 	}
-	labeled := func(size int) func(*v1beta1.UpgradeJob) {
-		return func(job *v1beta1.UpgradeJob) {
+	labeled := func(size int) func(*maintenancev1beta1.UpgradeJob) {
+		return func(job *maintenancev1beta1.UpgradeJob) {
 			job.Labels = map[string]string{"large": strings.Repeat("a", size)}
 		}
 	}
 	for name, tc := range map[string]struct {
-		change     func(*v1beta1.UpgradeJob)
+		change     func(*maintenancev1beta1.UpgradeJob)
 		containers int
 		truncated  bool
 		tooLarge   bool
 	}{
-		"small":                            {change: annotated(1 << 10), containers: 1},
-		"fits into one container":          {change: annotated(90 << 10), containers: 1},
-		"annotations of 100 KiB":           {change: annotated(100 << 10), containers: 1, truncated: true},
-		"too much for five containers":     {change: annotated(60 << 10), containers: 5, truncated: true},
-		"labels of 100 KiB":                {change: labeled(100 << 10), containers: 1, tooLarge: true},
-		"labels too large for containers":  {change: labeled(60 << 10), containers: 5, tooLarge: true},
-		"doubled signs count for the Job":  {change: func(job *v1beta1.UpgradeJob) { job.Labels = map[string]string{"l": strings.Repeat("$", 80<<10)} }, containers: 2, tooLarge: true},
-		"doubled signs count once at most": {change: func(job *v1beta1.UpgradeJob) { job.Labels = map[string]string{"l": strings.Repeat("$", 80<<10)} }, containers: 1},
+		"small":                           {change: annotated(1 << 10), containers: 1},
+		"fits into one container":         {change: annotated(90 << 10), containers: 1},
+		"annotations of 100 KiB":          {change: annotated(100 << 10), containers: 1, truncated: true},
+		"too much for five containers":    {change: annotated(60 << 10), containers: 5, truncated: true},
+		"labels of 100 KiB":               {change: labeled(100 << 10), containers: 1, tooLarge: true},
+		"labels too large for containers": {change: labeled(60 << 10), containers: 5, tooLarge: true},
+		"doubled signs count for the Job": {change: func(job *maintenancev1beta1.UpgradeJob) {
+			job.Labels = map[string]string{"l": strings.Repeat("$", 80<<10)}
+		}, containers: 2, tooLarge: true},
+		"doubled signs count once at most": {change: func(job *maintenancev1beta1.UpgradeJob) {
+			job.Labels = map[string]string{"l": strings.Repeat("$", 80<<10)}
+		}, containers: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			variables, err := newEnvironment(Event{Name: v1beta1.EventStart}, noon, upgradeJob(tc.change), tc.containers)
+			variables, err := newEnvironment(Event{Name: maintenancev1beta1.EventStart}, noon, maintenance.JobOwners(), upgradeJob(tc.change), tc.containers)
 			if errors.Is(err, errEnvironmentTooLarge) != tc.tooLarge || err != nil && !tc.tooLarge {
 				t.Fatalf("got %v", err)
 			}
@@ -201,11 +219,11 @@ func TestEnvironment_is_truncated_to_the_limits(t *testing.T) {
 
 func TestEnvironment_does_not_change_the_UpgradeJob(t *testing.T) {
 	t.Parallel()
-	job := upgradeJob(func(job *v1beta1.UpgradeJob) {
+	job := upgradeJob(func(job *maintenancev1beta1.UpgradeJob) {
 		job.Annotations = map[string]string{"large": strings.Repeat("a", 200<<10)}
 	})
 	before := job.DeepCopy()
-	if _, err := newEnvironment(Event{Name: v1beta1.EventStart}, noon, job, 1); err != nil {
+	if _, err := newEnvironment(Event{Name: maintenancev1beta1.EventStart}, noon, maintenance.JobOwners(), job, 1); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, job); diff != "" {
@@ -222,12 +240,12 @@ func FuzzEnvironment(f *testing.F) {
 	f.Add("l/_", "l-_", "null", strings.Repeat("$", 100<<10), 2)
 	f.Fuzz(func(t *testing.T, key, otherKey, value, message string, containers int) {
 		containers = min(max(containers, 1), 8)
-		job := upgradeJob(func(job *v1beta1.UpgradeJob) {
+		job := upgradeJob(func(job *maintenancev1beta1.UpgradeJob) {
 			job.Labels = map[string]string{key: value, otherKey: message}
 			job.Annotations = map[string]string{otherKey: value}
-			job.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: v1beta1.Duration(value)}}}
+			job.Spec.Config.MachineConfigPools = []maintenancev1beta1.MachineConfigPoolConfig{{DelayUpgrade: maintenancev1beta1.DelayUpgrade{DelayMin: maintenancev1beta1.Duration(value)}}}
 		})
-		variables, err := newEnvironment(Event{Name: v1beta1.EventStart, Message: message}, noon, job, containers)
+		variables, err := newEnvironment(Event{Name: maintenancev1beta1.EventStart, Message: message}, noon, maintenance.JobOwners(), job, containers)
 		if errors.Is(err, errEnvironmentTooLarge) {
 			return
 		}
@@ -257,7 +275,7 @@ func FuzzEnvironment(f *testing.F) {
 		if size*containers > maxEnvironment {
 			t.Errorf("%d bytes in %d containers", size, containers)
 		}
-		again, err := newEnvironment(Event{Name: v1beta1.EventStart, Message: message}, noon, job, containers)
+		again, err := newEnvironment(Event{Name: maintenancev1beta1.EventStart, Message: message}, noon, maintenance.JobOwners(), job, containers)
 		if err != nil || !slices.Equal(variables, again) {
 			t.Errorf("the environment differs: %v", err)
 		}

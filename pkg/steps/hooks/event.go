@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -26,13 +26,13 @@ import (
 type eventRun struct {
 	*Runner
 
-	job    *v1beta1.UpgradeJob
+	owner  maintenance.Owner
 	record history.Record
 	event  Event
 	run    engine.Run
 }
 
-// hookRun is what is known of one hook of the event.
+// hookRun holds what is known of one hook of the event.
 type hookRun struct {
 	hookRef
 
@@ -128,7 +128,7 @@ func (e *eventRun) hooks(ctx context.Context) ([]hookRun, error) {
 // listJobs returns the Jobs of the event by the names of their items.
 func (e *eventRun) listJobs(ctx context.Context, from client.Reader) (map[string]*batchv1.Job, error) {
 	var list batchv1.JobList
-	if err := from.List(ctx, &list, client.InNamespace(e.job.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
+	if err := from.List(ctx, &list, client.InNamespace(e.owner.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
 		return nil, fmt.Errorf("listing the Jobs of event %s: %w", e.event.key(), err)
 	}
 	jobs := map[string]*batchv1.Job{}
@@ -212,7 +212,7 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 		}
 		switch {
 		case run.job != nil:
-			run.abort = run.job.Annotations[annotationPolicy] != string(v1beta1.HookFailureIgnore)
+			run.abort = run.job.Annotations[annotationPolicy] != string(maintenancev1beta1.HookFailureIgnore)
 		case run.item.Status == statusFailed && !recorded.Ended(): // with Abort, the step would have failed when it was recorded
 			run.abort = e.abortsNow(ctx, run.Name)
 		}
@@ -220,17 +220,17 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 	return nil
 }
 
-// abortsNow returns the policy of a hook whose Job is gone. That of a hook that is gone, too, is
-// unknown: it aborts.
+// abortsNow returns the policy of a hook whose Job is gone. The policy of a hook that is also gone is unknown: it
+// aborts.
 func (e *eventRun) abortsNow(ctx context.Context, hook string) bool {
 	current, err := e.cachedHook(ctx, hook)
-	return err != nil || current.Spec.FailurePolicy == v1beta1.HookFailureAbort
+	return err != nil || current.Spec.FailurePolicy == maintenancev1beta1.HookFailureAbort
 }
 
 // cachedHook returns a hook as the cache has it.
-func (e *eventRun) cachedHook(ctx context.Context, name string) (v1beta1.UpgradeJobHook, error) {
-	var hook v1beta1.UpgradeJobHook
-	err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: name}, &hook)
+func (e *eventRun) cachedHook(ctx context.Context, name string) (maintenancev1beta1.UpgradeJobHook, error) {
+	var hook maintenancev1beta1.UpgradeJobHook
+	err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &hook)
 	return hook, err
 }
 
@@ -245,7 +245,7 @@ func (e *eventRun) abortCounts() bool { return e.run.Outcome == "" }
 // bounded reports whether the wait for the hooks of the event ends after hooks.timeout. The window
 // and the pools bound the wait for the others.
 func (e *eventRun) bounded() bool {
-	return e.event.Pool == "" && (e.event.Name == v1beta1.EventUpgradeComplete || !e.abortCounts())
+	return e.event.Pool == "" && (e.event.Name == maintenancev1beta1.EventUpgradeComplete || !e.abortCounts())
 }
 
 // deadline returns when the hooks of the event count as failed; zero means never.
@@ -279,13 +279,13 @@ func (e *eventRun) result(hooks []hookRun) engine.Result {
 		}
 	}
 	if len(waiting) > 0 {
-		return e.wait(hooks, "waiting for %d of %s: %s", len(waiting), count(len(hooks)), text.JoinNames(waiting)).WithItems(items...)
+		return e.wait(hooks, "waiting for %d of %s: %s", len(waiting), text.Plural(len(hooks), "hook", "hooks"), text.JoinNames(waiting)).WithItems(items...)
 	}
-	message := count(len(hooks)-len(failed)) + " completed"
+	message := text.Plural(len(hooks)-len(failed), "hook", "hooks") + " completed"
 	if len(failed) > 0 {
 		message = fmt.Sprintf("%s, %d failed and ignored: %s", message, len(failed), text.JoinNames(failed))
 	}
-	if e.event.Pool != "" { // an item per event, so that those of many pools fit into the record
+	if e.event.Pool != "" { // an item per event, so that the items of many pools fit into the record
 		ended := history.StepItem{Name: e.event.key(), Status: statusCompleted, Message: message}
 		e.observe(ended)
 		items = []history.StepItem{ended}
@@ -299,13 +299,6 @@ func itemsOf(hooks []hookRun) []history.StepItem {
 		items = append(items, hooks[i].item)
 	}
 	return items
-}
-
-func count(hooks int) string {
-	if hooks == 1 {
-		return "1 hook"
-	}
-	return fmt.Sprintf("%d hooks", hooks)
 }
 
 // wait waits for a change of a Job, for the deadline, and for the next inspection of pods that do

@@ -60,8 +60,8 @@ func isReady(job *batchv1.Job) bool { return job != nil && ptr.Deref(job.Status.
 // podProblem returns why no pod of a Job runs, as far as it can be determined: at most once a
 // minute, and not within the first one.
 func (e *eventRun) podProblem(ctx context.Context, job *batchv1.Job) string {
-	if ptr.Deref(job.Spec.Suspend, false) {
-		return "suspended: remove suspend from the template"
+	if problem := suspension(job); problem != "" {
+		return problem
 	}
 	if isReady(job) || e.run.Now.Sub(job.CreationTimestamp.Time) < podInterval {
 		return ""
@@ -81,6 +81,20 @@ func (e *eventRun) podProblem(ctx context.Context, job *batchv1.Job) string {
 	maps.DeleteFunc(e.pods, func(_ types.UID, old podProblem) bool { return e.run.Now.Sub(old.at) > time.Hour })
 	e.pods[job.UID] = problem
 	return problem.message
+}
+
+// suspension returns which client suspends the Job; empty if it is not suspended.
+func suspension(job *batchv1.Job) string {
+	queue, template := job.Labels[labelQueue], job.Annotations[annotationSuspended]
+	switch {
+	case !ptr.Deref(job.Spec.Suspend, false):
+		return ""
+	case queue != "":
+		return fmt.Sprintf("suspended by queue %s, which has not admitted it: oc describe workloads -n %s", text.Excerpt(queue), job.Namespace)
+	case template != "":
+		return "suspended: remove suspend from the template"
+	}
+	return "suspended by another controller: its template does not suspend it"
 }
 
 // inspectPods returns why the pods of a Job do not run.

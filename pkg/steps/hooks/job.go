@@ -5,8 +5,6 @@ package hooks
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,9 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Finalizer keeps a Job of a hook until its result is in the record of the upgrade.
@@ -29,16 +30,14 @@ const Finalizer = "managedupgrade.appuio.io/hook-result"
 
 // What a Job of a hook is marked with.
 const (
-	// labelComponent is what the Jobs of hooks are selected by.
+	// labelComponent selects the Jobs of hooks.
 	labelComponent = "managedupgrade.appuio.io/component"
 	componentHook  = "hook"
-	// labelUpgradeJob is the UID of the UpgradeJob.
-	labelUpgradeJob = "managedupgrade.appuio.io/upgradejob-uid"
-	labelAttempt    = "managedupgrade.appuio.io/attempt"
-	labelEvent      = "managedupgrade.appuio.io/event"
+	labelAttempt   = "managedupgrade.appuio.io/attempt"
+	labelEvent     = "managedupgrade.appuio.io/event"
+	// uidSuffix makes the label of the UID of the upgrade from the mark of its kind, which is the annotation of its name.
+	uidSuffix = "-uid"
 
-	// annotationUpgradeJob is the name of the UpgradeJob.
-	annotationUpgradeJob = "managedupgrade.appuio.io/upgradejob"
 	// annotationEvent is the key of the event, annotationItem the name of the item of the step.
 	annotationEvent = "managedupgrade.appuio.io/event"
 	annotationItem  = "managedupgrade.appuio.io/item"
@@ -46,6 +45,11 @@ const (
 	annotationHooks = "managedupgrade.appuio.io/hooks"
 	// annotationPolicy is the failure policy of the hook when the event began.
 	annotationPolicy = "managedupgrade.appuio.io/failure-policy"
+	// annotationSuspended marks a Job that its template suspends.
+	annotationSuspended = "managedupgrade.appuio.io/suspended-by-template"
+
+	// labelQueue names the queue of Kueue that suspends the Job until it admits it.
+	labelQueue = "kueue.x-k8s.io/queue-name"
 )
 
 // hookRef identifies a hook.
@@ -71,7 +75,7 @@ func (e Event) itemName(hook string) string {
 	if len(name) <= maxItemName {
 		return name
 	}
-	return name[:maxItemName-1-shortHash] + "-" + hash(name)[:shortHash]
+	return name[:maxItemName-1-shortHash] + "-" + text.Hash(name, shortHash/2)
 }
 
 // maxJobName is the length of the longest name of a Job, in bytes: its pods have it as a label.
@@ -82,31 +86,26 @@ const (
 
 // jobName returns the name of the Job that runs a hook on an event. Nothing else leads to it.
 func jobName(upgrade types.UID, attempt int32, hook hookRef, event Event) string {
-	id := hash(fmt.Sprintf("%q %d %q %q %q", upgrade, attempt, hook.UID, event.Name, event.Pool))[:shortHash]
+	id := text.Hash(fmt.Sprintf("%q %d %q %q %q", upgrade, attempt, hook.UID, event.Name, event.Pool), shortHash/2)
 	head := strings.ReplaceAll(hook.Name, ".", "-")
 	head = strings.TrimRight(head[:min(len(head), maxJobName-1-len(id))], "-")
 	return head + "-" + id
 }
 
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
 // jobLabels are the labels of the Jobs of an event.
 func (e *eventRun) jobLabels() map[string]string {
 	return map[string]string{
-		labelComponent: componentHook, labelUpgradeJob: string(e.job.UID), labelAttempt: strconv.Itoa(int(e.record.Attempt)), labelEvent: string(e.event.Name),
+		labelComponent: componentHook, e.owner.Mark() + uidSuffix: string(e.owner.UID), labelAttempt: strconv.Itoa(int(e.owner.Attempt)), labelEvent: string(e.event.Name),
 	}
 }
 
 // newJob returns the Job that runs a hook on the event, see template.
-func (e *eventRun) newJob(upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobHook, all []hookRef) (*unstructured.Unstructured, error) {
+func (e *eventRun) newJob(upgrade client.Object, hook *maintenancev1beta1.UpgradeJobHook, all []hookRef) (*unstructured.Unstructured, error) {
 	job, err := template(hook, e.Config().ServiceAccounts)
 	if err != nil {
 		return nil, err
 	}
-	variables, err := newEnvironment(e.event, e.run.Since, upgrade, len(containersOf(job)))
+	variables, err := newEnvironment(e.event, e.run.Since, e.owner.OwnerKind, upgrade, len(containersOf(job)))
 	if err != nil {
 		return nil, err
 	}
@@ -115,17 +114,20 @@ func (e *eventRun) newJob(upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobH
 	if err != nil {
 		return nil, fmt.Errorf("encoding the hooks of event %s: %w", e.event.Name, err)
 	}
-	job.SetNamespace(upgrade.Namespace)
-	job.SetName(jobName(upgrade.UID, e.record.Attempt, hookRef{hook.Name, hook.UID}, e.event))
+	job.SetNamespace(e.owner.Namespace)
+	job.SetName(jobName(e.owner.UID, e.owner.Attempt, hookRef{hook.Name, hook.UID}, e.event))
 	job.SetLabels(merge(job.GetLabels(), e.jobLabels()))
 	job.SetAnnotations(merge(job.GetAnnotations(), map[string]string{
-		annotationUpgradeJob: upgrade.Name, annotationEvent: e.event.key(), annotationItem: e.event.itemName(hook.Name),
-		annotationHooks: string(selection), annotationPolicy: string(cmp.Or(hook.Spec.FailurePolicy, v1beta1.HookFailureIgnore)),
+		e.owner.Mark(): e.owner.Name, annotationEvent: e.event.key(), annotationItem: e.event.itemName(hook.Name),
+		annotationHooks: string(selection), annotationPolicy: string(cmp.Or(hook.Spec.FailurePolicy, maintenancev1beta1.HookFailureIgnore)),
 	}))
+	if suspend, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend"); suspend {
+		job.SetAnnotations(merge(job.GetAnnotations(), map[string]string{annotationSuspended: "true"}))
+	}
 	job.SetFinalizers([]string{Finalizer})
-	// blockOwnerDeletion would require a permission, and delay the deletion of the UpgradeJob.
+	// blockOwnerDeletion would require a permission, and delay the deletion of the owner.
 	job.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJob", Name: upgrade.Name, UID: upgrade.UID, Controller: new(true),
+		APIVersion: e.owner.GroupVersion().String(), Kind: e.owner.Kind, Name: e.owner.Name, UID: e.owner.UID, Controller: new(true),
 	}})
 	return job, nil
 }
@@ -146,7 +148,7 @@ func (e *eventRun) isOurs(job *batchv1.Job) bool {
 		}
 	}
 	owner := metav1.GetControllerOf(job)
-	return job.Annotations[annotationEvent] == e.event.key() && owner != nil && owner.UID == e.job.UID
+	return job.Annotations[annotationEvent] == e.event.key() && owner != nil && owner.UID == e.owner.UID
 }
 
 // selection returns the hooks of the event that a Job lists; nil means that it lists none.
@@ -158,22 +160,15 @@ func selection(job *batchv1.Job) []hookRef {
 	return all
 }
 
-// JobRecorded reports whether the result of a Job need not be kept any more: its attempt has ended,
-// or the step that waited for it has, and its result is among the items.
-func JobRecorded(records []history.Record, job *batchv1.Job) bool {
-	attempt, err := strconv.ParseInt(job.Labels[labelAttempt], 10, 32)
-	if err != nil {
-		return true // another client has changed it: no attempt waits for it
+// JobRecorded reports whether the result of a Job no longer needs to be kept: the attempt of its owner has ended, or the
+// step that waited for it has, and its result is among the items. Known is false if the object has no record of the
+// attempt: the cache may be behind.
+func JobRecorded(owner maintenance.Owner, object client.Object, job *batchv1.Job) (recorded, known bool) {
+	if owner.Attempt == 0 {
+		return true, true
 	}
-	for i := range records {
-		switch {
-		case records[i].Attempt > int32(attempt):
-			return true
-		case records[i].Attempt == int32(attempt):
-			return records[i].Finished() || resultIn(records[i].Conditions, job)
-		}
-	}
-	return false
+	state, record := owner.OwnerKind.Attempt(object, owner.Attempt)
+	return state == maintenance.AttemptEnded || record != nil && resultIn(record.Conditions, job), record != nil
 }
 
 func resultIn(conditions []history.StepCondition, job *batchv1.Job) bool {

@@ -9,24 +9,26 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 func TestJobName_is_unique_and_valid(t *testing.T) {
 	t.Parallel()
 	hook := hookRef{Name: "notify", UID: "h1"}
-	start := Event{Name: v1beta1.EventStart}
+	start := Event{Name: maintenancev1beta1.EventStart}
 	names := map[string]string{}
 	for what, name := range map[string]string{
 		"one":              jobName("u1", 1, hook, start),
 		"another upgrade":  jobName("u2", 1, hook, start),
 		"another attempt":  jobName("u1", 2, hook, start),
 		"another hook":     jobName("u1", 1, hookRef{Name: "notify", UID: "h2"}, start),
-		"another event":    jobName("u1", 1, hook, Event{Name: v1beta1.EventFinish}),
-		"a pool":           jobName("u1", 1, hook, Event{Name: v1beta1.EventStart, Pool: "night"}),
+		"another event":    jobName("u1", 1, hook, Event{Name: maintenancev1beta1.EventFinish}),
+		"a pool":           jobName("u1", 1, hook, Event{Name: maintenancev1beta1.EventStart, Pool: "night"}),
 		"a long name":      jobName("u1", 1, hookRef{Name: strings.Repeat("a", 253), UID: "h1"}, start),
 		"a dotted name":    jobName("u1", 1, hookRef{Name: "a.b", UID: "h1"}, start),
 		"a dot at the cut": jobName("u1", 1, hookRef{Name: strings.Repeat("a", 45) + ".b", UID: "h1"}, start),
@@ -46,12 +48,12 @@ func TestJobName_is_unique_and_valid(t *testing.T) {
 
 func TestItemName_is_bounded_and_unique(t *testing.T) {
 	t.Parallel()
-	event := Event{Name: v1beta1.EventMachineConfigPoolUnpause, Pool: strings.Repeat("p", 200)}
+	event := Event{Name: maintenancev1beta1.EventMachineConfigPoolUnpause, Pool: strings.Repeat("p", 200)}
 	one, other := event.itemName(strings.Repeat("h", 200)+"1"), event.itemName(strings.Repeat("h", 200)+"2")
 	if one == other || len(one) != maxItemName || len(other) != maxItemName {
 		t.Errorf("%d %s\n%d %s", len(one), one, len(other), other)
 	}
-	if got := (Event{Name: v1beta1.EventStart}).itemName("notify"); got != "Start/notify" {
+	if got := (Event{Name: maintenancev1beta1.EventStart}).itemName("notify"); got != "Start/notify" {
 		t.Error(got)
 	}
 }
@@ -74,10 +76,11 @@ func TestJobRecorded(t *testing.T) {
 		records []history.Record
 		attempt string
 		want    bool
+		unknown bool
 	}{
-		"no record yet":              {},
-		"another attempt is newer":   {records: []history.Record{record(2, false, false)}, want: true},
-		"an older attempt only":      {records: []history.Record{record(1, true, true)}, attempt: "2"},
+		"no record yet":              {unknown: true},
+		"another attempt is newer":   {records: []history.Record{record(2, false, false)}, want: true, unknown: true},
+		"an older attempt only":      {records: []history.Record{record(1, true, true)}, attempt: "2", unknown: true},
 		"attempt has ended":          {records: []history.Record{record(1, true, true)}, want: true},
 		"step runs":                  {records: []history.Record{record(1, false, false, history.StepItem{Name: "Start/a", Status: "Running"})}},
 		"step runs, result recorded": {records: []history.Record{record(1, false, false, succeeded)}},
@@ -93,10 +96,47 @@ func TestJobRecorded(t *testing.T) {
 				tc.attempt = "1"
 			}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-				Labels: map[string]string{labelAttempt: tc.attempt}, Annotations: map[string]string{annotationItem: "Start/a", annotationEvent: "Start/pool"},
+				Labels:      map[string]string{labelAttempt: tc.attempt, "managedupgrade.appuio.io/upgradejob-uid": "1"},
+				Annotations: map[string]string{"managedupgrade.appuio.io/upgradejob": "job", annotationItem: "Start/a", annotationEvent: "Start/pool"},
 			}}
-			if got := JobRecorded(tc.records, job); got != tc.want {
-				t.Errorf("got %t", got)
+			owner := OwnerOf(job)
+			if owner.Name != "job" || owner.UID != "1" || owner.Kind != "UpgradeJob" {
+				t.Errorf("the owner is %+v", owner)
+			}
+			upgrade := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{maintenancev1beta1.Finalizer}}}
+			upgrade.Status.History = tc.records
+			if got, known := JobRecorded(owner, upgrade, job); got != tc.want || known == tc.unknown {
+				t.Errorf("got %t, known %t", got, known)
+			}
+		})
+	}
+}
+
+// A Job counts as one of the event only if the UpgradeJob controls it: anyone may write labels and annotations.
+func TestIsOurs(t *testing.T) {
+	t.Parallel()
+	e := &eventRun{
+		owner: maintenance.Owner{OwnerKind: maintenance.JobOwners(), Namespace: "a", Name: "job", UID: "1"},
+		event: Event{Name: maintenancev1beta1.EventStart},
+	}
+	for name, tc := range map[string]struct {
+		uid        types.UID
+		controller bool
+		want       bool
+	}{
+		"controlled by the UpgradeJob":    {"1", true, true},
+		"owned by it":                     {"1", false, false},
+		"controlled by one of its name":   {"2", true, false},
+		"without an owner, as labels say": {"", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Labels: e.jobLabels(), Annotations: map[string]string{annotationEvent: e.event.key()}}}
+			if tc.uid != "" {
+				job.OwnerReferences = []metav1.OwnerReference{{Kind: "UpgradeJob", Name: "job", UID: tc.uid, Controller: &tc.controller}}
+			}
+			if got := e.isOurs(job); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

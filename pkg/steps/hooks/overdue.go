@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -61,7 +61,7 @@ func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
 		}
 		switch {
 		case run.job != nil:
-			run.abort = run.job.Annotations[annotationPolicy] != string(v1beta1.HookFailureIgnore)
+			run.abort = run.job.Annotations[annotationPolicy] != string(maintenancev1beta1.HookFailureIgnore)
 		case run.item.Status == "" && e.isRemoved(ctx, run.Name):
 			run.item.Status, run.item.Message = statusRemoved, messageRemoved
 		case !recorded:
@@ -73,16 +73,15 @@ func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
 
 // notBegun returns the hooks in the cache that select an event of which no Job exists.
 func (e *eventRun) notBegun(ctx context.Context) (map[string]*hookRun, error) {
-	var list v1beta1.UpgradeJobHookList
-	if err := e.Client.List(ctx, &list, client.InNamespace(e.job.Namespace)); err != nil {
+	var list maintenancev1beta1.UpgradeJobHookList
+	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing UpgradeJobHooks: %w", err)
 	}
 	runs := map[string]*hookRun{}
 	for i := range list.Items {
 		hook := &list.Items[i]
-		by := hook.Status.ClaimedBy
-		claimed := hook.Spec.Run == v1beta1.HookRunNext && by != nil && by.UID != "" && by.UID != string(e.job.UID)
-		if hook.DeletionTimestamp == nil && !claimed && e.selects(hook, e.job) {
+		claimed := hook.Spec.Run == maintenancev1beta1.HookRunNext && isClaimed(hook) && !e.isClaimant(hook)
+		if hook.DeletionTimestamp == nil && !claimed && e.selects(hook, e.owner.Labels) {
 			name := e.event.itemName(hook.Name)
 			runs[name] = &hookRun{hookRef: hookRef{hook.Name, hook.UID}, item: history.StepItem{Name: name}}
 		}

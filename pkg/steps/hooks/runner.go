@@ -14,21 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks,namespace=managed-upgrade-operator,verbs=get;list;watch
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks/status,namespace=managed-upgrade-operator,verbs=patch
 // +kubebuilder:rbac:groups=batch,resources=jobs,namespace=managed-upgrade-operator,verbs=create;get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,namespace=managed-upgrade-operator,verbs=list
 
-// Event is something that happens to an UpgradeJob and on which hooks run.
+// Event is something that happens to an upgrade and on which hooks run.
 type Event struct {
-	Name v1beta1.HookEvent
+	Name maintenancev1beta1.HookEvent
 	// Reason is one CamelCase word, Message is for people. Hooks get both.
 	Reason, Message string
 	// Pool is the machine config pool that the event is about; empty means none.
@@ -43,10 +45,10 @@ type Publisher interface {
 // Metrics counts the outcomes of hooks.
 type Metrics interface {
 	// IncHookRuns counts the end of a hook.
-	IncHookRuns(namespace, hook string, event v1beta1.HookEvent, succeeded bool)
+	IncHookRuns(namespace, hook string, event maintenancev1beta1.HookEvent, succeeded bool)
 }
 
-// Runner runs the hooks of UpgradeJobs. It lives as long as the process.
+// Runner runs the hooks of upgrades. It lives as long as the process.
 type Runner struct {
 	// Client reads Jobs and UpgradeJobHooks from the cache, see StripJob and StripHook.
 	Client client.Client
@@ -60,7 +62,7 @@ type Runner struct {
 	Metrics Metrics
 
 	mu sync.Mutex
-	// outcomes holds what was observed and may not be in the record yet, by UpgradeJob and item.
+	// outcomes holds what was observed and may not be in the record yet, by upgrade and item.
 	outcomes map[types.UID]map[string]history.StepItem
 	pods     map[types.UID]podProblem // by Job
 }
@@ -85,17 +87,17 @@ const (
 // they are replaced by one for the event once all hooks have ended. A step that runs several events
 // keeps the items of all of them in its results, and may call those that have ended again.
 //
-// A hook with the policy Abort that fails makes the step fail, until the outcome of the upgrade is
-// decided. Before the commit, the window bounds the wait, and pools bound that of their events. The
-// others end after hooks.timeout: Jobs that run on count as failed.
-func (r *Runner) Event(job *v1beta1.UpgradeJob, record history.Record, event Event) engine.UpgradeStep {
+// A hook with the policy Abort that fails makes the step fail, until the outcome of the upgrade is decided. Before the
+// commit, the window bounds the wait, and pools bound the wait of their events. The others end after hooks.timeout:
+// Jobs that run on count as failed.
+func (r *Runner) Event(owner maintenance.Owner, record history.Record, event Event) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		e := &eventRun{Runner: r, job: job, record: record, event: event, run: run}
+		e := &eventRun{Runner: r, owner: owner, record: record, event: event, run: run}
 		return e.step(ctx)
 	}
 }
 
-// Forget drops what is kept in memory about an UpgradeJob.
+// Forget drops what is kept in memory about an upgrade.
 func (r *Runner) Forget(upgrade types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +108,7 @@ func (r *Runner) Forget(upgrade types.UID) {
 func (e *eventRun) observed(item string) history.StepItem {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.outcomes[e.job.UID][e.attemptKey(item)]
+	return e.outcomes[e.owner.UID][e.attemptKey(item)]
 }
 
 func (e *eventRun) observe(item history.StepItem) {
@@ -115,14 +117,14 @@ func (e *eventRun) observe(item history.StepItem) {
 	if e.outcomes == nil {
 		e.outcomes = map[types.UID]map[string]history.StepItem{}
 	}
-	if e.outcomes[e.job.UID] == nil {
-		e.outcomes[e.job.UID] = map[string]history.StepItem{}
+	if e.outcomes[e.owner.UID] == nil {
+		e.outcomes[e.owner.UID] = map[string]history.StepItem{}
 	}
-	e.outcomes[e.job.UID][e.attemptKey(item.Name)] = item
+	e.outcomes[e.owner.UID][e.attemptKey(item.Name)] = item
 }
 
 func (e *eventRun) attemptKey(item string) string {
-	return fmt.Sprintf("%d/%s", e.record.Attempt, item)
+	return fmt.Sprintf("%d/%s", e.owner.Attempt, item)
 }
 
 // report publishes and counts the end of a hook, once in the life of the process. An Event that
@@ -134,13 +136,13 @@ func (e *eventRun) report(ctx context.Context, hook string, item history.StepIte
 	}
 	succeeded := item.Status == statusSucceeded
 	if _, err := e.cachedHook(ctx, hook); err == nil && e.Metrics != nil { // the series of a hook that was deleted are gone
-		e.Metrics.IncHookRuns(e.job.Namespace, hook, e.event.Name, succeeded)
+		e.Metrics.IncHookRuns(e.owner.Namespace, hook, e.event.Name, succeeded)
 	}
 	if e.Publisher == nil {
 		return
 	}
 	n := engine.Notification{
-		ID:      engine.NotificationID(string(e.job.UID), engine.AttemptKey(e.record), item.Name, item.Status),
+		ID:      engine.NotificationID(string(e.owner.UID), engine.AttemptKey(e.record), item.Name, item.Status),
 		Version: e.record.Version, Attempt: e.record.Attempt,
 		Type: corev1.EventTypeNormal, Reason: "HookSucceeded", Message: fmt.Sprintf("hook %s succeeded: %s", item.Name, item.Message),
 	}
@@ -148,8 +150,8 @@ func (e *eventRun) report(ctx context.Context, hook string, item history.StepIte
 		n.Type, n.Reason, n.Message = corev1.EventTypeWarning, maintenance.ReasonHookFailed, fmt.Sprintf("hook %s failed: %s", item.Name, item.Message)
 	}
 	ref := corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJob",
-		Namespace: e.job.Namespace, Name: e.job.Name, UID: e.job.UID,
+		APIVersion: e.owner.GroupVersion().String(), Kind: e.owner.Kind,
+		Namespace: e.owner.Namespace, Name: e.owner.Name, UID: e.owner.UID,
 	}
 	if err := e.Publisher.Publish(ctx, ref, n); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "publishing the outcome of a hook", "hook", hook)

@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // Settled reports whether an event has passed for all pools for which it has begun: its hooks have
 // ended, and none has failed with the policy Abort. It is read-only, and reads the cache.
-func (r *Runner) Settled(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) (bool, error) {
-	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) (bool, error) {
+	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)
 	if err != nil {
 		return false, err
@@ -36,8 +37,8 @@ func (r *Runner) Settled(ctx context.Context, job *v1beta1.UpgradeJob, record hi
 // Items returns the items of an event, for all pools for which it has begun, as they are now. Those of
 // a pool whose hooks have all ended are the ones that the record holds. It reads the cache, and publishes
 // and counts the end of the Jobs that have ended since the event was last called: it is not called again.
-func (r *Runner) Items(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) ([]history.StepItem, error) {
-	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) ([]history.StepItem, error) {
+	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)
 	items := make([]history.StepItem, 0, len(runs))
 	for _, run := range runs {
@@ -80,7 +81,7 @@ func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 // name if it is not about pools.
 func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 	var list batchv1.JobList
-	if err := e.Client.List(ctx, &list, client.InNamespace(e.job.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
+	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
 		return nil, fmt.Errorf("listing the Jobs of event %s: %w", e.event.Name, err)
 	}
 	pools := map[string]bool{}
@@ -108,5 +109,5 @@ func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 
 // isOfPool reports whether the event is about a machine config pool.
 func (e Event) isOfPool() bool {
-	return e.Name == v1beta1.EventMachineConfigPoolUnpause || e.Name == v1beta1.EventMachineConfigPoolUpdated
+	return e.Name == maintenancev1beta1.EventMachineConfigPoolUnpause || e.Name == maintenancev1beta1.EventMachineConfigPoolUpdated
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
 // The reasons for which a hook cannot run.
@@ -34,7 +34,7 @@ func (e *invalidError) Error() string { return e.message }
 
 // template returns the Job of a hook, without what differs between events. It keeps fields of
 // releases of Kubernetes that this package does not know. An error is an invalidError.
-func template(hook *v1beta1.UpgradeJobHook, serviceAccounts []string) (*unstructured.Unstructured, error) {
+func template(hook *maintenancev1beta1.UpgradeJobHook, serviceAccounts []string) (*unstructured.Unstructured, error) {
 	var spec map[string]any
 	if err := utiljson.Unmarshal(hook.Spec.Template.Spec.Raw, &spec); err != nil || spec == nil {
 		return nil, &invalidError{ReasonInvalidTemplate, "spec.template.spec is not an object"}
@@ -48,6 +48,9 @@ func template(hook *v1beta1.UpgradeJobHook, serviceAccounts []string) (*unstruct
 	pod, found, err := unstructured.NestedMap(spec, "template", "spec")
 	if err != nil || !found {
 		return nil, &invalidError{ReasonInvalidTemplate, "spec.template.spec.template.spec is not an object"}
+	}
+	if err := restrict(spec, pod); err != nil {
+		return nil, err
 	}
 	if err := setServiceAccount(pod, serviceAccounts); err != nil {
 		return nil, err
@@ -151,8 +154,8 @@ func containersOf(job *unstructured.Unstructured) []map[string]any {
 	return podContainers(pod)
 }
 
-// addEnvironment adds the variables to all containers, before those of the template: these may
-// refer to them, and replace them.
+// addEnvironment adds the variables to all containers, before the variables of the template: these may refer to them,
+// and replace them.
 func addEnvironment(job *unstructured.Unstructured, variables []variable) {
 	for _, container := range containersOf(job) {
 		own, isList := container["env"].([]any)

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-func hookOf(podSpec string) *v1beta1.UpgradeJobHook {
-	hook := &v1beta1.UpgradeJobHook{}
+func hookOf(podSpec string) *maintenancev1beta1.UpgradeJobHook {
+	hook := &maintenancev1beta1.UpgradeJobHook{}
 	hook.Spec.Template.Spec = runtime.RawExtension{Raw: []byte(`{"futureField":1,"template":{"spec":` + podSpec + `}}`)}
 	return hook
 }
@@ -46,6 +46,14 @@ func TestTemplate(t *testing.T) {
 				}}},
 			},
 		},
+		"Secrets of hooks": {
+			pod: `{"volumes":[{"name":"t","secret":{"secretName":"webhook-token"}}],"containers":[],"imagePullSecrets":[{"name":"default-dockercfg-x7k2p"}]}`,
+			want: map[string]any{
+				"restartPolicy": "Never", "automountServiceAccountToken": false, "securityContext": pod, "containers": []any{},
+				"volumes":          []any{map[string]any{"name": "t", "secret": map[string]any{"secretName": "webhook-token"}}},
+				"imagePullSecrets": []any{map[string]any{"name": "default-dockercfg-x7k2p"}},
+			},
+		},
 		"allowed ServiceAccount keeps its token": {
 			pod: `{"serviceAccountName":"notifier","containers":[]}`,
 			want: map[string]any{
@@ -72,6 +80,11 @@ func TestTemplate(t *testing.T) {
 		"ServiceAccount of the operator":           {pod: `{"serviceAccountName":"managed-upgrade-operator"}`, reason: ReasonServiceAccountNotAllowed},
 		"both names, the old one is not allowed":   {pod: `{"serviceAccountName":"notifier","serviceAccount":"admin"}`, reason: ReasonServiceAccountNotAllowed},
 		"projected token without a ServiceAccount": {pod: `{"volumes":[{"name":"t","projected":{"sources":[{"configMap":{}},{"serviceAccountToken":{"path":"t"}}]}}]}`, reason: ReasonServiceAccountNotAllowed},
+		"Secret with a token, as a volume":         {pod: `{"volumes":[{"name":"t","secret":{"secretName":"managed-upgrade-operator-token-x7k2p"}}]}`, reason: ReasonServiceAccountNotAllowed},
+		"Secret with a token, projected":           {pod: `{"volumes":[{"name":"t","projected":{"sources":[{"secret":{"name":"builder-token-x7k2p"}}]}}]}`, reason: ReasonServiceAccountNotAllowed},
+		"Secret with a token, as a variable":       {pod: `{"containers":[{"name":"a","env":[{"name":"T","valueFrom":{"secretKeyRef":{"name":"managed-upgrade-operator-token-x7k2p","key":"token"}}}]}]}`, reason: ReasonServiceAccountNotAllowed},
+		"Secret with a token, as all variables":    {pod: `{"initContainers":[{"name":"a","envFrom":[{"secretRef":{"name":"managed-upgrade-operator-dockercfg-x7k2p"}}]}]}`, reason: ReasonServiceAccountNotAllowed},
+		"priority class of the system":             {pod: `{"priorityClassName":"system-cluster-critical"}`, reason: ReasonInvalidTemplate},
 		"pod that is not an object":                {pod: `[]`, reason: ReasonInvalidTemplate},
 		"pod that is null":                         {pod: `null`, reason: ReasonInvalidTemplate},
 	} {
@@ -97,8 +110,9 @@ func TestTemplate(t *testing.T) {
 			}
 		})
 	}
-	for name, raw := range map[string]string{"nothing": "", "null": "null", "list": "[]", "no template": "{}"} {
-		hook := &v1beta1.UpgradeJobHook{}
+	labeled := `{"template":{"metadata":{"labels":{"app.kubernetes.io/name":"managed-upgrade-operator"}},"spec":{}}}`
+	for name, raw := range map[string]string{"nothing": "", "null": "null", "list": "[]", "no template": "{}", "the label of the operator's pods": labeled} {
+		hook := &maintenancev1beta1.UpgradeJobHook{}
 		hook.Spec.Template.Spec.Raw = []byte(raw)
 		if _, err := template(hook, nil); err == nil {
 			t.Errorf("%s is accepted", name)

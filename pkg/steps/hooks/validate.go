@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -21,33 +21,38 @@ import (
 const ReasonForbidden = "Forbidden"
 
 // Problem is why a hook cannot run. The zero Problem means that it can.
-type Problem struct{ Reason, Message string }
+type Problem struct {
+	Reason, Message string
+	// Rejected reports that the API server rejects the Job, or that it uses the Secret of a ServiceAccount. What
+	// decides that, such as a policy or a quota, may change without a change of the hook.
+	Rejected bool
+}
 
 // Validate returns why a hook cannot run, as far as that does not depend on the API server. The hook
 // must have its template.
-func (r *Runner) Validate(hook *v1beta1.UpgradeJobHook) Problem {
+func (r *Runner) Validate(hook *maintenancev1beta1.UpgradeJobHook) Problem {
 	_, problem := r.validate(hook)
 	return problem
 }
 
-func (r *Runner) validate(hook *v1beta1.UpgradeJobHook) (*unstructured.Unstructured, Problem) {
+func (r *Runner) validate(hook *maintenancev1beta1.UpgradeJobHook) (*unstructured.Unstructured, Problem) {
 	if _, err := selectorOf(hook); err != nil {
-		return nil, Problem{ReasonInvalidSelector, text.Reason("spec.selector: " + err.Error())}
+		return nil, Problem{Reason: ReasonInvalidSelector, Message: text.Reason("spec.selector: " + err.Error())}
 	}
 	job, err := template(hook, r.Config().ServiceAccounts)
 	invalid := (*invalidError)(nil)
 	switch {
 	case errors.As(err, &invalid):
-		return nil, Problem{invalid.reason, invalid.message}
+		return nil, Problem{Reason: invalid.reason, Message: invalid.message}
 	case err != nil:
-		return nil, Problem{ReasonInvalidTemplate, text.Reason(err.Error())}
+		return nil, Problem{Reason: ReasonInvalidTemplate, Message: text.Reason(err.Error())}
 	}
 	return job, Problem{}
 }
 
 // DryRun is Validate with a strict dry run: the API server validates the Job and does not create it.
 // An error means that it has not decided.
-func (r *Runner) DryRun(ctx context.Context, hook *v1beta1.UpgradeJobHook) (Problem, error) {
+func (r *Runner) DryRun(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (Problem, error) {
 	job, problem := r.validate(hook)
 	if problem != (Problem{}) {
 		return problem, nil
@@ -55,14 +60,21 @@ func (r *Runner) DryRun(ctx context.Context, hook *v1beta1.UpgradeJobHook) (Prob
 	addEnvironment(job, []variable{{"EVENT", `{}`}})
 	job.SetNamespace(hook.Namespace)
 	job.SetGenerateName("hook-")
-	err := r.Client.Create(ctx, job, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+	err := r.restrictSecrets(ctx, job)
+	if invalid := (*invalidError)(nil); errors.As(err, &invalid) {
+		return Problem{invalid.reason, invalid.message, true}, nil
+	}
+	if err != nil {
+		return Problem{}, err
+	}
+	err = r.Client.Create(ctx, job, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 	switch {
 	case err == nil:
 		return Problem{}, nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return Problem{ReasonInvalidTemplate, text.Reason("the API server rejects spec.template: " + err.Error())}, nil
+		return Problem{ReasonInvalidTemplate, text.Reason("the API server rejects spec.template: " + err.Error()), true}, nil
 	case apierrors.IsForbidden(err):
-		return Problem{ReasonForbidden, text.Reason("the Job must not be created; change the quota, policy, or role that the API server names: " + err.Error())}, nil
+		return Problem{ReasonForbidden, text.Reason("the Job must not be created; change the quota, policy, or role that the API server names: " + err.Error()), true}, nil
 	}
 	return Problem{}, fmt.Errorf("validating the template of UpgradeJobHook %s: %w", hook.Name, err)
 }

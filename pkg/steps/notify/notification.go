@@ -5,7 +5,6 @@ package notify
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
@@ -20,12 +19,4 @@ const (
 type Notification struct {
 	Subject corev1.ObjectReference
 	engine.Notification
-}
-
-// ObjectReference returns the reference to the object that a notification is about.
-func ObjectReference(apiVersion, kind string, obj metav1.Object) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind,
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	}
 }

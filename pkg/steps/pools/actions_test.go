@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -21,9 +21,9 @@ import (
 
 // begin creates the job and starts the operator.
 func (w *world) begin() {
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: jobKey.Namespace, Name: jobKey.Name, UID: "uid"}}
-	job.Spec = v1beta1.UpgradeJobSpec{
-		StartAfter: maintenance.Timestamp(w.start), StartBefore: maintenance.Timestamp(w.start.Add(time.Hour)), DesiredVersion: v1beta1.DesiredVersion{Version: w.to},
+	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: jobKey.Namespace, Name: jobKey.Name, UID: "uid"}}
+	job.Spec = maintenancev1beta1.UpgradeJobSpec{
+		StartAfter: maintenance.Timestamp(w.start), StartBefore: maintenance.Timestamp(w.start.Add(time.Hour)), DesiredVersion: maintenancev1beta1.DesiredVersion{Version: w.to},
 	}
 	if err := w.Add(job); err != nil {
 		w.t.Fatal(err)

@@ -14,14 +14,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// undoTimeout is how long the pools of an attempt that has not commenced are tried to be released. The
-// lock is held meanwhile, and the controller poolrelease releases them after it.
+// undoTimeout is how long a release of the pools of an attempt that has not commenced is tried. The lock is held for so
+// long, and the controller poolrelease releases them after it.
 const undoTimeout = 15 * time.Minute
 
-// Released releases the pools that this attempt has paused, after it failed. If it had commenced, that
-// is in their windows, after their hooks. Otherwise it is at once, except for pools with nodes to be
-// updated: those stay paused until their window, in which the controller poolrelease releases them.
-// That it releases, too, what cannot be released within undoTimeout.
+// Released releases the pools that this attempt has paused, after it failed. If it had commenced, that is in their
+// windows, after their hooks. Otherwise it is at once, except for pools with nodes that need an update: those stay
+// paused until their window, in which the controller poolrelease releases them. That controller also releases what
+// cannot be released within undoTimeout.
 func (d Delayed) Released() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !run.Committed {
@@ -46,11 +46,11 @@ func (d Delayed) released(p progress) engine.Result {
 	case len(p.releasing) > 0:
 		return engine.Wait(reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(names(p.releasing, all))).NoLaterThan(p.again)
 	case len(p.later) > 0:
-		return engine.Wait(ReasonDelaySet, "%s", releaseTimes(p.later)).NoLaterThan(p.again)
+		return untilRelease(p, releaseTimes(p.later))
 	case len(p.missed) > 0:
 		return d.missed(p)
 	}
-	return engine.Done("the upgrade delays no machine config pool any more")
+	return engine.Done("the upgrade no longer delays any machine config pool")
 }
 
 // undoPauseInTime is undoPause until undoTimeout.
@@ -69,7 +69,7 @@ func (d Delayed) undoPauseInTime(ctx context.Context, run engine.Run) (engine.Re
 }
 
 func undoTimedOut(last string) engine.Result {
-	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused once nothing is to be updated in them, or in their release windows", undoTimeout, last)
+	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused when they have nothing to update, or in their release windows", undoTimeout, last)
 }
 
 // undoPause releases the pools of an attempt that has not commenced. The API server confirms that none
@@ -85,7 +85,7 @@ func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
 	if err != nil {
 		return engine.Result{}, err
 	}
-	nodes, err := clusterstate.GetNodes(ctx, d.Client)
+	nodes, err := clusterstate.ListNodes(ctx, d.Client)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -113,7 +113,7 @@ func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
 	case len(unobserved) > 0:
 		return engine.Wait(reasonNotObserved, "the machine config operator has not observed yet that these pools are paused: %s", text.JoinNames(unobserved)), nil
 	case len(left) > 0:
-		return engine.Done("nodes of machine config pools are to be updated, so that these are unpaused in their release windows: %s", text.JoinNames(left)), nil
+		return engine.Done("machine config pools with nodes to update are unpaused in their release windows: %s", text.JoinNames(left)), nil
 	}
 	return engine.Done("no machine config pool is paused for this upgrade"), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -25,6 +26,7 @@ const (
 	ReasonDelaySet              = "DelaySet"
 	ReasonPausedByUser          = "PausedByUser"
 	ReasonInvalidPools          = "InvalidPools"
+	ReasonNoPoolSelected        = "NoPoolSelected"
 	ReasonUnpausingPoolsExpired = "UnpausingPoolsExpired"
 
 	reasonPoolPaused  = "PoolPaused"
@@ -35,28 +37,24 @@ const (
 	reasonTimedOut    = "TimedOut"
 )
 
-// Owner is the attempt of an UpgradeJob that pauses pools.
-type Owner struct {
-	JobUID  string
-	Attempt int32
-}
-
-// Delay selects pools, and says how long after the start of the UpgradeJob they are released.
+// Delay selects pools, and says how long after the start of the upgrade they are released.
 type Delay struct {
 	Selector labels.Selector
 	Min, Max time.Duration
 }
 
-// Delayed has the steps that pause pools and release them later: one attempt of one UpgradeJob. To
+// Delayed has the steps that pause pools and release them later, for one attempt. To
 // release a pool is to unpause it and to remove the mark.
 type Delayed struct {
 	// Client reads from the cache and writes to the API server; Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
-	Owner  Owner
+	Owner  maintenance.Owner
 	// StartAfter is the time to which the delays are relative.
 	StartAfter time.Time
 	Entries    []Delay
+	// Source is how messages name the list of entries.
+	Source string
 	// BeforeRelease returns the step that must pass before a pool is released, AfterUpdate the one that
 	// must pass once it is updated. If the former fails, its pool stays paused until a user unpauses it.
 	// Nil means that nothing is done then.
@@ -70,6 +68,8 @@ type Delayed struct {
 	Known []string
 	// Drains explains what holds the drains of nodes; the zero Drains explains none.
 	Drains checks.Drains
+	// over reports that no attempt will release pools: pools that one has left behind stay paused.
+	over bool
 }
 
 // survey is the state of all pools at one moment.
@@ -81,7 +81,7 @@ type survey struct {
 // delayedPool is a pool that an entry selects, or that the operator has or had paused.
 type delayedPool struct {
 	clusterstate.Pool
-	selected *Delay // nil means that no entry selects it any more
+	selected *Delay // nil means that no entry selects it now
 	ours     bool   // this attempt has paused it
 	upToDate bool
 }
@@ -92,7 +92,8 @@ func (d Delayed) survey(ctx context.Context, r client.Reader) (survey, error) {
 		return survey{}, err
 	}
 	s := survey{Rollout: rollout}
-	for _, pool := range rollout.Pools {
+	for i := range rollout.Pools {
+		pool := rollout.Pools[i].Pool
 		p := delayedPool{Pool: pool, ours: d.owns(pool), upToDate: rollout.UpToDate(pool.Name)}
 		if p.selected, err = d.selecting(pool); err != nil {
 			return survey{}, err
@@ -119,22 +120,22 @@ func (d Delayed) selecting(pool clusterstate.Pool) (*Delay, error) {
 	return nil, nil
 }
 
-// owns reports whether the mark of a pool is that of this attempt.
+// owns reports whether the mark of a pool belongs to this attempt.
 func (d Delayed) owns(pool clusterstate.Pool) bool {
-	return pool.Mark != nil && pool.Mark.JobUID == d.Owner.JobUID && pool.Mark.Attempt == d.Owner.Attempt
+	return pool.Mark != nil && pool.Mark.OwnerUID == string(d.Owner.UID) && pool.Mark.Attempt == d.Owner.Attempt
 }
 
 // mark returns the mark of this attempt for the pools of an entry.
 func (d Delayed) mark(entry *Delay) clusterstate.PoolMark {
 	return clusterstate.PoolMark{
-		JobUID: d.Owner.JobUID, Attempt: d.Owner.Attempt,
+		OwnerUID: string(d.Owner.UID), Attempt: d.Owner.Attempt,
 		ReleaseAfter: wholeSecond(d.StartAfter.Add(entry.Min)), ReleaseBefore: d.StartAfter.Add(entry.Max).Truncate(time.Second),
 	}
 }
 
-// keptMark returns the mark of this attempt for a pool that only a user unpauses.
-func (o Owner) keptMark(now time.Time) clusterstate.PoolMark {
-	return clusterstate.PoolMark{JobUID: o.JobUID, Attempt: o.Attempt, KeptSince: now.Truncate(time.Second)}
+// keptMark returns the mark of an attempt for a pool that only a user unpauses.
+func keptMark(owner maintenance.Owner, now time.Time) clusterstate.PoolMark {
+	return clusterstate.PoolMark{OwnerUID: string(owner.UID), Attempt: owner.Attempt, KeptSince: now.Truncate(time.Second)}
 }
 
 // wholeSecond rounds up: the mark holds whole seconds, and no pool is released early.
@@ -145,18 +146,18 @@ func wholeSecond(t time.Time) time.Time {
 	return t
 }
 
-// trusted returns the mark by which the release of a pool is decided. If the window in a mark of this
-// attempt is not that of the entry, the mark was changed: the pool is not released earlier than
-// either allows. A mark that an earlier upgrade left behind has no end: its pool is released by this
-// upgrade, which has commenced.
+// trusted returns the mark by which the release of a pool is decided. If the window in a mark of this attempt differs
+// from the window of the entry, the mark was changed: the pool is not released earlier than either allows. A mark that
+// an earlier upgrade left behind has no end: its pool is released by this upgrade, which has commenced.
 func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
 	if p.Mark == nil || p.Mark.Kept() {
 		return p.Mark
 	}
 	mark := *p.Mark
 	switch {
-	case !p.ours:
+	case !p.ours && !d.over:
 		mark.ReleaseBefore = endless
+	case !p.ours: // the controller poolrelease honors the mark as it is
 	case p.selected != nil:
 		want := d.mark(p.selected)
 		if want.ReleaseAfter.After(mark.ReleaseAfter) {
@@ -172,7 +173,7 @@ func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
 var endless = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // Validate returns what is wrong with the entries for the pools of the cluster; empty means nothing. A
-// pool may be selected once, and that of the control plane not at all.
+// pool may be selected once, and one that the upgrade requires not at all.
 func (d Delayed) Validate(ctx context.Context) (string, error) {
 	if len(d.Entries) == 0 {
 		return "", nil
@@ -192,7 +193,7 @@ func (d Delayed) Validate(ctx context.Context) (string, error) {
 		switch {
 		case pool.LabelsTooLong:
 			tooLong = append(tooLong, pool.Name)
-		case matches > 0 && pool.Name == clusterstate.PoolMaster:
+		case matches > 0 && pool.Required():
 			control = append(control, pool.Name)
 		case matches > 1:
 			twice = append(twice, pool.Name)
@@ -202,9 +203,9 @@ func (d Delayed) Validate(ctx context.Context) (string, error) {
 	case len(tooLong) > 0:
 		return "the labels of machine config pool " + text.JoinNames(tooLong) + " are too long to decide whether it is delayed: remove some", nil
 	case len(control) > 0:
-		return "spec.config.machineConfigPools selects machine config pool master, which cannot be delayed: the control plane is updated by it", nil
+		return d.Source + " selects machine config pool " + text.JoinNames(control) + ", which cannot be delayed: the machine config operator must update it for the upgrade to complete", nil
 	case len(twice) > 0:
-		return "several entries of spec.config.machineConfigPools select machine config pool " + text.JoinNames(twice) + ": only one may", nil
+		return "several entries of " + d.Source + " select machine config pool " + text.JoinNames(twice) + ": only one may", nil
 	}
 	return "", nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -54,13 +53,13 @@ type describer struct {
 
 // describe returns, for each state of pools, the most severe first, how far they are and which nodes
 // block them.
-func (d *describer) describe(pending []checks.PendingPool) string {
+func (d *describer) describe(pending []*clusterstate.PoolProgress) string {
 	var groups []string
-	for _, state := range []checks.PoolState{checks.PoolDegraded, checks.PoolPaused, checks.PoolUpdating} {
+	for _, state := range []clusterstate.PoolState{clusterstate.PoolDegraded, clusterstate.PoolPaused, clusterstate.PoolUpdating} {
 		var pools []string
 		total := 0
 		for _, p := range pending {
-			if p.State != state {
+			if p.State() != state {
 				continue
 			}
 			if total++; total <= maxPools {
@@ -84,7 +83,7 @@ func joinFirst(names []string, total int) string {
 }
 
 // progress returns how far the pool is and which nodes block it, in as much detail as there is room.
-func (d *describer) progress(p checks.PendingPool) string {
+func (d *describer) progress(p *clusterstate.PoolProgress) string {
 	groups := d.groupNodes(p.Nodes)
 	var progress string
 	for _, detail := range details {
@@ -95,9 +94,9 @@ func (d *describer) progress(p checks.PendingPool) string {
 	return text.Truncate(progress, maxPoolText)
 }
 
-func (d *describer) progressIn(detail detail, p checks.PendingPool, groups []nodeGroup) string {
+func (d *describer) progressIn(detail detail, p *clusterstate.PoolProgress, groups []nodeGroup) string {
 	parts := []string{fmt.Sprintf("%d of %d machines", p.Pool.UpdatedMachines, p.Pool.Machines)}
-	if p.State == checks.PoolDegraded {
+	if p.State() == clusterstate.PoolDegraded {
 		parts = append(parts, text.Truncate(p.Pool.Degraded.MessageOrReason(), detail.reason))
 	}
 	if !p.Pool.Observed {
@@ -116,25 +115,24 @@ func (d *describer) progressIn(detail detail, p checks.PendingPool, groups []nod
 // nodeGroup holds the nodes of a pool that block it for the same reason. Those whose drains take the
 // longest come first, the others are sorted by name.
 type nodeGroup struct {
-	state  checks.NodeState
+	state  clusterstate.NodeState
 	reason func(clusterstate.Node, *detail) string
 	nodes  []clusterstate.Node
 }
 
 // groupNodes returns the nodes for which the pool waits, the most severe first, each once.
-func (d *describer) groupNodes(nodes []clusterstate.Node) []nodeGroup {
-	reasons := map[checks.NodeState]func(clusterstate.Node, *detail) string{
-		checks.NodeStateDegraded: d.whyDegraded, checks.NodeStateNotReady: d.whyNotReady,
-		checks.NodeStateBeingDeleted: sinceCordon, checks.NodeStateCordoned: sinceCordon,
-		checks.NodeStateDraining: d.whyDraining, checks.NodeStateUpdating: updateState,
+func (d *describer) groupNodes(nodes []clusterstate.NodeProgress) []nodeGroup {
+	reasons := map[clusterstate.NodeState]func(clusterstate.Node, *detail) string{
+		clusterstate.NodeStateDegraded: d.whyDegraded, clusterstate.NodeStateNotReady: d.whyNotReady,
+		clusterstate.NodeStateBeingDeleted: sinceCordon, clusterstate.NodeStateCordoned: sinceCordon,
+		clusterstate.NodeStateDraining: d.whyDraining, clusterstate.NodeStateUpdating: updateState,
 	}
-	byState := map[checks.NodeState][]clusterstate.Node{}
-	for _, node := range nodes {
-		state := checks.NodeStateOf(node)
-		byState[state] = append(byState[state], node)
+	byState := map[clusterstate.NodeState][]clusterstate.Node{}
+	for i := range nodes {
+		byState[nodes[i].State] = append(byState[nodes[i].State], *nodes[i].Node)
 	}
 	var groups []nodeGroup
-	for _, state := range checks.NodeStates() {
+	for _, state := range clusterstate.NodeStates() {
 		if blocking := byState[state]; len(blocking) > 0 {
 			slices.SortStableFunc(blocking, d.compareDrains)
 			groups = append(groups, nodeGroup{state: state, reason: reasons[state], nodes: blocking})

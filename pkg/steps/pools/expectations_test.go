@@ -11,7 +11,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -47,12 +47,12 @@ func describePool(object client.Object) string {
 	case parsed.Kept():
 		return state + ", kept"
 	default:
-		return fmt.Sprintf("%s, marked %s/%d", state, parsed.JobUID, parsed.Attempt)
+		return fmt.Sprintf("%s, marked %s/%d", state, parsed.OwnerUID, parsed.Attempt)
 	}
 }
 
-func (w *world) job() *v1beta1.UpgradeJob {
-	var job v1beta1.UpgradeJob
+func (w *world) job() *maintenancev1beta1.UpgradeJob {
+	var job maintenancev1beta1.UpgradeJob
 	if err := w.client.Get(w.t.Context(), jobKey, &job); client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
@@ -61,7 +62,7 @@ func TestMark_with_a_real_API_server(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := pools.Delayed{
-				Client: server, Live: server, Owner: pools.Owner{JobUID: "uid", Attempt: 1}, StartAfter: time.Now(),
+				Client: server, Live: server, Owner: maintenance.Owner{UID: "uid", Attempt: 1}, StartAfter: time.Now(),
 				Entries: []pools.Delay{{Selector: night(object.Name), Min: time.Hour, Max: 2 * time.Hour}},
 			}
 			for range 2 { // requests the pause, and observes it

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
@@ -30,11 +30,14 @@ const retryInterval = 5 * time.Second
 func (d Delayed) Pause() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if len(d.Entries) == 0 {
-			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool is to be delayed"), nil
+			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool needs to be delayed"), nil
 		}
 		selected, result, err := d.validPools(ctx)
 		if err != nil || !result.IsZero() {
 			return result, err
+		}
+		if expired := d.expired(selected, run.Now); expired != "" {
+			return engine.Fail(ReasonUnpausingPoolsExpired, "%s", expired), nil
 		}
 		if users := names(selected, func(p delayedPool) bool { return p.Paused && !p.Delayed() }); len(users) > 0 {
 			return engine.Wait(reasonPoolPaused, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false, so that the upgrade can delay it", text.JoinNames(users)), nil
@@ -45,21 +48,59 @@ func (d Delayed) Pause() engine.UpgradeStep {
 
 // PauseAdded pauses the pools that the entries select since Pause is done: those that were created or
 // labeled before the upgrade commences. A pool whose time to be released has come is not paused, since
-// it may have been released already. Neither is one that a user has unpaused.
+// it may have been released already. Neither is one that a user has unpaused. It fails once the release
+// window of a pool has ended: the upgrade would leave the pool paused.
 func (d Delayed) PauseAdded() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		selected, result, err := d.validPools(ctx)
 		if err != nil || !result.IsZero() {
 			return result, err
 		}
+		if expired := d.expired(selected, run.Now); expired != "" {
+			return engine.Fail(ReasonUnpausingPoolsExpired, "%s", expired), nil
+		}
 		added := slices.DeleteFunc(selected, func(p delayedPool) bool {
 			return p.Paused || p.ours || !run.Now.Before(d.mark(p.selected).ReleaseAfter)
 		})
 		if len(added) == 0 {
-			return engine.Done("no machine config pool was added that is to be delayed"), nil
+			return engine.Done("no new machine config pool needs to be delayed"), nil
 		}
 		return d.pauseAll(ctx, added)
 	}
+}
+
+// expired returns which of the pools can no longer be updated in their release windows; empty means that
+// all can. A pool that a user has unpaused is updated at once.
+func (d Delayed) expired(selected []delayedPool, now time.Time) string {
+	late := names(selected, func(p delayedPool) bool {
+		return (!p.ours || p.Paused) && !now.Before(clusterstate.ReleaseEnd(d.mark(p.selected)))
+	})
+	if len(late) == 0 {
+		return ""
+	}
+	return "machine config pools can no longer be updated in their windows: " + text.JoinNames(late) + "; delayMax has passed"
+}
+
+// Advise waits for what makes the entries useless or the upgrade fail for the pools as they are now. The
+// pools may change until the upgrade starts.
+func (d Delayed) Advise(ctx context.Context, now time.Time) (engine.Result, error) {
+	const valid = "the entries are valid"
+	if len(d.Entries) == 0 {
+		return engine.Done(valid), nil
+	}
+	selected, result, err := d.validPools(ctx)
+	if err != nil || !result.IsZero() {
+		return result, err
+	}
+	for i := range d.Entries {
+		if !slices.ContainsFunc(selected, func(p delayedPool) bool { return p.selected == &d.Entries[i] }) {
+			return engine.Wait(ReasonNoPoolSelected, "%s[%d] selects no machine config pool: the nodes that it should delay are updated as soon as the control plane is", d.Source, i), nil
+		}
+	}
+	if expired := d.expired(selected, now); expired != "" {
+		return engine.Wait(ReasonInvalidPools, "%s", expired), nil
+	}
+	return engine.Done(valid), nil
 }
 
 // validPools returns the pools that the entries select. If an entry is invalid, it returns the failure
@@ -96,7 +137,7 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 	case err != nil || !result.IsZero():
 		return result, err
 	case len(paused) == 0:
-		return engine.Done("no machine config pool is to be delayed: spec.config.machineConfigPools selects none"), nil
+		return engine.Done("no machine config pool needs to be delayed: %s selects none", d.Source), nil
 	}
 	return engine.Done("machine config pools paused: %s", text.JoinNames(paused)), nil
 }
@@ -142,18 +183,22 @@ func names(pools []delayedPool, is func(delayedPool) bool) []string {
 
 // PauseOnFailure pauses the pools that a selector selects if the upgrade failed after it had
 // commenced. Only a user unpauses them. A pool that is paused already and that the operator was going
-// to unpause is among them; one that a user paused is left as it is. A nil selector selects none.
-func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *v1beta1.LabelSelector) engine.UpgradeStep {
+// to unpause is among them; one that a user paused is left as it is. A nil selector selects none. Source is how messages
+// name the selector.
+func PauseOnFailure(c client.Writer, live client.Reader, owner maintenance.Owner, source string, selector *maintenancev1beta1.LabelSelector) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		switch {
 		case selector == nil:
-			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool is to be paused after a failure"), nil
+			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool needs to be paused after a failure"), nil
 		case !run.Committed:
 			return engine.Skip("NotCommenced", "the upgrade had not commenced, so no machine config pool is paused"), nil
 		}
 		matches, err := metav1.LabelSelectorAsSelector((*metav1.LabelSelector)(selector))
 		if err != nil {
-			return engine.Fail(ReasonInvalidPools, "spec.config.pauseMachineConfigPoolsOnFailure is not a valid selector: %s", text.Excerpt(err.Error())), nil
+			return engine.Fail(ReasonInvalidPools, "%s is not a valid selector: %s", source, text.Excerpt(err.Error())), nil
+		}
+		if matches.Empty() {
+			return engine.Fail(ReasonInvalidPools, "%s would pause every machine config pool", source), nil
 		}
 		all, err := clusterstate.ListPools(ctx, live)
 		if err != nil {
@@ -170,14 +215,14 @@ func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *
 				continue
 			}
 			requested = append(requested, pool.Name)
-			_, err := pause(ctx, c, pool, owner.keptMark(run.Now))
+			_, err := pause(ctx, c, pool, keptMark(owner, run.Now))
 			errs = append(errs, err)
 		}
 		switch result, err := pausing(requested, errs); {
 		case err != nil || !result.IsZero():
 			return result, err
 		case len(kept) == 0:
-			return engine.Done("spec.config.pauseMachineConfigPoolsOnFailure selects no machine config pool"), nil
+			return engine.Done("%s selects no machine config pool", source), nil
 		}
 		return engine.Done("machine config pools paused until a user sets their spec.paused to false: %s", text.JoinNames(kept)), nil
 	}

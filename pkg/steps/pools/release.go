@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// progress is what a pass over the delayed pools has found and done.
+// progress holds what a pass over the delayed pools has found and done.
 type progress struct {
 	later, releasing, missed, updating []delayedPool
 	again                              time.Duration // until the next call at the latest; 0 means that a change of the cluster triggers it
@@ -32,17 +32,17 @@ type progress struct {
 func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPool) progress {
 	var p progress
 	for _, pool := range pools {
-		switch release := checks.ReleaseOf(pool.Pool, pool.upToDate, run.Now); release.State {
-		case checks.ReleaseLater:
+		switch release := clusterstate.ReleaseOf(pool.Pool, pool.upToDate, run.Now); release.State {
+		case clusterstate.ReleaseLater:
 			p.later = append(p.later, pool)
 			p.within(release.At.Sub(run.Now))
-		case checks.ReleaseMissed:
+		case clusterstate.ReleaseMissed:
 			p.missed = append(p.missed, pool)
-		case checks.ReleaseNow:
+		case clusterstate.ReleaseNow:
 			p.releasing = append(p.releasing, pool)
 			p.within(release.At.Sub(run.Now))
 			d.releaseNow(ctx, run, pool, release, &p)
-		case checks.ReleaseKept, checks.ReleaseNotOurs:
+		case clusterstate.ReleaseKept, clusterstate.ReleaseNotOurs:
 		}
 	}
 	return p
@@ -52,7 +52,7 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 // wait for them. If one fails that aborts the upgrade, only a user unpauses the pool. The failure is
 // recorded once the mark of the pool shows that: until then, the Job of the hook is kept, and with it
 // the failure policy.
-func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPool, release checks.Release, p *progress) {
+func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPool, release clusterstate.PoolRelease, p *progress) {
 	if !release.UpToDate {
 		result, err := p.call(ctx, run, d.BeforeRelease, pool.Name)
 		switch {
@@ -60,7 +60,7 @@ func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPoo
 			p.errs = append(p.errs, err)
 			return
 		case result.Failed():
-			applied, err := pause(ctx, d.Client, pool.Pool, d.Owner.keptMark(run.Now))
+			applied, err := pause(ctx, d.Client, pool.Pool, keptMark(d.Owner, run.Now))
 			p.errs = append(p.errs, err)
 			switch {
 			case !applied:
@@ -167,9 +167,9 @@ func (d Delayed) Undelayed() engine.UpgradeStep {
 	}
 }
 
-// undelayed returns the pools that are to be updated and are not delayed.
-func (s survey) undelayed() []checks.PendingPool {
-	var undelayed []checks.PendingPool
+// undelayed returns the pools that need an update and are not delayed.
+func (s survey) undelayed() []*clusterstate.PoolProgress {
+	var undelayed []*clusterstate.PoolProgress
 	for _, pending := range s.Outdated() {
 		if s.delayed(pending.Pool.Name) == nil {
 			undelayed = append(undelayed, pending)
@@ -187,13 +187,13 @@ func (s survey) delayed(name string) *delayedPool {
 	return nil
 }
 
-// wait returns what to wait for if pools are to be updated: those that are being updated come first,
-// then those that a user paused.
-func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []checks.PendingPool) (engine.Result, bool) {
+// wait returns what to wait for if pools need an update: pools that are being updated come first, then pools that a
+// user paused.
+func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []*clusterstate.PoolProgress) (engine.Result, bool) {
 	if s.OperatorBehind != "" {
 		return engine.Wait(reasonUpdating, "%s", s.OperatorBehind), true
 	}
-	var active []checks.PendingPool
+	var active []*clusterstate.PoolProgress
 	var users []string
 	for _, pending := range outdated {
 		if pending.Pool.Paused {
@@ -274,22 +274,32 @@ func (d Delayed) updated(ctx context.Context, run engine.Run, s survey, p progre
 		if waits {
 			message += "; " + waiting.Message()
 		}
-		return engine.Wait(ReasonDelaySet, "%s", message).NoLaterThan(p.again), nil
+		return untilRelease(p, message), nil
 	case waits:
 		return waiting, nil
 	}
 	return engine.Done("all %d machine config pools are updated", len(s.Pools)), nil
 }
 
+// untilRelease waits for the next release. It needs no sign of life until then: the record has the time.
+func untilRelease(p progress, message string) engine.Result {
+	next := p.later[0].Mark.ReleaseAfter
+	for _, pool := range p.later {
+		if pool.Mark.ReleaseAfter.Before(next) {
+			next = pool.Mark.ReleaseAfter
+		}
+	}
+	return engine.WaitUntil(next, ReasonDelaySet, "%s", message).NoLaterThan(p.again)
+}
+
 func all(delayedPool) bool { return true }
 
-// remedy is what makes the machine config operator update a pool that the operator leaves paused.
+// remedy says how to make the machine config operator update a pool that the operator leaves paused.
 const remedy = `set spec.paused of the MachineConfigPool to false to update its nodes`
 
-// outdatedAnd returns the pools that are to be updated and are either not delayed or satisfy a
-// condition.
-func (s survey) outdatedAnd(is func(delayedPool) bool) []checks.PendingPool {
-	var some []checks.PendingPool
+// outdatedAnd returns the pools that need an update and are either not delayed or satisfy a condition.
+func (s survey) outdatedAnd(is func(delayedPool) bool) []*clusterstate.PoolProgress {
+	var some []*clusterstate.PoolProgress
 	for _, pending := range s.Outdated() {
 		if pool := s.delayed(pending.Pool.Name); pool == nil || is(*pool) {
 			some = append(some, pending)
@@ -308,7 +318,7 @@ func (d Delayed) missed(p progress) engine.Result {
 func releaseTimes(pools []delayedPool) string {
 	var times []string
 	for _, pool := range pools {
-		times = append(times, "pool "+pool.Name+" is released at "+pool.Mark.ReleaseAfter.UTC().Format(time.RFC3339))
+		times = append(times, "pool "+pool.Name+" is released at "+text.FormatTime(pool.Mark.ReleaseAfter))
 	}
 	return text.JoinNames(times)
 }

@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
@@ -34,7 +35,7 @@ func (w *world) recorded(item string) bool {
 	return false
 }
 
-func (w *world) delayed(c client.Client, live client.Reader, job *v1beta1.UpgradeJob) pools.Delayed {
+func (w *world) delayed(c client.Client, live client.Reader, job *maintenancev1beta1.UpgradeJob) pools.Delayed {
 	record := job.Status.History[0]
 	hooks := func(event string) func(string) engine.UpgradeStep {
 		return func(pool string) engine.UpgradeStep {
@@ -48,8 +49,8 @@ func (w *world) delayed(c client.Client, live client.Reader, job *v1beta1.Upgrad
 		}
 	}
 	d := pools.Delayed{
-		Client: c, Live: live, Owner: pools.Owner{JobUID: string(job.UID), Attempt: record.Attempt},
-		StartAfter: w.start, Entries: w.delays, BeforeRelease: hooks("before"), AfterUpdate: hooks("after"),
+		Client: c, Live: live, Owner: maintenance.JobOwners().Owner(job, record),
+		StartAfter: w.start, Entries: w.delays, Source: "spec.config.machineConfigPools", BeforeRelease: hooks("before"), AfterUpdate: hooks("after"),
 	}
 	for _, condition := range record.Conditions {
 		d.Recorded = append(d.Recorded, condition.Items...)
@@ -74,13 +75,13 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 		return engine.Step{Name: name, Doc: name, Do: do}
 	}
 	commit := step("UpgradeCommenced", request)
-	commit.Commits, commit.Reached, commit.Gates = true, commenced, []engine.Gate{{Name: "AddedPoolsPaused", Check: d.PauseAdded()}}
-	commit.Observe = func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	commit.Gates = []engine.Gate{{Name: "AddedPoolsPaused", Check: d.PauseAdded()}}
+	commit.Commit = &engine.Commit{Observe: func(ctx context.Context, _ engine.Run) (engine.Observed, engine.Result, error) {
 		if ok, err := commenced(ctx); err != nil || !ok {
-			return engine.Result{}, err
+			return engine.ObservedNone, engine.Result{}, err
 		}
-		return engine.Done("commenced"), nil
-	}
+		return engine.ObservedBegun, engine.Done("commenced"), nil
+	}}
 	completed := step("UpgradeCompleted", d.KeepReleasing(d.Undelayed()))
 	completed.FailBy, completed.Reached = w.start.Add(w.timeout), d.AreUndelayedUpdated
 	updated := step("DelayedPoolsUpdated", d.Updated())
@@ -88,7 +89,7 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 	return engine.Runbook{
 		Steps: []engine.Step{step("PoolsPaused", d.Pause()), commit, completed, updated},
 		Cleanup: []engine.Step{
-			step("PoolsPausedOnFailure", pools.PauseOnFailure(env.Client, env.Live, d.Owner, (*v1beta1.LabelSelector)(w.onFail))), step("PoolsReleased", d.Released()),
+			step("PoolsPausedOnFailure", pools.PauseOnFailure(env.Client, env.Live, d.Owner, "spec.config.pauseMachineConfigPoolsOnFailure", (*maintenancev1beta1.LabelSelector)(w.onFail))), step("PoolsReleased", d.Released()),
 		},
 		SkipReasons: []string{pools.ReasonInvalidPools},
 	}
@@ -96,7 +97,7 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 
 // reconcile makes one pass over the job, as the lifecycle does.
 func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Result, error) {
-	var job v1beta1.UpgradeJob
+	var job maintenancev1beta1.UpgradeJob
 	if err := env.Live.Get(ctx, jobKey, &job); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

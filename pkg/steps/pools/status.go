@@ -11,8 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
@@ -22,7 +21,7 @@ const (
 	StateReleasing       = "Releasing"       // its hooks run, or it is about to be unpaused
 	StateUpdating        = "Updating"        // its nodes are being updated
 	StateDegraded        = "Degraded"        // the machine config operator cannot update it
-	StateCompleted       = "Completed"       // nothing is to be updated
+	StateCompleted       = "Completed"       // there is nothing to update
 	StatePausedByUser    = "PausedByUser"    // a user paused it
 	StateLeftPaused      = "LeftPaused"      // it could not be unpaused in its release window
 	StatePausedOnFailure = "PausedOnFailure" // it was paused because the upgrade or a hook failed
@@ -31,10 +30,10 @@ const (
 // maxStatus is the number of pools that the status of an UpgradeJob lists.
 const maxStatus = 64
 
-// KnownPools returns the names of the pools that an attempt delays, as the status of its UpgradeJob
-// lists them. A pool that a mark keeps paused until a user unpauses it is not one of them: the attempt
-// does not release it, and the mark may be that of another UpgradeJob.
-func KnownPools(status []v1beta1.MachineConfigPoolStatus) []string {
+// KnownPools returns the names of the pools that an attempt delays, as the status of its UpgradeJob lists them. A pool
+// that a mark keeps paused until a user unpauses it is not one of them: the attempt does not release it, and the mark
+// may belong to another UpgradeJob.
+func KnownPools(status []maintenancev1beta1.MachineConfigPoolStatus) []string {
 	var known []string
 	for i := range status {
 		if status[i].State != StatePausedOnFailure {
@@ -46,14 +45,14 @@ func KnownPools(status []v1beta1.MachineConfigPoolStatus) []string {
 
 // Status returns the state of the pools that the attempt delays or has paused, sorted by name. It is
 // meant for the time from the step of Pause on: before, a pool counts as completed.
-func (d Delayed) Status(ctx context.Context, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+func (d Delayed) Status(ctx context.Context, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, error) {
 	list, _, err := d.status(ctx, now)
 	return list, err
 }
 
-// status is Status. It returns when a release window begins or ends next, too, if only the time is to
-// pass until then; the zero time means never.
-func (d Delayed) status(ctx context.Context, now time.Time) (list []v1beta1.MachineConfigPoolStatus, next time.Time, err error) {
+// status is Status. It also returns when a release window begins or ends next, if only time has to pass until then; the
+// zero time means never.
+func (d Delayed) status(ctx context.Context, now time.Time) (list []maintenancev1beta1.MachineConfigPoolStatus, next time.Time, err error) {
 	s, err := d.survey(ctx, d.Client)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -62,11 +61,11 @@ func (d Delayed) status(ctx context.Context, now time.Time) (list []v1beta1.Mach
 		if len(list) == maxStatus {
 			break
 		}
-		release := checks.ReleaseOf(pool.Pool, pool.upToDate, now)
+		release := clusterstate.ReleaseOf(pool.Pool, pool.upToDate, now)
 		if release.At.After(now) && (next.IsZero() || release.At.Before(next)) {
 			next = release.At
 		}
-		status := v1beta1.MachineConfigPoolStatus{Name: pool.Name, State: pool.state(release)}
+		status := maintenancev1beta1.MachineConfigPoolStatus{Name: pool.Name, State: pool.state(release)}
 		if pool.Delayed() {
 			status.ReleaseAfter = &metav1.Time{Time: pool.Mark.ReleaseAfter}
 		}
@@ -75,13 +74,14 @@ func (d Delayed) status(ctx context.Context, now time.Time) (list []v1beta1.Mach
 	return list, next, nil
 }
 
-// StatusAfterEnd returns the state of the pools of an attempt that is over, given the state that was
-// shown before. Those that the UpgradeJob still has paused are shown as they are now. One that it has
-// paused no longer is not listed any more; the others are shown as they were at the end. It returns
-// when the state may change next without a change of a pool, too; the zero time means never.
+// StatusAfterEnd returns the state of the pools of an attempt that is over, given the state that was shown before.
+// Pools that the UpgradeJob still has paused are shown as they are now. A pool that it no longer has paused is not
+// listed; the others are shown as they were at the end. It also returns when the state may change next without a change
+// of a pool; the zero time means never.
 func (d Delayed) StatusAfterEnd(
-	ctx context.Context, before []v1beta1.MachineConfigPoolStatus, now time.Time,
-) (list []v1beta1.MachineConfigPoolStatus, next time.Time, err error) {
+	ctx context.Context, before []maintenancev1beta1.MachineConfigPoolStatus, now time.Time,
+) (list []maintenancev1beta1.MachineConfigPoolStatus, next time.Time, err error) {
+	d.over = true
 	current, next, err := d.status(ctx, now)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -92,34 +92,34 @@ func (d Delayed) StatusAfterEnd(
 	}
 	paused := map[string]bool{}
 	for _, pool := range all {
-		paused[pool.Name] = pool.PausedByMark() && pool.Mark.JobUID == d.Owner.JobUID
+		paused[pool.Name] = pool.PausedByMark() && pool.Mark.OwnerUID == string(d.Owner.UID)
 	}
-	list = slices.DeleteFunc(current, func(s v1beta1.MachineConfigPoolStatus) bool { return !paused[s.Name] })
+	list = slices.DeleteFunc(current, func(s maintenancev1beta1.MachineConfigPoolStatus) bool { return !paused[s.Name] })
 	for _, status := range before {
 		if !paused[status.Name] && !isPaused(status.State) && len(list) < maxStatus {
 			list = append(list, status)
 		}
 	}
-	slices.SortFunc(list, func(a, b v1beta1.MachineConfigPoolStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b maintenancev1beta1.MachineConfigPoolStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return list, next, nil
 }
 
-// isPaused reports whether a state is that of a pool that the operator has paused.
+// isPaused reports whether the operator has paused a pool in this state.
 func isPaused(state string) bool {
 	return slices.Contains([]string{StatePaused, StateReleasing, StateLeftPaused, StatePausedOnFailure}, state)
 }
 
-func (p delayedPool) state(release checks.Release) string {
+func (p delayedPool) state(release clusterstate.PoolRelease) string {
 	switch release.State {
-	case checks.ReleaseLater:
+	case clusterstate.ReleaseLater:
 		return StatePaused
-	case checks.ReleaseNow:
+	case clusterstate.ReleaseNow:
 		return StateReleasing
-	case checks.ReleaseMissed:
+	case clusterstate.ReleaseMissed:
 		return StateLeftPaused
-	case checks.ReleaseKept:
+	case clusterstate.ReleaseKept:
 		return StatePausedOnFailure
-	case checks.ReleaseNotOurs:
+	case clusterstate.ReleaseNotOurs:
 	}
 	switch {
 	case p.upToDate:

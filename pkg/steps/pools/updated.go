@@ -23,8 +23,8 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 		switch {
 		case err != nil:
 			return engine.Result{}, err
-		case len(rollout.Pending) > 0:
-			return waitForPools(ctx, run, drains, rollout.Pending), nil
+		case len(rollout.Pending()) > 0:
+			return waitForPools(ctx, run, drains, rollout.Pending()), nil
 		case rollout.OperatorBehind != "":
 			return engine.Wait("PoolsUpdating", "%s", rollout.OperatorBehind), nil
 		}
@@ -34,17 +34,39 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 
 // waitForPools returns the result of a pass in which pools are pending. Its message explains what
 // holds the drains that take long.
-func waitForPools(ctx context.Context, run engine.Run, drains checks.Drains, pending []checks.PendingPool) engine.Result {
+func waitForPools(ctx context.Context, run engine.Run, drains checks.Drains, pending []*clusterstate.PoolProgress) engine.Result {
 	d := describer{
 		now:     run.Now,
 		explain: func(node clusterstate.Node) string { return drains.Explain(ctx, node, run.Started, run.Now) },
 		isLong:  func(node clusterstate.Node) bool { return drains.IsLong(node, run.Started, run.Now) },
 	}
-	result := engine.Wait(reason(pending), "%s", d.describe(pending))
-	if at := drains.NextChange(checks.Rollout{Pending: pending}.Nodes(), run.Started, run.Now); !at.IsZero() {
+	result := engine.Wait(reason(pending), "%s", d.describe(pending)).WithProgress(
+		engine.Progress(clusterstate.Progress(run.Progress).Observe(awaited(pending, drains), run.Now)))
+	if at := drains.NextChange(nodesOf(pending), run.Started, run.Now); !at.IsZero() {
 		return result.NoLaterThan(at.Sub(run.Now))
 	}
 	return result
+}
+
+// nodesOf returns the nodes of the pools.
+func nodesOf(pools []*clusterstate.PoolProgress) []clusterstate.Node {
+	var nodes []clusterstate.Node
+	for _, p := range pools {
+		for i := range p.Nodes {
+			nodes = append(nodes, *p.Nodes[i].Node)
+		}
+	}
+	return nodes
+}
+
+// awaited returns what the nodes report that the pools wait for, and which pods hold the drains that were
+// explained.
+func awaited(pending []*clusterstate.PoolProgress, drains checks.Drains) clusterstate.Awaited {
+	var a clusterstate.Awaited
+	for _, p := range pending {
+		a.AddPool(p, drains.Left)
+	}
+	return a
 }
 
 // AllUpdated reports whether all machine config pools are updated, as WaitUntilUpdated does. That
@@ -60,14 +82,14 @@ func AllUpdated(r, live client.Reader) func(context.Context) (bool, error) {
 }
 
 // reason returns the reason of the most severe state.
-func reason(pending []checks.PendingPool) string {
-	has := func(state checks.PoolState) bool {
-		return slices.ContainsFunc(pending, func(p checks.PendingPool) bool { return p.State == state })
+func reason(pending []*clusterstate.PoolProgress) string {
+	has := func(state clusterstate.PoolState) bool {
+		return slices.ContainsFunc(pending, func(p *clusterstate.PoolProgress) bool { return p.State() == state })
 	}
 	switch {
-	case has(checks.PoolDegraded):
+	case has(clusterstate.PoolDegraded):
 		return "PoolDegraded"
-	case has(checks.PoolPaused):
+	case has(clusterstate.PoolPaused):
 		return "PoolPaused"
 	}
 	return "PoolsUpdating"

@@ -29,7 +29,7 @@ var registry = map[string]procedure{
 // Names returns the names of all procedures, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 
-// Cluster is what procedures read and write.
+// Cluster holds the clients by which procedures read and write.
 type Cluster struct {
 	Live   client.Reader // reads from the API server
 	Writer client.Writer

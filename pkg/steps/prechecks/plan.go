@@ -16,10 +16,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -53,7 +53,7 @@ func notRequired() engine.Result {
 // WaitUntilAccepted waits until an analysis that is not older than 30 minutes allows the update, and
 // each risk is accepted. It creates the plan, and requests another analysis when the last one is older.
 func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
-	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if requested, err := p.request(ctx, run.Now, plan); err != nil || !requested.IsZero() {
 			return requested, err
 		}
@@ -63,7 +63,7 @@ func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
 
 // CheckAccepted is WaitUntilAccepted for a gate: it requests nothing.
 func (p Plan) CheckAccepted() engine.UpgradeStep {
-	return p.step(func(_ context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+	return p.step(func(_ context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
 			return engine.Wait("AnalysisRequested", "UpdatePlan %s does not exist", p.name()), nil
 		}
@@ -73,7 +73,7 @@ func (p Plan) CheckAccepted() engine.UpgradeStep {
 
 // KeepAnalyzed requests the analysis that CheckAccepted waits for, while the step may act.
 func (p Plan) KeepAnalyzed() engine.UpgradeStep {
-	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if run.Blocked {
 			return engine.Done(""), nil
 		}
@@ -84,7 +84,7 @@ func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 // PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so that risks can be accepted before
 // the upgrade starts, but it never requests another analysis.
 func (p Plan) PreCheck() engine.UpgradeStep {
-	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
 			return p.create(ctx, run.Now)
 		}
@@ -95,8 +95,8 @@ func (p Plan) PreCheck() engine.UpgradeStep {
 		case rest == 1 && isNotOffered(plan, run.Now):
 			return engine.Skip("OfferUnknown", "UpdatePlan %s: only the offer of the release is missing, which another step awaits", plan.Name), nil
 		case rest == 0 && !updateplan.IsRecent(analyzed.Time, run.Now):
-			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: analyzed at %s, nothing was unaccepted; the update is analyzed again when the upgrade starts",
-				plan.Name, formatTime(analyzed.Time)), nil
+			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: analyzed at %s, no findings were left to accept; the update is analyzed again when the upgrade starts",
+				plan.Name, text.FormatTime(analyzed.Time)), nil
 		case rest > 0:
 			return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, run.Now)), nil
 		}
@@ -105,7 +105,7 @@ func (p Plan) PreCheck() engine.UpgradeStep {
 }
 
 // unaccepted returns how many risks of a plan are not accepted.
-func unaccepted(plan *v1beta1.UpdatePlan) int {
+func unaccepted(plan *updatev1beta1.UpdatePlan) int {
 	if plan.Status.Counts == nil {
 		return 0
 	}
@@ -114,9 +114,9 @@ func unaccepted(plan *v1beta1.UpdatePlan) int {
 
 // isNotOffered reports whether the most severe risk that is not accepted is that the version is not
 // offered. An upgrade may set another channel before it waits for the acceptance.
-func isNotOffered(plan *v1beta1.UpdatePlan, now time.Time) bool {
+func isNotOffered(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
-	return len(rest) > 0 && rest[0].Informer == informers.NameReadiness && rest[0].Insight.UID == informers.UIDNotOffered
+	return len(rest) > 0 && rest[0].Informer == checks.InformerReadiness && rest[0].Insight.UID == checks.UIDNotOffered
 }
 
 // Accepted returns the UIDs of the findings of the built-in checks that are accepted for this update.
@@ -133,14 +133,14 @@ func (p Plan) Accepted(ctx context.Context) map[string]bool {
 	if err != nil {
 		return nil
 	}
-	return updateplan.AcceptedUIDs(plan, informers.NameReadiness, version.Current.Version, p.Clock.Now())
+	return updateplan.AcceptedUIDs(plan, checks.InformerReadiness, version.Current.Version, p.Clock.Now())
 }
 
 func (p Plan) name() string { return updateplan.Name(p.Target.Version) }
 
 // step returns a step about the plan, which is nil if it does not exist. It skips if nothing is left to
 // decide.
-func (p Plan) step(do func(context.Context, engine.Run, *v1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
+func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !p.Required {
 			return notRequired(), nil
@@ -149,7 +149,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *v1beta1.UpdatePlan) (en
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if version.Current.Matches(p.Target) {
+		if version.Observe(p.Target).HasBegun() {
 			return engine.Skip("UpdateHasBegun", "the cluster is at %s or being updated to it: nothing is left to accept", p.Target.Version), nil
 		}
 		plan, err := p.get(ctx)
@@ -170,8 +170,8 @@ func (p Plan) step(do func(context.Context, engine.Run, *v1beta1.UpdatePlan) (en
 }
 
 // get returns the plan; nil means that it does not exist.
-func (p Plan) get(ctx context.Context) (*v1beta1.UpdatePlan, error) {
-	plan := &v1beta1.UpdatePlan{}
+func (p Plan) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
+	plan := &updatev1beta1.UpdatePlan{}
 	switch err := p.Client.Get(ctx, client.ObjectKey{Name: p.name()}, plan); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -183,7 +183,7 @@ func (p Plan) get(ctx context.Context) (*v1beta1.UpdatePlan, error) {
 
 // request requests an analysis unless the last one is recent or in progress. The zero Result means that
 // none was necessary.
-func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 	if plan == nil {
 		return p.create(ctx, now)
 	}
@@ -197,10 +197,10 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 	if requested, is := requestTime(plan, now); is {
 		return engine.WaitFor(time.Minute, "ClocksDiffer",
 			"the analysis of UpdatePlan %s that was requested at %s is dated %s: the clocks of the operator and of the Update Status Controller differ by about %s; synchronize the clocks of the nodes",
-			plan.Name, formatTime(requested), formatTime(analyzed.Time), analyzed.Sub(requested).Abs().Round(time.Second)), nil
+			plan.Name, text.FormatTime(requested), text.FormatTime(analyzed.Time), analyzed.Sub(requested).Abs().Round(time.Second)), nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": plan.ResourceVersion, "annotations": map[string]string{v1beta1.RefreshAnnotation: token(now)},
+		"resourceVersion": plan.ResourceVersion, "annotations": map[string]string{updatev1beta1.RefreshAnnotation: token(now)},
 	}})
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("encoding a request for an analysis: %w", err)
@@ -212,21 +212,21 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 	case err != nil:
 		return engine.Result{}, fmt.Errorf("requesting an analysis of UpdatePlan %s: %w", plan.Name, err)
 	}
-	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, formatTime(analyzed.Time)), nil
+	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, text.FormatTime(analyzed.Time)), nil
 }
 
 // requestTime returns the time of the last request for an analysis, and whether another one is too early.
-func requestTime(plan *v1beta1.UpdatePlan, now time.Time) (time.Time, bool) {
-	requested, err := time.Parse(time.RFC3339Nano, plan.Annotations[v1beta1.RefreshAnnotation])
+func requestTime(plan *updatev1beta1.UpdatePlan, now time.Time) (time.Time, bool) {
+	requested, err := time.Parse(time.RFC3339Nano, plan.Annotations[updatev1beta1.RefreshAnnotation])
 	age := now.Sub(requested)
 	return requested, err == nil && age > -time.Minute && age < requestInterval
 }
 
 // create creates the plan, which requests its analysis.
 func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) {
-	plan := &v1beta1.UpdatePlan{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Annotations: map[string]string{v1beta1.RefreshAnnotation: token(now)}},
-		Spec:       v1beta1.UpdatePlanSpec{TargetRelease: p.Target.Version},
+	plan := &updatev1beta1.UpdatePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Annotations: map[string]string{updatev1beta1.RefreshAnnotation: token(now)}},
+		Spec:       updatev1beta1.UpdatePlanSpec{TargetRelease: p.Target.Version},
 	}
 	if err := p.Client.Create(ctx, plan); err != nil && !apierrors.IsAlreadyExists(err) { // the cache may be behind
 		return engine.Result{}, fmt.Errorf("creating UpdatePlan %s: %w", plan.Name, err)
@@ -237,33 +237,33 @@ func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) 
 // token returns the token of a request for an analysis.
 func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
-// ifUnchanged is what an administrator does if an analysis does not begin.
+// ifUnchanged says what an administrator does if an analysis does not begin.
 const ifUnchanged = "if that does not change, find out whether the Update Status Controller is running"
 
 // decide returns whether the plan allows the update now.
-func (p Plan) decide(plan *v1beta1.UpdatePlan, now time.Time) engine.Result {
+func (p Plan) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Result {
 	if err := updateplan.Validate(plan); err != nil {
 		return engine.Wait("InvalidPlan", "UpdatePlan %s: %v; delete it: oc delete updateplan %s", plan.Name, err, plan.Name)
 	}
-	startable := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
+	startable := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable)
 	switch {
 	case !updateplan.HasBegun(plan):
 		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s has not begun: %s", plan.Name, ifUnchanged)
 	case startable == nil || startable.ObservedGeneration != plan.Generation:
 		return engine.Wait("AnalysisInProgress", "the status of UpdatePlan %s does not reflect its spec yet: %s", plan.Name, ifUnchanged)
-	case startable.Status != metav1.ConditionTrue && startable.Reason == v1beta1.ReasonUnacceptedInsights:
+	case startable.Status != metav1.ConditionTrue && startable.Reason == updatev1beta1.ReasonUnacceptedInsights:
 		return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, now))
 	case startable.Status != metav1.ConditionTrue:
 		return engine.Wait("PlanNotStartable", "UpdatePlan %s: %s", plan.Name, text.Sanitize(startable.Message, maxMessage))
 	case !updateplan.IsStartable(plan, now):
-		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s is not of the last hour: %s", plan.Name, ifUnchanged)
+		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s is older than one hour: %s", plan.Name, ifUnchanged)
 	}
 	return engine.Done("%s", accepted(plan))
 }
 
 // accepted returns the message about a plan that allows the update.
-func accepted(plan *v1beta1.UpdatePlan) string {
-	message := fmt.Sprintf("UpdatePlan %s, analyzed at %s: ", plan.Name, formatTime(plan.Status.LastAnalysisTime.Time))
+func accepted(plan *updatev1beta1.UpdatePlan) string {
+	message := fmt.Sprintf("UpdatePlan %s, analyzed at %s: ", plan.Name, text.FormatTime(plan.Status.LastAnalysisTime.Time))
 	if counts := plan.Status.Counts; counts != nil && counts.Total > 0 {
 		return message + fmt.Sprintf("%d of %d risks are accepted", counts.Accepted, counts.Total)
 	}
@@ -275,10 +275,10 @@ const maxMessage = 512
 
 // notAccepted returns the message about risks that are not accepted: what they are, and how to accept
 // them.
-func (p Plan) notAccepted(plan *v1beta1.UpdatePlan, now time.Time) string {
+func (p Plan) notAccepted(plan *updatev1beta1.UpdatePlan, now time.Time) string {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
 	message := "UpdatePlan " + plan.Name + " reports risks that are not accepted"
-	if c := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable); c != nil && c.Reason == v1beta1.ReasonUnacceptedInsights {
+	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil && c.Reason == updatev1beta1.ReasonUnacceptedInsights {
 		message = "UpdatePlan " + plan.Name + ": " + text.Sanitize(c.Message, maxMessage)
 	}
 	id := "UID"
@@ -288,5 +288,3 @@ func (p Plan) notAccepted(plan *v1beta1.UpdatePlan, now time.Time) string {
 	return fmt.Sprintf("%s. Fix them, or list them with: oc update pre-checks --version %s, and accept each, the first one with: "+
 		"oc update pre-checks --version %s --accept %s --reason TEXT", message, p.Target.Version, p.Target.Version, id)
 }
-
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/prechecks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
@@ -46,17 +46,17 @@ func version(current string) *configv1.ClusterVersion {
 }
 
 // planOf returns a plan that was analyzed at noon and reports a risk.
-func planOf(changes ...func(*v1beta1.UpdatePlan)) *v1beta1.UpdatePlan {
-	plan := &v1beta1.UpdatePlan{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, Annotations: map[string]string{v1beta1.RefreshAnnotation: "first"}},
-		Spec:       v1beta1.UpdatePlanSpec{TargetRelease: target},
+func planOf(changes ...func(*updatev1beta1.UpdatePlan)) *updatev1beta1.UpdatePlan {
+	plan := &updatev1beta1.UpdatePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, Annotations: map[string]string{updatev1beta1.RefreshAnnotation: "first"}},
+		Spec:       updatev1beta1.UpdatePlanSpec{TargetRelease: target},
 	}
 	plan.Status.FromRelease, plan.Status.LastRefresh = from, "first"
 	plan.Status.LastAnalysisTime = &metav1.Time{Time: noon}
-	plan.Status.ControlPlane = &v1beta1.ControlPlaneStatus{}
-	of := v1beta1.Insight{UID: risk, UUID: uuid, FirstObservedTime: metav1.NewTime(noon)}
-	of.Impact.Level = v1beta1.LevelWarning
-	plan.Status.ControlPlane.UpdateInformers = []v1beta1.InformerInsights{{Name: informers.NameReadiness, Insights: []v1beta1.Insight{of}}}
+	plan.Status.ControlPlane = &updatev1beta1.ControlPlaneStatus{}
+	of := updatev1beta1.Insight{UID: risk, UUID: uuid, FirstObservedTime: metav1.NewTime(noon)}
+	of.Impact.Level = updatev1beta1.LevelWarning
+	plan.Status.ControlPlane.UpdateInformers = []updatev1beta1.InformerInsights{{Name: checks.InformerReadiness, Insights: []updatev1beta1.Insight{of}}}
 	for _, change := range changes {
 		change(plan)
 	}
@@ -65,13 +65,13 @@ func planOf(changes ...func(*v1beta1.UpdatePlan)) *v1beta1.UpdatePlan {
 }
 
 // accepted accepts the risk.
-func accepted(plan *v1beta1.UpdatePlan) {
-	plan.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{{
-		UpdateInformer: informers.NameReadiness, UID: risk, Accepted: true, AcceptedTime: &metav1.Time{Time: noon},
+func accepted(plan *updatev1beta1.UpdatePlan) {
+	plan.Spec.AcceptedInsights = []updatev1beta1.AcceptedInsight{{
+		UpdateInformer: checks.InformerReadiness, UID: risk, Accepted: true, AcceptedTime: &metav1.Time{Time: noon},
 	}}
 }
 
-// result is what a step answers.
+// result holds the answer of a step.
 type result struct {
 	Passed bool
 	Reason string
@@ -84,7 +84,7 @@ func (r result) of(t *testing.T, do func(prechecks.Plan) engine.UpgradeStep, obj
 	var writes []string
 	c := interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
-			if _, is := obj.(*v1beta1.UpdatePlan); is && getError != nil {
+			if _, is := obj.(*updatev1beta1.UpdatePlan); is && getError != nil {
 				return getError
 			}
 			return c.Get(ctx, key, obj, options...)
@@ -109,14 +109,14 @@ func (r result) of(t *testing.T, do func(prechecks.Plan) engine.UpgradeStep, obj
 func TestPlan_steps(t *testing.T) {
 	t.Parallel()
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io", Kind: "UpdatePlan"}}
-	pending := func(plan *v1beta1.UpdatePlan) { plan.Annotations[v1beta1.RefreshAnnotation] = "second" }
-	notOffered := func(plan *v1beta1.UpdatePlan) {
-		plan.Status.ControlPlane.UpdateInformers[0].Insights[0].UID = informers.UIDNotOffered
+	pending := func(plan *updatev1beta1.UpdatePlan) { plan.Annotations[updatev1beta1.RefreshAnnotation] = "second" }
+	notOffered := func(plan *updatev1beta1.UpdatePlan) {
+		plan.Status.ControlPlane.UpdateInformers[0].Insights[0].UID = checks.UIDNotOffered
 	}
 	requested, inProgress := "AnalysisRequested", "AnalysisInProgress"
 	for _, tc := range []struct {
 		name                         string
-		plan                         *v1beta1.UpdatePlan
+		plan                         *updatev1beta1.UpdatePlan
 		current                      string
 		err                          error
 		after                        time.Duration
@@ -153,10 +153,10 @@ func TestPlan_steps(t *testing.T) {
 			name: "waits for the controller", plan: planOf(accepted, pending), after: 2 * time.Hour,
 			step: result{Reason: inProgress}, gate: result{Reason: inProgress}, check: result{Reason: inProgress},
 		}, {
-			name: "was never analyzed", plan: planOf(func(plan *v1beta1.UpdatePlan) { plan.Status = v1beta1.UpdatePlanStatus{} }), after: 2 * time.Hour,
+			name: "was never analyzed", plan: planOf(func(plan *updatev1beta1.UpdatePlan) { plan.Status = updatev1beta1.UpdatePlanStatus{} }), after: 2 * time.Hour,
 			step: result{Reason: inProgress}, gate: result{Reason: inProgress}, check: result{Reason: inProgress},
 		}, {
-			name: "is being deleted", plan: planOf(accepted, func(plan *v1beta1.UpdatePlan) {
+			name: "is being deleted", plan: planOf(accepted, func(plan *updatev1beta1.UpdatePlan) {
 				plan.DeletionTimestamp, plan.Finalizers = &metav1.Time{Time: noon}, []string{"example.com/keep"}
 			}),
 			step: result{Reason: requested}, gate: result{Reason: requested}, keepAlive: result{Reason: requested}, check: result{Reason: requested},
@@ -164,7 +164,7 @@ func TestPlan_steps(t *testing.T) {
 			name: "is about another release of the cluster", plan: planOf(accepted), current: "4.20.4",
 			step: result{Reason: inProgress}, gate: result{Reason: inProgress}, keepAlive: result{Reason: inProgress}, check: result{Reason: inProgress},
 		}, {
-			name: "has another target", plan: planOf(func(plan *v1beta1.UpdatePlan) { plan.Spec.TargetRelease = "4.20.7" }),
+			name: "has another target", plan: planOf(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.TargetRelease = "4.20.7" }),
 			step: result{Reason: "InvalidPlan"}, gate: result{Reason: "InvalidPlan"}, check: result{Reason: "InvalidPlan"},
 		}, {
 			name: "only lacks the offer", plan: planOf(notOffered), step: result{Reason: "PreChecksNotAccepted"}, gate: result{Reason: "PreChecksNotAccepted"},
@@ -199,8 +199,7 @@ func TestPlan_steps(t *testing.T) {
 	}
 }
 
-// A plan that is deleted while the step waits is created again, and what was accepted in it is not
-// accepted any more.
+// A plan that is deleted while the step waits is created again, and its former acceptances are gone.
 func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf(accepted))
@@ -214,14 +213,14 @@ func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 		return got.Reason()
 	}
 	reasons := []string{pass()}
-	if err := c.Delete(t.Context(), &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := c.Delete(t.Context(), &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 	reasons = append(reasons, pass(), pass())
 	if diff := cmp.Diff([]string{"Done", "AnalysisRequested", "AnalysisInProgress"}, reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
-	created := &v1beta1.UpdatePlan{}
+	created := &updatev1beta1.UpdatePlan{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, created); err != nil || len(created.Spec.AcceptedInsights) > 0 || len(plan.Accepted(t.Context())) > 0 {
 		t.Errorf("accepted: %v, %v; %v", created.Spec.AcceptedInsights, plan.Accepted(t.Context()), err)
 	}
@@ -280,11 +279,11 @@ func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
 // analyze completes the analysis that was requested last.
 func analyze(t *testing.T, c client.Client, now time.Time) {
 	t.Helper()
-	plan := &v1beta1.UpdatePlan{}
+	plan := &updatev1beta1.UpdatePlan{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, plan); err != nil {
 		t.Fatal(err)
 	}
-	plan.Status.LastRefresh, plan.Status.LastAnalysisTime = plan.Annotations[v1beta1.RefreshAnnotation], &metav1.Time{Time: now}
+	plan.Status.LastRefresh, plan.Status.LastAnalysisTime = plan.Annotations[updatev1beta1.RefreshAnnotation], &metav1.Time{Time: now}
 	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: now, Current: from})
 	if err := c.Status().Update(t.Context(), plan); err != nil {
 		t.Fatal(err)
@@ -313,7 +312,7 @@ func TestPlan_requests_nothing_while_the_step_is_blocked(t *testing.T) {
 	if _, err := plan.KeepAnalyzed()(t.Context(), engine.Run{Now: noon, Blocked: true}); err != nil {
 		t.Fatal(err)
 	}
-	var plans v1beta1.UpdatePlanList
+	var plans updatev1beta1.UpdatePlanList
 	if err := c.List(t.Context(), &plans); err != nil || len(plans.Items) > 0 {
 		t.Errorf("%d plans, %v", len(plans.Items), err)
 	}
@@ -337,12 +336,12 @@ func TestPlan_message_names_the_remedy(t *testing.T) {
 
 func TestPlan_Accepted(t *testing.T) {
 	t.Parallel()
-	refused := func(plan *v1beta1.UpdatePlan) {
-		plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, v1beta1.AcceptedInsight{UpdateInformer: informers.NameReadiness, UID: risk, UUID: uuid})
+	refused := func(plan *updatev1beta1.UpdatePlan) {
+		plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, updatev1beta1.AcceptedInsight{UpdateInformer: checks.InformerReadiness, UID: risk, UUID: uuid})
 	}
-	foreign := func(plan *v1beta1.UpdatePlan) { plan.Status.ControlPlane.UpdateInformers[0].Name = "shop" }
+	foreign := func(plan *updatev1beta1.UpdatePlan) { plan.Status.ControlPlane.UpdateInformers[0].Name = "shop" }
 	for name, tc := range map[string]struct {
-		plan    *v1beta1.UpdatePlan
+		plan    *updatev1beta1.UpdatePlan
 		current string
 		after   time.Duration
 		want    map[string]bool
@@ -362,7 +361,7 @@ func TestPlan_Accepted(t *testing.T) {
 			}
 			objects := []client.Object{version(tc.current)}
 			if tc.plan != nil {
-				updateplan.Compact(tc.plan, informers.NameReadiness) // as it is cached
+				updateplan.Compact(tc.plan, checks.InformerReadiness) // as it is cached
 				objects = append(objects, tc.plan)
 			}
 			plan := prechecks.Plan{

@@ -10,6 +10,7 @@ package silence_test
 import (
 	context "context"
 	reflect "reflect"
+	time "time"
 
 	alertmanager "github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	gomock "go.uber.org/mock/gomock"
@@ -78,7 +79,7 @@ func (c *MockAlertmanagerExpireCall) DoAndReturn(f func(context.Context, string)
 }
 
 // Silences mocks base method.
-func (m *MockAlertmanager) Silences(ctx context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+func (m *MockAlertmanager) Silences(ctx context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
 	m.ctrl.T.Helper()
 	varargs := []any{ctx}
 	for _, a := range having {
@@ -86,8 +87,9 @@ func (m *MockAlertmanager) Silences(ctx context.Context, having ...alertmanager.
 	}
 	ret := m.ctrl.Call(m, "Silences", varargs...)
 	ret0, _ := ret[0].([]alertmanager.Silence)
-	ret1, _ := ret[1].(error)
-	return ret0, ret1
+	ret1, _ := ret[1].(time.Time)
+	ret2, _ := ret[2].(error)
+	return ret0, ret1, ret2
 }
 
 // Silences indicates an expected call of Silences.
@@ -104,19 +106,19 @@ type MockAlertmanagerSilencesCall struct {
 }
 
 // Return rewrite *gomock.Call.Return
-func (c *MockAlertmanagerSilencesCall) Return(arg0 []alertmanager.Silence, arg1 error) *MockAlertmanagerSilencesCall {
-	c.Call = c.Call.Return(arg0, arg1)
+func (c *MockAlertmanagerSilencesCall) Return(found []alertmanager.Silence, now time.Time, err error) *MockAlertmanagerSilencesCall {
+	c.Call = c.Call.Return(found, now, err)
 	return c
 }
 
 // Do rewrite *gomock.Call.Do
-func (c *MockAlertmanagerSilencesCall) Do(f func(context.Context, ...alertmanager.Matcher) ([]alertmanager.Silence, error)) *MockAlertmanagerSilencesCall {
+func (c *MockAlertmanagerSilencesCall) Do(f func(context.Context, ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error)) *MockAlertmanagerSilencesCall {
 	c.Call = c.Call.Do(f)
 	return c
 }
 
 // DoAndReturn rewrite *gomock.Call.DoAndReturn
-func (c *MockAlertmanagerSilencesCall) DoAndReturn(f func(context.Context, ...alertmanager.Matcher) ([]alertmanager.Silence, error)) *MockAlertmanagerSilencesCall {
+func (c *MockAlertmanagerSilencesCall) DoAndReturn(f func(context.Context, ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error)) *MockAlertmanagerSilencesCall {
 	c.Call = c.Call.DoAndReturn(f)
 	return c
 }

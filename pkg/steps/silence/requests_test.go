@@ -32,7 +32,7 @@ func silenced(t *testing.T, scope silence.Scope, until time.Time) []alertmanager
 	t.Helper()
 	mock, silencer := newMock(t)
 	var created []alertmanager.Silence
-	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, nil)
+	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, noon, nil)
 	mock.EXPECT().Upsert(gomock.Any(), gomock.Any()).AnyTimes().DoAndReturn(func(_ context.Context, s alertmanager.Silence) (string, error) {
 		s.ID, s.State, s.EndsAt = string(rune('a'+len(created))), alertmanager.Active, until
 		created = append(created, s)
@@ -53,12 +53,12 @@ func TestRequests_have_a_deadline(t *testing.T) {
 			t.Parallel()
 			mock, silencer := newMock(t)
 			mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).DoAndReturn(
-				func(ctx context.Context, _ ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+				func(ctx context.Context, _ ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
 					until, bounded := ctx.Deadline()
 					if left := until.Sub(clock.RealClock{}.Now()); !bounded || left <= 0 || left > 20*time.Second {
 						t.Errorf("the request may take %s", left)
 					}
-					return nil, context.DeadlineExceeded
+					return nil, time.Time{}, context.DeadlineExceeded
 				})
 			_, _ = step(silencer.Window(testAttempt, "X", wide, settings))(t.Context(), runAt(noon))
 		})
@@ -69,7 +69,7 @@ func TestKeepAlive_makes_no_request_before_half_of_the_lease(t *testing.T) {
 	t.Parallel()
 	mock, silencer := newMock(t)
 	window := silencer.Window(testAttempt, "X", wide, settings)
-	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, nil)
+	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, noon, nil)
 	mock.EXPECT().Upsert(gomock.Any(), gomock.Any()).Return("a", nil)
 	if _, err := window.Open()(t.Context(), runAt(noon)); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestKeepAlive_makes_no_request_before_half_of_the_lease(t *testing.T) {
 		}
 	}
 	half := noon.Add(settings.Lease / 2)
-	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(silenced(t, wide, noon.Add(settings.Lease)), nil)
+	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(silenced(t, wide, noon.Add(settings.Lease)), half, nil)
 	mock.EXPECT().Upsert(gomock.Any(), gomock.Cond(func(s alertmanager.Silence) bool {
 		return s.ID == "a" && s.EndsAt.Equal(half.Add(settings.Lease))
 	})).Return("a", nil)
@@ -94,7 +94,7 @@ func TestOpen_creates_before_it_ends_others(t *testing.T) {
 	mock, silencer := newMock(t)
 	surplus := silenced(t, silence.Scope{Severities: []string{"critical"}}, noon.Add(settings.Lease))
 	gomock.InOrder(
-		mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(surplus, nil).Call,
+		mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(surplus, noon, nil).Call,
 		mock.EXPECT().Upsert(gomock.Any(), gomock.Any()).Return("new", nil).Call,
 		mock.EXPECT().Expire(gomock.Any(), surplus[0].ID).Return(nil).Call,
 	)
@@ -110,7 +110,7 @@ func TestClose_tries_to_end_each_silence(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d silences, want 2", len(all))
 	}
-	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(all, nil)
+	mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(all, noon, nil)
 	mock.EXPECT().Expire(gomock.Any(), "a").Return(errors.New("connection refused"))
 	mock.EXPECT().Expire(gomock.Any(), "b").Return(nil)
 	result, err := silencer.Window(testAttempt, "X", named, settings).Close()(t.Context(), runAt(noon))
@@ -122,6 +122,27 @@ func TestClose_tries_to_end_each_silence(t *testing.T) {
 func TestCloseNow_tries_once(t *testing.T) {
 	t.Parallel()
 	mock, silencer := newMock(t)
-	mock.EXPECT().Silences(gomock.Any(), gomock.Any()).Return(nil, errors.New("connection refused"))
+	mock.EXPECT().Silences(gomock.Any(), gomock.Any()).Return(nil, time.Time{}, errors.New("connection refused"))
 	silencer.CloseNow(t.Context(), testAttempt)
+}
+
+// Silences end by the clock of Alertmanager: the operator's clock may be a day ahead, and be set back later.
+func TestOpen_asks_Alertmanager_for_the_time(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ says, want time.Time }{
+		"it says one":  {noon, noon},
+		"it says none": {time.Time{}, noon.Add(24 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mock, silencer := newMock(t)
+			mock.EXPECT().Silences(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, tc.says, nil)
+			mock.EXPECT().Upsert(gomock.Any(), gomock.Cond(func(s alertmanager.Silence) bool {
+				return s.EndsAt.Equal(tc.want.Add(settings.Lease)) && s.StartsAt.Before(tc.want)
+			})).Return("a", nil)
+			if _, err := silencer.Window(testAttempt, "X", wide, settings).Open()(t.Context(), runAt(noon.Add(24*time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 }

@@ -9,16 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
 // Scope selects the alerts that are silenced.
 type Scope struct {
-	// Severities are those of the alerts that are silenced; none means that no alert is silenced for
-	// its severity.
+	// Severities are the severities of the alerts that are silenced; none means that no alert is silenced for its
+	// severity.
 	Severities []string
-	// Namespaces are those of these alerts; an asterisk stands for any characters. Alerts without a
-	// namespace are always silenced. No namespaces means all.
+	// Namespaces are the namespaces of these alerts; an asterisk stands for any characters. Alerts without a namespace
+	// are always silenced. No namespaces means all.
 	Namespaces []string
 	// Alerts are names of alerts that are silenced whatever their severity and namespace.
 	Alerts []string
@@ -36,10 +37,6 @@ func (s Scope) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// OwnAlerts is the prefix of the names of the operator's own alerts. They are never silenced: they
-// report problems of the upgrade itself.
-const OwnAlerts = "ManagedUpgrade"
-
 // The labels that mark a silence as created by the operator. No alert has them, so every alert
 // matches a matcher that requires another value; and silences can be queried by them.
 const (
@@ -55,7 +52,7 @@ func ownerMatcher(label, value string) alertmanager.Matcher {
 // desired returns the matchers of the silences that the window consists of.
 func (w Window) desired() [][]alertmanager.Matcher {
 	ownerMatchers := []alertmanager.Matcher{
-		alertmanager.NotMatches("alertname", OwnAlerts+".*"),
+		alertmanager.NotMatches("alertname", clusterstate.OwnAlerts+".*"), // they report problems of the upgrade itself
 		ownerMatcher(labelUID, w.attempt.UID),
 		ownerMatcher(labelAttempt, w.attempt.ID()),
 		ownerMatcher(labelWindow, w.name),

@@ -23,20 +23,25 @@ const requestTimeout = 20 * time.Second
 const createdBy = "managed-upgrade-operator"
 
 // ensure makes the silences of this window in Alertmanager what they should be. It returns until when
-// the alerts are silenced.
-func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, error) {
+// the alerts are silenced, and when they are extended.
+func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, engine.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return w.reconcile(ctx, now)
+	unclaimed, at, err := w.silencer.active(ctx, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
+	if err != nil {
+		return time.Time{}, engine.Result{}, err
+	}
+	if !at.IsZero() {
+		now = at
+	}
+	until, err := w.reconcile(ctx, unclaimed, now)
+	return until, engine.WaitFor(until.Add(-w.settings.Lease/2).Sub(now), "Silenced", "the alerts are silenced"), err
 }
 
-// reconcile creates and extends silences before it ends others: silencing an alert twice is better
-// than not at all.
-func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error) {
-	unclaimed, err := w.silencer.active(ctx, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
-	if err != nil {
-		return time.Time{}, err
-	}
+// reconcile creates and extends silences before it ends others: silencing an alert twice is better than not at all. The
+// time comes from Alertmanager, which ends them: a silence lasts for no longer than its lease, even if the clock of
+// this process is ahead.
+func (w Window) reconcile(ctx context.Context, unclaimed []alertmanager.Silence, now time.Time) (time.Time, error) {
 	until := w.expiry(now)
 	for _, matchers := range w.desired() {
 		at := slices.IndexFunc(unclaimed, func(s alertmanager.Silence) bool {
@@ -76,24 +81,25 @@ func (w Window) expiry(now time.Time) time.Time {
 	return now.Add(w.settings.Lease).Truncate(time.Second)
 }
 
-// active lists the silences that have the matchers and have not ended, the one that ends last first.
-func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
-	found, err := s.Alertmanager.Silences(ctx, filter...)
+// active lists the silences that have the matchers and have not ended, the one that ends last first. It also returns
+// the time of Alertmanager; zero means that it is not known.
+func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
+	found, now, err := s.Alertmanager.Silences(ctx, filter...)
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	found = slices.DeleteFunc(found, func(s alertmanager.Silence) bool { return !s.InEffect() })
 	slices.SortFunc(found, func(a, b alertmanager.Silence) int {
 		return cmp.Or(b.EndsAt.Compare(a.EndsAt), strings.Compare(a.ID, b.ID))
 	})
-	return found, nil
+	return found, now, nil
 }
 
 // closeMatching ends all silences that have the matchers, and returns how many there were.
 func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Matcher) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	found, err := s.active(ctx, filter...)
+	found, _, err := s.active(ctx, filter...)
 	if err != nil {
 		return 0, err
 	}

@@ -10,17 +10,18 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Alertmanager holds silences. It is usually an *alertmanager.Client.
 type Alertmanager interface {
-	Silences(ctx context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error)
+	Silences(ctx context.Context, having ...alertmanager.Matcher) (found []alertmanager.Silence, now time.Time, err error)
 	Upsert(ctx context.Context, s alertmanager.Silence) (id string, err error)
 	Expire(ctx context.Context, id string) error
 }
 
-// Silencer creates windows. It is created once and used in every pass: it knows when a silence is to
-// be extended, and makes no request before.
+// Silencer creates windows. It is created once and used in every pass: it knows when to extend a silence, and makes no
+// request before.
 type Silencer struct {
 	// Alertmanager holds the silences; nil means that none is configured, and the steps are skipped.
 	Alertmanager Alertmanager
@@ -64,14 +65,14 @@ func (w Window) Open() engine.UpgradeStep {
 	return w.silencer.retry(w.settings.Timeout, reasonNotSilenced, "the alerts are not silenced",
 		func(ctx context.Context, run engine.Run) (engine.Result, error) {
 			if len(w.desired()) == 0 {
-				return engine.Skip(reasonNotConfigured, "no alerts are to be silenced"), nil
+				return engine.Skip(reasonNotConfigured, "no alerts need to be silenced"), nil
 			}
-			until, err := w.ensure(ctx, run.Now)
+			until, kept, err := w.ensure(ctx, run.Now)
 			if err != nil {
 				return engine.Result{}, err
 			}
-			w.silencer.throttle.Keep(w.key(), run.Now, w.keptUntil(until, run.Now))
-			return engine.Done("silenced until %s, and longer if the upgrade takes longer: %s", until.UTC().Format(time.RFC3339), w.scope), nil
+			w.silencer.throttle.Keep(w.key(), run.Now, kept)
+			return engine.Done("silenced until %s, and longer if the upgrade takes longer: %s", text.FormatTime(until), w.scope), nil
 		})
 }
 
@@ -79,11 +80,11 @@ func (w Window) Open() engine.UpgradeStep {
 // gone. Until then it makes no request. It retries errors once a minute.
 func (w Window) KeepAlive() engine.UpgradeStep {
 	extend := func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		until, err := w.ensure(ctx, run.Now)
+		_, kept, err := w.ensure(ctx, run.Now)
 		if err != nil {
 			return engine.Result{}, fmt.Errorf("keeping the alerts silenced: %w", err)
 		}
-		return w.keptUntil(until, run.Now), nil
+		return kept, nil
 	}
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if w.silencer.Alertmanager == nil || len(w.desired()) == 0 {
@@ -93,12 +94,7 @@ func (w Window) KeepAlive() engine.UpgradeStep {
 	}
 }
 
-// keptUntil is the answer about alerts that are silenced until then.
-func (w Window) keptUntil(until, now time.Time) engine.Result {
-	return engine.WaitFor(until.Add(-w.settings.Lease/2).Sub(now), "Silenced", "the alerts are silenced")
-}
-
-// key identifies the window among those of all upgrades. It begins with the UID of the object.
+// key identifies the window among the windows of all upgrades. It begins with the UID of the object.
 func (w Window) key() string { return w.attempt.UID + "/" + w.attempt.ID() + "/" + w.name }
 
 // Close ends the silences. It is skipped if there are none. If ending them fails until the timeout is

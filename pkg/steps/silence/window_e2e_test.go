@@ -11,17 +11,17 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
 // TestWindow_with_a_real_Alertmanager opens, extends, shortens, and closes windows.
 func TestWindow_with_a_real_Alertmanager(t *testing.T) {
 	t.Parallel()
-	running := devtest.StartMonitoring(t, monitoring.Spec{})
+	running := devtest.StartMonitoring(t, alerting.Spec{})
 	c, err := alertmanager.New(httpclient.Options{URL: running.AlertmanagerURL()})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestWindow_with_a_real_Alertmanager(t *testing.T) {
 	alive := func() []alertmanager.Silence {
 		t.Helper()
 		var alive []alertmanager.Silence
-		found, err := c.Silences(t.Context(), alertmanager.NotEqual("managed_upgrade_uid", mine.UID))
+		found, _, err := c.Silences(t.Context(), alertmanager.NotEqual("managed_upgrade_uid", mine.UID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestWindow_with_a_real_Alertmanager(t *testing.T) {
 			operator.Window(mine, "ControlPlane", with.scope, with.settings).KeepAlive(),
 		} {
 			call(step)
-			if got := alive(); len(got) != with.want || got[0].EndsAt.Sub(now) > with.settings.Lease {
+			if got := alive(); len(got) != with.want || got[0].EndsAt.After(clock.RealClock{}.Now().Add(with.settings.Lease)) {
 				t.Fatalf("%+v are in effect", got)
 			}
 		}

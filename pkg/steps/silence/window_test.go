@@ -270,9 +270,8 @@ func TestKeepAlive_never_blocks_its_step(t *testing.T) {
 	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPLoseRequest })
 	pass := func(result engine.Result) history.StepCondition {
 		book := engine.Runbook{Steps: []engine.Step{{
-			Name: "Upgraded", Commits: true,
+			Name:      "Upgraded",
 			Do:        func(c ctx, _ engine.Run) (engine.Result, error) { return result, c.Err() },
-			Reached:   func(ctx) (bool, error) { return false, nil },
 			KeepAlive: []engine.KeepAlive{{Name: "Silence", Renew: w.window(wide).KeepAlive()}},
 		}}}
 		e := &engine.Engine{Clock: w.clock, Save: func(ctx, history.Record) error { return nil }}
@@ -303,9 +302,9 @@ func TestNoRequest_without_anything_to_do(t *testing.T) {
 		"keep alive without Alertmanager": {unconfigured.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
 		"close without Alertmanager":      {unconfigured.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
 		"close all without Alertmanager":  {unconfigured.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"open without alerts":             {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"open without alerts":             {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts need to be silenced")},
 		"keep alive without alerts":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
-		"namespaces only":                 {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"namespaces only":                 {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts need to be silenced")},
 	} {
 		if got := w.call(tc.step, 0); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)

@@ -14,10 +14,10 @@ import (
 
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fakealertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/fakealertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
@@ -98,7 +98,7 @@ func (w *world) active() []alertmanager.Silence {
 	w.t.Helper()
 	defer w.server.ResetRequests(w.server.ResetRequests(0))
 	defer w.server.SetPlan(w.server.SetPlan(nil))
-	found, err := w.client.Silences(w.t.Context())
+	found, _, err := w.client.Silences(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// WaitUntilStart waits until a time and for nothing else, so that nothing is written meanwhile.
+// WaitUntilStart waits until a time and for nothing else, so that nothing is written until then.
 func WaitUntilStart(start time.Time) engine.UpgradeStep {
 	return func(_ context.Context, run engine.Run) (engine.Result, error) {
 		if run.Now.Before(start) {
-			return engine.WaitUntil(start, "Scheduled", "starts at %s", formatTime(start)), nil
+			return engine.WaitUntil(start, "Scheduled", "starts at %s", text.FormatTime(start)), nil
 		}
-		return engine.Done("the window opened at %s", formatTime(start)), nil
+		return engine.Done("the window opened at %s", text.FormatTime(start)), nil
 	}
 }
-
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

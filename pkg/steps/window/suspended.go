@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
@@ -22,11 +22,11 @@ import (
 // annotations may be long.
 const windowPageSize = 25
 
-// FailIfSuspended passes if nothing suspends an attempt that starts at that time: neither an
-// UpgradeSuspensionWindow, nor the UpgradeConfig that created the UpgradeJob for a slot. It fails
-// with the reason of maintenance.SuspendedJob otherwise, once the API server confirms it. It waits
-// while that UpgradeConfig does not exist: the garbage collector deletes the UpgradeJob, too.
-func FailIfSuspended(r, live client.Reader, job *v1beta1.UpgradeJob, start time.Time) engine.UpgradeStep {
+// FailIfSuspended passes if nothing suspends an attempt that starts at that time: neither an UpgradeSuspensionWindow,
+// nor the UpgradeConfig that created the UpgradeJob for a slot. It fails with the reason of maintenance.SuspendedJob
+// otherwise, once the API server confirms it. It waits while that UpgradeConfig does not exist: the garbage collector
+// also deletes the UpgradeJob.
+func FailIfSuspended(r, live client.Reader, job *maintenancev1beta1.UpgradeJob, start time.Time) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		result, err := suspended(ctx, r, cachedWindows, job, start)
 		if err == nil && !result.Passed() {
@@ -37,9 +37,9 @@ func FailIfSuspended(r, live client.Reader, job *v1beta1.UpgradeJob, start time.
 }
 
 // listWindows returns the UpgradeSuspensionWindows in a namespace.
-type listWindows func(ctx context.Context, r client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error)
+type listWindows func(ctx context.Context, r client.Reader, namespace string) ([]maintenancev1beta1.UpgradeSuspensionWindow, error)
 
-func suspended(ctx context.Context, r client.Reader, list listWindows, job *v1beta1.UpgradeJob, start time.Time) (engine.Result, error) {
+func suspended(ctx context.Context, r client.Reader, list listWindows, job *maintenancev1beta1.UpgradeJob, start time.Time) (engine.Result, error) {
 	windows, err := list(ctx, r, job.Namespace)
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("listing the UpgradeSuspensionWindows: %w", err)
@@ -49,7 +49,7 @@ func suspended(ctx context.Context, r client.Reader, list listWindows, job *v1be
 		return engine.Result{}, err
 	}
 	if owner == nil && maintenance.OwnerUID(job) != "" {
-		return engine.Wait("ConfigDeleted", "the UpgradeConfig that created this UpgradeJob does not exist; the UpgradeJob is about to be deleted, too"), nil
+		return engine.Wait("ConfigDeleted", "the UpgradeConfig that created this UpgradeJob does not exist; the UpgradeJob is also about to be deleted"), nil
 	}
 	if reason, message := maintenance.SuspendedJob(job, owner, windows, start); reason != "" {
 		return engine.Fail(reason, "%s", message), nil
@@ -57,26 +57,26 @@ func suspended(ctx context.Context, r client.Reader, list listWindows, job *v1be
 	return engine.Done("nothing suspends the upgrade"), nil
 }
 
-func cachedWindows(ctx context.Context, cache client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error) {
-	var windows v1beta1.UpgradeSuspensionWindowList
+func cachedWindows(ctx context.Context, cache client.Reader, namespace string) ([]maintenancev1beta1.UpgradeSuspensionWindow, error) {
+	var windows maintenancev1beta1.UpgradeSuspensionWindowList
 	err := cache.List(ctx, &windows, client.InNamespace(namespace))
 	return windows.Items, err
 }
 
 // liveWindows lists page by page, since the API server does not strip the windows as the cache does.
 // It returns their names and specs.
-func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error) {
-	var windows []v1beta1.UpgradeSuspensionWindow
-	page := v1beta1.UpgradeSuspensionWindowList{}
+func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]maintenancev1beta1.UpgradeSuspensionWindow, error) {
+	var windows []maintenancev1beta1.UpgradeSuspensionWindow
+	page := maintenancev1beta1.UpgradeSuspensionWindowList{}
 	for more := true; more; more = page.Continue != "" {
 		from := page.Continue
-		page = v1beta1.UpgradeSuspensionWindowList{}
+		page = maintenancev1beta1.UpgradeSuspensionWindowList{}
 		if err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(windowPageSize), client.Continue(from)); err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
 			window := &page.Items[i]
-			windows = append(windows, v1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Name: window.Name}, Spec: window.Spec})
+			windows = append(windows, maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Name: window.Name}, Spec: window.Spec})
 		}
 	}
 	return windows, nil
@@ -84,12 +84,12 @@ func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]v
 
 // ownerOf returns the UpgradeConfig that created the UpgradeJob for a slot; nil means that there is
 // none.
-func ownerOf(ctx context.Context, r client.Reader, job *v1beta1.UpgradeJob) (*v1beta1.UpgradeConfig, error) {
+func ownerOf(ctx context.Context, r client.Reader, job *maintenancev1beta1.UpgradeJob) (*maintenancev1beta1.UpgradeConfig, error) {
 	uid := maintenance.OwnerUID(job)
 	if uid == "" {
 		return nil, nil
 	}
-	var owner v1beta1.UpgradeConfig
+	var owner maintenancev1beta1.UpgradeConfig
 	key := client.ObjectKey{Namespace: job.Namespace, Name: metav1.GetControllerOf(job).Name}
 	if err := r.Get(ctx, key, &owner); err != nil {
 		if client.IgnoreNotFound(err) == nil {

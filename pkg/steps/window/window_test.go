@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -44,17 +44,17 @@ func TestWaitUntilStart(t *testing.T) {
 	}
 }
 
-func holidays() *v1beta1.UpgradeSuspensionWindow {
-	return &v1beta1.UpgradeSuspensionWindow{
+func holidays() *maintenancev1beta1.UpgradeSuspensionWindow {
+	return &maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "holidays"},
-		Spec:       v1beta1.UpgradeSuspensionWindowSpec{Start: "2027-03-01T00:00:00Z", End: "2027-03-05T00:00:00Z", JobSelector: &v1beta1.LabelSelector{}},
+		Spec:       maintenancev1beta1.UpgradeSuspensionWindowSpec{Start: "2027-03-01T00:00:00Z", End: "2027-03-05T00:00:00Z", JobSelector: &maintenancev1beta1.LabelSelector{}},
 	}
 }
 
-func config(edit func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
-	cfg := &v1beta1.UpgradeConfig{
+func config(edit func(*maintenancev1beta1.UpgradeConfig)) *maintenancev1beta1.UpgradeConfig {
+	cfg := &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "weekly", UID: "config"},
-		Spec:       v1beta1.UpgradeConfigSpec{Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 21 * * 2", Location: "UTC"}},
+		Spec:       maintenancev1beta1.UpgradeConfigSpec{Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 21 * * 2", Location: "UTC"}},
 	}
 	edit(cfg)
 	return cfg
@@ -62,18 +62,18 @@ func config(edit func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
 
 func TestFailIfSuspended(t *testing.T) {
 	t.Parallel()
-	slot := &v1beta1.UpgradeJob{
+	slot := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "upgrades", Name: "slot", Labels: map[string]string{v1beta1.SlotLabel: "x"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
+			Namespace: "upgrades", Name: "slot", Labels: map[string]string{maintenancev1beta1.SlotLabel: "x"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
 		},
-		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z"},
+		Spec: maintenancev1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z"},
 	}
-	unchanged := func(*v1beta1.UpgradeConfig) {}
+	unchanged := func(*maintenancev1beta1.UpgradeConfig) {}
 	elsewhere := holidays()
 	elsewhere.Namespace = "other"
 	for name, tc := range map[string]struct {
-		job          *v1beta1.UpgradeJob
+		job          *maintenancev1beta1.UpgradeJob
 		cached, live []client.Object
 		outcome      string
 		reason       string
@@ -85,8 +85,8 @@ func TestFailIfSuspended(t *testing.T) {
 		"by its config":                 {slot, []client.Object{config(suspend)}, []client.Object{config(suspend)}, "failed", maintenance.ReasonSuspended},
 		"by another schedule":           {slot, []client.Object{config(move)}, []client.Object{config(move)}, "failed", maintenance.ReasonRescheduled},
 		"config deleted":                {slot, nil, nil, "waiting", "ConfigDeleted"},
-		"config created again":          {slot, []client.Object{config(func(c *v1beta1.UpgradeConfig) { c.UID = "another" })}, []client.Object{config(func(c *v1beta1.UpgradeConfig) { c.UID = "another" })}, "waiting", "ConfigDeleted"},
-		"made by hand":                  {&v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades"}}, []client.Object{config(suspend)}, nil, "passed", "Done"},
+		"config created again":          {slot, []client.Object{config(func(c *maintenancev1beta1.UpgradeConfig) { c.UID = "another" })}, []client.Object{config(func(c *maintenancev1beta1.UpgradeConfig) { c.UID = "another" })}, "waiting", "ConfigDeleted"},
+		"made by hand":                  {&maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades"}}, []client.Object{config(suspend)}, nil, "passed", "Done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,25 +109,25 @@ func TestFailIfSuspended(t *testing.T) {
 	}
 }
 
-func suspend(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = new(true) }
-func move(c *v1beta1.UpgradeConfig)    { c.Spec.Schedule.Cron = "0 22 * * 2" }
+func suspend(c *maintenancev1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = new(true) }
+func move(c *maintenancev1beta1.UpgradeConfig)    { c.Spec.Schedule.Cron = "0 22 * * 2" }
 
 // The API server's windows are listed page by page, and its UpgradeConfig is read by its name.
 func TestFailIfSuspended_reads_pages(t *testing.T) {
 	t.Parallel()
-	job := &v1beta1.UpgradeJob{
+	job := &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "upgrades", Name: "slot", Labels: map[string]string{v1beta1.SlotLabel: "x"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
+			Namespace: "upgrades", Name: "slot", Labels: map[string]string{maintenancev1beta1.SlotLabel: "x"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
 		},
-		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z"},
+		Spec: maintenancev1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z"},
 	}
-	owner := config(func(*v1beta1.UpgradeConfig) {})
+	owner := config(func(*maintenancev1beta1.UpgradeConfig) {})
 	live := interceptor.NewClient(simulation.NewFakeClient(t, owner), interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var options client.ListOptions
 			options.ApplyOptions(opts)
-			page, ok := list.(*v1beta1.UpgradeSuspensionWindowList)
+			page, ok := list.(*maintenancev1beta1.UpgradeSuspensionWindowList)
 			if !ok || options.Limit == 0 || options.Namespace != "upgrades" {
 				return fmt.Errorf("unexpected list of %T (%+v)", list, options)
 			}
@@ -135,7 +135,7 @@ func TestFailIfSuspended_reads_pages(t *testing.T) {
 				page.Continue = "more"
 				return nil
 			}
-			page.Items = []v1beta1.UpgradeSuspensionWindow{*holidays()}
+			page.Items = []maintenancev1beta1.UpgradeSuspensionWindow{*holidays()}
 			return nil
 		},
 	})

@@ -7,8 +7,8 @@ package crds
 
 import "embed"
 
-// Files are the CustomResourceDefinitions, one in each file: those of a hub in the folder hub, those of
-// a managed cluster in the folder spoke.
+// Files are the CustomResourceDefinitions, one in each file: for a hub in the folder hub, for a managed cluster in the
+// folder spoke.
 //
 //go:embed hub/*.yaml spoke/*.yaml
 var Files embed.FS

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 	// RegistrationServiceAccount is the ServiceAccount of the registration agent.
 	RegistrationServiceAccount = name + "-registration-sa"
 
-	// name is that of the Klusterlet.
+	// name is the name of the Klusterlet.
 	name = "klusterlet"
 )
 

@@ -12,25 +12,23 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 func main() {
-	cobra.CheckErr(operator.Command("v0.0.0-changed", upgraders).ExecuteContext(ctrl.SetupSignalHandler()))
+	cobra.CheckErr(operator.Command("v0.0.0-changed", register).ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
-func upgraders(deps runbooks.Deps) (map[string]upgradeconfig.ClusterUpgrader, error) {
-	return map[string]upgradeconfig.ClusterUpgrader{"OSD": changed{runbooks.OSD{Deps: deps}}}, nil
+func register(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+	return map[string]upgraders.ClusterUpgrader{"OSD": changed{upgraders.OSD{Deps: deps}}}, nil
 }
 
-type changed struct{ runbooks.OSD }
+type changed struct{ upgraders.OSD }
 
-func (c changed) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
-	table := c.OSD.Runbook(upgrade).
+func (c changed) Runbook(attempt upgraders.Attempt) engine.Runbook {
+	table := c.OSD.Runbook(attempt).
 		InsertAfter("StartedNotificationSent", added("AddedBeforeTheCommit")).
 		InsertAfter("PostClusterHealthCheck", added("AddedAtTheEnd"))
 	table.Steps = slices.DeleteFunc(table.Steps, func(step engine.Step) bool {

@@ -1,0 +1,32 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
+)
+
+// UnmarshalJSON decodes what decodes: one value that was stored by another schema must not fail the list
+// that contains the object.
+func (in *UpdateStatus) UnmarshalJSON(data []byte) (err error) {
+	type plain UpdateStatus
+	in.Leftovers, err = stored.Decode(data, (*plain)(in))
+	return err
+}
+
+// UnmarshalJSON decodes what decodes: one value that was stored by another schema must not fail the list
+// that contains the object.
+func (in *UpdateInformer) UnmarshalJSON(data []byte) (err error) {
+	type plain UpdateInformer
+	in.Leftovers, err = stored.Decode(data, (*plain)(in))
+	return err
+}
+
+// UnmarshalJSON decodes what decodes: one value that was stored by another schema must not fail the list
+// that contains the object.
+func (in *UpdatePlan) UnmarshalJSON(data []byte) (err error) {
+	type plain UpdatePlan
+	in.Leftovers, err = stored.Decode(data, (*plain)(in))
+	return err
+}

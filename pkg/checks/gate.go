@@ -1,0 +1,125 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Report is the result of the rules of a gate.
+type Report struct {
+	Findings []Finding
+	// RetryAfter is when a source that limits its queries has a newer result, also after an error; 0 means
+	// that there is nothing to wait for. A report with RetryAfter does not open a gate.
+	RetryAfter time.Duration
+	// Err joins the errors of the checks that could not be completed.
+	Err error
+}
+
+// Healthy reports whether everything was checked just now and nothing was found.
+func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && !anyBlocks(r.Findings) }
+
+// Message names every finding that blocks.
+func (r Report) Message() string { return Message(r.Findings) }
+
+// Notes names every finding that does not block, such as an exclusion that matches nothing.
+func (r Report) Notes() string { return joinFindings(r.Findings, false) }
+
+// Error returns the error with what was found in spite of it; nil means that all checks were
+// completed.
+func (r Report) Error() error {
+	switch message := r.Message(); {
+	case r.Err == nil:
+		return nil
+	case message != "":
+		return fmt.Errorf("checking the health of the cluster: %w; found so far: %s", r.Err, message)
+	default:
+		return fmt.Errorf("checking the health of the cluster: %w", r.Err)
+	}
+}
+
+// Runner applies the rules of a health gate.
+type Runner struct {
+	// Reader reads from the cache, and Live from the API server.
+	Reader, Live client.Reader
+	Sources      *Sources
+	Options      Options
+	// Accepted returns the UIDs, see Finding.PlanUID, of the findings whose risk an administrator has
+	// accepted for this update. Such a finding is noted and does not block. It is called only if
+	// something blocks. Nil means that nothing is accepted.
+	Accepted func(context.Context) map[string]bool
+	// Ahead means that the result opens no gate, so that results of limited queries suffice
+	// although they are outdated.
+	Ahead bool
+}
+
+// Run applies the rules of the gates to what it reads. The metrics observe them at the given time; zero means
+// that they do not.
+func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
+	var report Report
+	g := r.gathering()
+	accepted := sync.OnceValue(func() map[string]bool { return r.Accepted(ctx) })
+	for _, rule := range r.rules() {
+		g.urgent = !r.Ahead && len(g.errs) == 0 && !anyBlocks(report.Findings)
+		complete := g.need(ctx, rule.Needs...)
+		found, unknown := splitUnknown(rule.Find(g.facts, Gate))
+		g.errs = append(g.errs, unknown...)
+		for i := range found {
+			found[i].Informer = rule.Name
+		}
+		if r.Accepted != nil && anyBlocks(found) {
+			accept(found, accepted())
+		}
+		r.Sources.observe(rule.Name, complete && len(unknown) == 0 && !anyBlocks(found), observeAt)
+		report.Findings = append(report.Findings, found...)
+	}
+	report.Err = errors.Join(g.errs...)
+	if !r.Ahead {
+		report.RetryAfter = g.retry
+	}
+	return report
+}
+
+func (r Runner) rules() []Rule {
+	return slices.DeleteFunc(rulesOf(Gate), func(rule Rule) bool {
+		return len(r.Options.Checks) > 0 && !slices.Contains(r.Options.Checks, rule.Name)
+	})
+}
+
+// splitUnknown separates the errors of the findings that something could not be determined.
+func splitUnknown(all []Finding) (found []Finding, unknown []error) {
+	found = slices.DeleteFunc(all, func(f Finding) bool {
+		if f.Err != nil {
+			unknown = append(unknown, f.Err)
+		}
+		return f.Err != nil
+	})
+	return found, unknown
+}
+
+// accept lowers the level of the findings that are accepted, so that they do not block.
+func accept(found []Finding, accepted map[string]bool) {
+	for i := range found {
+		if found[i].Level.Blocks() && accepted[found[i].PlanUID()] {
+			found[i].Level, found[i].Summary = LevelInfo, "accepted in the UpdatePlan: "+found[i].Summary
+		}
+	}
+}
+
+// Confirm returns a report of the API server itself: what a cache reports to be wrong may be
+// outdated. A report without findings needs no confirmation.
+func (r Runner) Confirm(ctx context.Context, report Report) Report {
+	if report.Err != nil || !anyBlocks(report.Findings) {
+		return report
+	}
+	r.Reader = r.Live
+	return r.Run(ctx, time.Time{})
+}

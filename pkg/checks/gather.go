@@ -1,0 +1,251 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// AlertSource returns alerts. Each call is one request.
+type AlertSource interface {
+	// ActiveAlerts returns the alerts that fire or are pending, of every namespace.
+	ActiveAlerts(context.Context) ([]clusterstate.Alert, error)
+}
+
+// Readers hold the sources of facts: a cache, the API server, or a dump.
+type Readers struct {
+	// Reader reads all kinds but pods, which are read through Live. Programs that run on a cluster have a
+	// cache for it. The CLI and a dump use one reader for both.
+	Reader, Live client.Reader
+	// Cached reports that Reader is a cache, whose lists cost no requests.
+	Cached bool
+	// Prometheus is the source of alerts, and Metrics the source of what pods request; nil means that none is
+	// configured. The sources of gates are in Sources.
+	Prometheus AlertSource
+	Metrics    Metrics
+	// LockNamespace is the namespace of the upgrade lock.
+	LockNamespace string
+	Clock         clock.PassiveClock
+	// Sources limits how often what is not cached is read; nil means that it is read each time.
+	Sources *Sources
+}
+
+// gathering reads the facts of one pass: it is the only place that reads what rules find something in. A rule
+// of a gate reads what it needs, in its turn.
+type gathering struct {
+	Readers
+
+	phase Phase
+	facts Facts
+	tried map[Source]bool
+	lists int     // that the API server was sent
+	errs  []error // of a gate
+	// urgent reports that a gate waits for nothing that an earlier rule has found, and retry collects when its
+	// queries can be repeated; 0 means never.
+	urgent bool
+	retry  time.Duration
+}
+
+func newGathering(phase Phase, r Readers) *gathering {
+	return &gathering{Readers: r, phase: phase, tried: map[Source]bool{}, facts: Facts{Missing: map[Source]Missing{}}}
+}
+
+// gathered are the sources of plans and updates that are read whatever the others hold, in this order.
+var gathered = []Source{
+	SourceClusterVersion, SourceOperators, SourceNodes, SourcePools, SourceConfigs, SourcePDBs, SourceUpgradeConfigs, SourceUpgradeJobs,
+	SourceMachineSets, SourceClusterMachineSets, SourceMachineDeployments, SourceNodePools,
+}
+
+// Gather reads the facts of an update, or those that a plan shares with it. It never fails: what cannot be
+// read is missing. It sends at most 12 lists and one other read, however many nodes the cluster has, apart
+// from the pages of long lists.
+func Gather(ctx context.Context, phase Phase, r Readers) Facts {
+	g := newGathering(phase, r)
+	g.facts.Now = r.Clock.Now()
+	g.need(ctx, gathered...)
+	g.sort()
+	g.facts = g.facts.share()
+	g.readMachineConfigImage(ctx)
+	if g.lists < maxLists && slices.ContainsFunc(g.facts.Rollouts(), func(p clusterstate.PoolProgress) bool { return p.Waits() }) {
+		g.need(ctx, SourceImageBuilds)
+	}
+	g.readDrains(ctx)
+	if phase == Plan && g.facts.Has(SourcePDBs) {
+		_ = readOverlaps(ctx, g) // the facts name the namespaces in which that is unknown
+	}
+	g.forgetPods()
+	if !g.facts.Updating() { // an UpgradeJob shows what follows from a schedule
+		g.need(ctx, SourceSchedules)
+		slices.SortFunc(g.facts.Schedules, func(a, b Schedule) int { return a.Resource.compare(b.Resource) })
+	}
+	if phase == Plan || g.facts.Updating() {
+		g.need(ctx, SourceAlerts)
+	}
+	return g.facts
+}
+
+// need reads the sources that were not read yet. It reports whether nothing of them is missing.
+func (g *gathering) need(ctx context.Context, needed ...Source) bool {
+	complete := true
+	for _, source := range needed {
+		if !g.tried[source] {
+			g.tried[source] = true
+			g.note(source, sources[source].read(ctx, g))
+		}
+		complete = complete && g.facts.Has(source)
+	}
+	return complete
+}
+
+// note notes that a source was read, that it is missing, or that the API server does not serve the kind.
+func (g *gathering) note(source Source, err error) {
+	if isNotInstalled(err) && !sources[source].required && g.phase != Gate || errors.Is(err, errNotManaged) {
+		return
+	}
+	if source != SourceClusterVersion && !g.Cached { // it is not listed
+		g.lists++
+	}
+	if err != nil {
+		missing := missingOf(err)
+		if source == SourceClusterVersion && missing.Reason == MissingForbidden { // there is only one
+			missing.Message = "you are not allowed to get it"
+		}
+		g.facts.Missing[source] = missing
+		g.errs = append(g.errs, err)
+		return
+	}
+	g.facts.Read = append(g.facts.Read, source)
+}
+
+func readPDBs(ctx context.Context, g *gathering) (err error) {
+	namespaces := []string{"*"}
+	if g.phase == Gate {
+		namespaces = g.facts.Options.PDBNamespaces
+	}
+	g.facts.PDBs, err = clusterstate.ListPDBsIn(ctx, g.Reader, namespaces)
+	return err
+}
+
+func (g *gathering) sort() {
+	slices.SortFunc(g.facts.Upgrades, func(a, b Upgrade) int { return a.Resource.compare(b.Resource) })
+	slices.SortFunc(g.facts.MachinePools, func(a, b MachinePool) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), a.Resource.compare(b.Resource))
+	})
+}
+
+// readVersion reads the ClusterVersion as it is stored: its Go type, which a gate has in its cache, has no
+// spec.versionManagement.
+func readVersion(ctx context.Context, g *gathering) (err error) {
+	if g.phase == Gate {
+		g.facts.Version, err = clusterstate.GetClusterVersion(ctx, g.Reader)
+		return err
+	}
+	version, object, err := readClusterVersion(ctx, g.Reader)
+	if err != nil {
+		return err
+	}
+	g.facts.Version = clusterstate.VersionOf(version)
+	g.facts.ClusterID = string(version.Spec.ClusterID)
+	g.facts.VersionManagement = versionManagement(object)
+	return nil
+}
+
+// ReadVersion reads the facts of the ClusterVersion alone.
+func ReadVersion(ctx context.Context, r client.Reader) (clusterstate.Version, error) {
+	version, _, err := readClusterVersion(ctx, r)
+	if err != nil {
+		return clusterstate.Version{}, fmt.Errorf("getting the cluster version: %w", err)
+	}
+	return clusterstate.VersionOf(version), nil
+}
+
+func readClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, *unstructured.Unstructured, error) {
+	var object unstructured.Unstructured
+	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+	if err := r.Get(ctx, clusterstate.VersionKey, &object); err != nil {
+		return nil, nil, err
+	}
+	var version configv1.ClusterVersion
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &version); err != nil {
+		return nil, nil, err
+	}
+	return &version, &object, nil
+}
+
+// versionManagement returns spec.versionManagement of an object; nil means that it is absent.
+func versionManagement(object *unstructured.Unstructured) any {
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "versionManagement")
+	if err != nil || !found {
+		return nil
+	}
+	return value
+}
+
+var (
+	// errNoPools means that the pools are missing: the machine config operator never runs without them.
+	errNoPools = errors.New("there are none, although ClusterOperator machine-config exists")
+	// errNotManaged means that the cluster has no pools, and nothing is missing.
+	errNotManaged = errors.New("the cluster has no machine config operator")
+)
+
+// readPools reads the MachineConfigPools. A cluster without the machine config operator has none.
+func readPools(ctx context.Context, g *gathering) (err error) {
+	g.facts.Pools, err = clusterstate.ListPools(ctx, g.Reader)
+	if g.phase == Gate {
+		return err
+	}
+	managed := g.facts.hasOperator(clusterstate.MachineConfigOperator)
+	switch {
+	case isNotInstalled(err) && g.facts.Has(SourceOperators) && !managed:
+		return errNotManaged
+	case err == nil && len(g.facts.Pools) == 0 && managed:
+		return errNoPools
+	}
+	return err
+}
+
+func (f Facts) hasOperator(name string) bool {
+	return slices.ContainsFunc(f.Operators, func(o clusterstate.ClusterOperator) bool { return o.Name == name })
+}
+
+// isNotInstalled reports whether the API server does not serve the kind, or the program does not know
+// it.
+func isNotInstalled(err error) bool {
+	var group *discovery.ErrGroupDiscoveryFailed
+	return err != nil && (meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)) && !errors.As(err, &group)
+}
+
+func missingOf(err error) Missing {
+	missing := Missing{Reason: MissingUnavailable, Message: text.Reason(err.Error())}
+	switch {
+	case errors.Is(err, errNoPrometheus):
+		missing.Reason = MissingNotConfigured
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		missing.Reason, missing.Message = MissingForbidden, "you are not allowed to list them"
+	case isNotInstalled(err):
+		missing.Reason, missing.Message = MissingNotInstalled, "the API server does not serve this kind"
+	case apierrors.IsNotFound(err):
+		missing.Reason = MissingNotFound
+	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err):
+		missing.Message = "no answer in time"
+	}
+	return missing
+}

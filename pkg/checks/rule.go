@@ -1,0 +1,158 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"slices"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Phase is a use of findings.
+type Phase uint8
+
+// The phases.
+const (
+	// Gate is the phase of the health gates of an upgrade.
+	Gate Phase = 1 << iota
+	// Plan is the phase of an UpdatePlan, before an update is started.
+	Plan
+	// Update is the phase of the status of an update.
+	Update
+)
+
+// Rule turns facts into findings. It is pure, and written once for all phases in which it counts.
+type Rule struct {
+	// Name identifies the rule in options and metrics.
+	Name string
+	// Doc is one sentence about what the rule finds.
+	Doc string
+	// Informer is the built-in informer that reports the findings of phase Update.
+	Informer string
+	// Needs are the sources that the rule reads. In a gate, one that is missing is an error, and in a plan
+	// a finding.
+	Needs []Source
+	// Phases are those in which the rule counts.
+	Phases Phase
+	// Find returns what is wrong. The level of a finding may differ by phase. A source that is missing
+	// yields no finding.
+	Find func(Facts, Phase) []Finding
+}
+
+// rules are in the order of the findings. Alerts are the last of the gates: whether they are queried beyond their
+// interval depends on what the others find.
+var rules = []Rule{
+	{
+		Name: "risks", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findRisks,
+		Doc: "The release has known risks.",
+	},
+	{
+		Name: "offer", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findOffer,
+		Doc: "The release cannot be requested by its version.",
+	},
+	{
+		Name: "other-update", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findOtherUpdate,
+		Doc: "Another update is in progress or requested.",
+	},
+	{
+		Name: "upgradeable", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findUpgradeable,
+		Doc: "The cluster may not leave its minor version.",
+	},
+	{
+		Name: "admin-acks", Needs: []Source{SourceAdminGates}, Phases: Plan, Find: findAdminAcks,
+		Doc: "An administrator has not acknowledged what the release requires.",
+	},
+	{
+		Name: "removed-apis", Needs: []Source{SourceAPIRequests}, Phases: Plan, Find: findRemovedAPIs,
+		Doc: "Clients use an API that the release removes.",
+	},
+	{
+		Name: "version", Informer: InformerControlPlane, Needs: []Source{SourceClusterVersion}, Phases: Gate | Plan | Update, Find: findVersion,
+		Doc: "The cluster version operator is failing. During an update, also what it installs and refuses.",
+	},
+	{
+		Name: NameOperators, Informer: InformerControlPlane, Needs: []Source{SourceOperators}, Phases: Gate | Plan | Update, Find: findOperators,
+		Doc: "ClusterOperators are unavailable or degraded, or do not report it. During an update, also those that are being updated.",
+	},
+	{
+		Name: NamePools, Needs: []Source{SourcePools, SourceNodes}, Phases: Gate | Plan, Find: findPools,
+		Doc: "Machine config pools are degraded, paused although they have machines, or select the same nodes.",
+	},
+	{
+		Name: "rollout", Needs: rolloutNeeds, Phases: Gate, Find: findRollout,
+		Doc: "An update is still being installed, on the control plane or on the nodes of a pool.",
+	},
+	{
+		Name: "nodes", Informer: InformerNodes, Needs: []Source{SourceNodes, SourceMachines}, Phases: Gate | Plan | Update, Find: findNodes,
+		Doc: "Nodes are not ready, cordoned by hand, or under pressure. During an update, also those that are being updated, and what holds their drains.",
+	},
+	{
+		Name: "pdbs", Needs: []Source{SourcePDBs, SourcePDBOverlaps}, Phases: Gate | Plan, Find: findPDBs,
+		Doc: "PodDisruptionBudgets block a drain forever: in a gate, only in namespaces where drains are never forced.",
+	},
+	{
+		Name: "capacity", Needs: []Source{SourcePodRequests, SourceNodes, SourcePools}, Phases: Plan, Find: findCapacity,
+		Doc: "The pods of drained nodes do not fit on the other nodes of their pool.",
+	},
+	{
+		Name: "etcd", Needs: []Source{SourceEtcd}, Phases: Plan, Find: findEtcd,
+		Doc: "Etcd is not healthy.",
+	},
+	{
+		Name: "certificates", Needs: []Source{SourcePools}, Phases: Plan, Find: findCertificates,
+		Doc: "A certificate of a pool expires soon.",
+	},
+	{
+		Name: "optional-operators", Needs: []Source{SourceOptionalOperators}, Phases: Plan, Find: findOptionalOperators,
+		Doc: "An optional operator is not ready, or does not support the release.",
+	},
+	{
+		Name: "lock", Needs: []Source{SourceLock}, Phases: Plan, Find: findLock,
+		Doc: "Another upgrade is in progress.",
+	},
+	{
+		Name: NameObjects, Needs: []Source{SourceObjects}, Phases: Gate, Find: findObjects,
+		Doc: "An object does not satisfy its condition, or does not exist.",
+	},
+	{
+		Name: NameQueries, Needs: []Source{SourceQueries}, Phases: Gate, Find: findQueries,
+		Doc: "The result of a custom query has samples.",
+	},
+	{
+		Name: NameAlerts, Informer: InformerAlerts, Needs: []Source{SourceAlerts, SourceCriticalAlerts}, Phases: Gate | Plan | Update, Find: findAlerts,
+		Doc: "Critical alerts are firing, or pending after an upgrade; in a plan, also those that warn. During an update, those that began during it.",
+	},
+	{
+		Name: "upgrades", Informer: InformerUpgrades, Phases: Update, Find: findUpgrades,
+		Doc: "UpgradeConfigs and UpgradeJobs are in progress, wait, or have failed.",
+	},
+}
+
+// Rules returns the rules.
+func Rules() []Rule { return slices.Clone(rules) }
+
+func rulesOf(phase Phase) []Rule {
+	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.Phases&phase == 0 })
+}
+
+// The names of the rules that an upgrade object may select.
+const (
+	NameOperators = "operators"
+	NamePools     = "pools"
+	NameObjects   = "objects"
+	NameQueries   = "queries"
+	NameAlerts    = "alerts"
+)
+
+// newFinding returns an error-level finding about one object of the control plane.
+func newFinding(reason, summary string, resources ...Resource) Finding {
+	return controlPlane.finding(LevelError, TypeUpdateStalled, reason, summary, resources...)
+}
+
+// unknownFinding returns a finding that something could not be determined. A gate reports the error.
+func unknownFinding(reason, id, summary string, err error) Finding {
+	f := about(LevelWarning, TypeUnknown, reason, id, summary)
+	f.Description, f.Err = text.Reason(err.Error()), err
+	return f
+}

@@ -1,0 +1,344 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+const fleetDoc = "Reports and controls the upgrades of fleets of clusters. Connect to the hub of Open Cluster Management; each command\n" +
+	"works on a ManagedClustersUpgrade of the namespace that --namespace or the context selects."
+
+// NewCommand reports and controls upgrades of fleets.
+func NewCommand(p *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "fleet", Short: "Reports and controls the upgrades of fleets of clusters.", Long: fleetDoc, Args: manager.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		statusCommand(p), clustersCommand(p), reportCommand(p), planCommand(p), createCommand(p), startCommand(p),
+		changeCommand(p, "pause", "Starts no further cluster until the upgrade is resumed.",
+			"Clusters whose upgrade is delivered continue; others wait.", pauseFleet),
+		changeCommand(p, "resume", "Continues an upgrade that is paused.", "", resumeFleet),
+		changeCommand(p, "cancel", "Starts no further cluster, for good.",
+			"Clusters whose upgrade is delivered continue; others that have begun are withdrawn and count as failed. "+
+				"An upgrade that is cancelled cannot be resumed.", cancelFleet),
+		changeCommand(p, "retry", "Retries failed clusters, and continues a rollout that has stopped.",
+			"Fix the cause first: see \"fleet status\" and \"fleet clusters --state Failed\".", retryFleet),
+	)
+	return cmd
+}
+
+// withFleetNames completes the names of ManagedClustersUpgrades.
+func withFleetNames(p *session.Session, cmd *cobra.Command) *cobra.Command {
+	cmd.ValidArgsFunction = session.First(p.Completion(func(cmd *cobra.Command, cluster *session.Cluster) []string {
+		namespace, _, err := p.Namespace()
+		if err != nil {
+			return nil
+		}
+		var list fleetv1beta1.ManagedClustersUpgradeList
+		if err := cluster.List(cmd.Context(), &list, client.InNamespace(namespace)); err != nil {
+			return nil
+		}
+		names := make([]string, len(list.Items))
+		for i := range list.Items {
+			names[i] = list.Items[i].Name
+		}
+		return names
+	}))
+	return cmd
+}
+
+// upgradeOptions are what all commands about the upgrade of a fleet have.
+type upgradeOptions struct {
+	*session.Session
+
+	upgrade string // its name
+}
+
+// Complete takes the argument for the name of the upgrade.
+func (o *upgradeOptions) Complete(_ *cobra.Command, args []string) error {
+	o.upgrade = args[0]
+	return nil
+}
+
+// connectFleet returns what the flags select, and the key of the upgrade.
+func (o *upgradeOptions) connectFleet() (*session.Cluster, client.ObjectKey, error) {
+	cluster, err := o.Connect()
+	if err != nil {
+		return nil, client.ObjectKey{}, err
+	}
+	namespace, _, err := o.Namespace()
+	return cluster, client.ObjectKey{Namespace: namespace, Name: o.upgrade}, err
+}
+
+// read returns the cluster, and what the hub knows of the upgrade.
+func (o *upgradeOptions) read(ctx context.Context) (*session.Cluster, *Snapshot, error) {
+	cluster, key, err := o.connectFleet()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Read(ctx, cluster, key, cluster.Clock.Now())
+	return cluster, s, err
+}
+
+// fleetPrinter returns the printer of screens about an upgrade.
+func fleetPrinter(p *session.Session, name string) *Printer {
+	return &Printer{Width: p.Terminal.Columns(), Command: func(verb string) string { return fleetCommandLine(p, verb, name) }}
+}
+
+// fleetCommandLine returns a command that a user may copy.
+func fleetCommandLine(p *session.Session, verb, name string) string {
+	line := p.Name + " fleet " + verb + " " + name
+	if namespace := p.NamespaceFlag(); namespace != "" {
+		line += " -n " + namespace
+	}
+	return line
+}
+
+// fleetExit returns the exit code of a state.
+func fleetExit(state State) session.ExitCode {
+	switch state {
+	case Done:
+		return session.ExitDone
+	case Progressing:
+		return session.ExitProgressing
+	case Waiting:
+		return session.ExitWaiting
+	case ActionRequired:
+		return session.ExitActionRequired
+	default:
+		return session.ExitUnknown
+	}
+}
+
+// statusOptions are the flags and the argument of the command fleet status.
+type statusOptions struct {
+	upgradeOptions
+
+	format *session.Output
+	watch  bool
+}
+
+// statusCommand prints how far an upgrade is.
+func statusCommand(p *session.Session) *cobra.Command {
+	o := &statusOptions{upgradeOptions: upgradeOptions{Session: p}}
+	cmd := withFleetNames(p, &cobra.Command{
+		Use:   "status NAME",
+		Short: "Reports how far the upgrade of a fleet is, what failed, and what to do.",
+		Long: "Reports how far the upgrade of a fleet is, which clusters failed and why, and what to do. The counters are those that\n" +
+			"the hub has published. The time that is left is estimated from the clusters that are complete. The exit code is the\n" +
+			"verdict.",
+		Example: "  oc update fleet status stores\n  oc update fleet status stores -w",
+		Args:    cobra.ExactArgs(1),
+		RunE:    session.RunE(o),
+	})
+	o.format = session.OutputFlags(cmd)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "print the status again whenever it changes, until interrupted")
+	return cmd
+}
+
+// Validate checks the flags.
+func (o *statusOptions) Validate() error {
+	switch err := o.format.Check(); {
+	case err != nil:
+		return err
+	case o.watch && o.IsReplay():
+		return session.UsageError("--replay: a dump does not change; leave out --watch")
+	case o.watch && !o.format.IsText():
+		return session.UsageError("--watch: prints text only; leave out --output")
+	}
+	return nil
+}
+
+// Run prints the status, again and again if it is watched.
+func (o *statusOptions) Run(ctx context.Context) error {
+	cluster, s, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	verdict := session.ExitWith(fleetExit(s.Verdict().State))
+	if !o.format.IsText() {
+		s.Upgrade.SetGroupVersionKind(fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
+		return errors.Join(o.format.Print(o.Streams.Out, s.Upgrade), verdict)
+	}
+	if !o.watch {
+		_, err := fmt.Fprint(o.Streams.Out, fleetPrinter(o.Session, o.upgrade).Status(s))
+		return errors.Join(err, verdict)
+	}
+	return o.watchFleet(ctx, cluster, client.ObjectKeyFromObject(s.Upgrade), s)
+}
+
+// watchFleet prints the status until the user interrupts it. A terminal is redrawn each time; elsewhere,
+// the status is appended if it has changed, other than by time.
+func (o *statusOptions) watchFleet(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, s *Snapshot) error {
+	last := ""
+	show := func(screen, compared string) error {
+		if !o.Terminal.Interactive && compared == last {
+			return nil
+		}
+		last = compared
+		return o.Show(screen)
+	}
+	for {
+		screen := fleetPrinter(o.Session, key.Name).Status(s)
+		_, body, _ := strings.Cut(screen, "\n") // the first line contains the time
+		if err := show(screen, s.Verdict().Text+body); err != nil {
+			return err
+		}
+		next := o.nextFleet(ctx, cluster, key, func(message string) error { return show(message, message) })
+		if next == nil {
+			return session.ExitWith(fleetExit(s.Verdict().State))
+		}
+		s = next
+	}
+}
+
+// nextFleet returns the next snapshot that can be read, and reports errors until then; nil means that the user has
+// interrupted it.
+func (o *statusOptions) nextFleet(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, report func(string) error) *Snapshot {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.Clock.After(session.PollInterval):
+		}
+		s, err := Read(ctx, cluster, key, cluster.Clock.Now())
+		if err == nil {
+			return s
+		}
+		if ctx.Err() != nil || report(o.Explain(err)+"\n") != nil {
+			return nil
+		}
+	}
+}
+
+// clustersOptions are the flags and the argument of the command fleet clusters.
+type clustersOptions struct {
+	upgradeOptions
+
+	format *session.Output
+	states []string
+}
+
+// clustersCommand lists the clusters of an upgrade.
+func clustersCommand(p *session.Session) *cobra.Command {
+	o := &clustersOptions{upgradeOptions: upgradeOptions{Session: p}}
+	cmd := withFleetNames(p, &cobra.Command{
+		Use:   "clusters NAME",
+		Short: "Lists the clusters of the upgrade of a fleet in the order in which they start.",
+		Long: "Lists the clusters of the upgrade of a fleet in the order in which they start. With --output, it prints their\n" +
+			"ClusterUpgradeRuns; clusters that have not started have none.",
+		Example: "  oc update fleet clusters stores\n  oc update fleet clusters stores --state Failed",
+		Args:    cobra.ExactArgs(1),
+		RunE:    session.RunE(o),
+	})
+	o.format = session.OutputFlags(cmd)
+	stateFlag(cmd, &o.states, "list the clusters in this state only")
+	return cmd
+}
+
+// stateFlag adds the flag --state.
+func stateFlag(cmd *cobra.Command, states *[]string, usage string) {
+	cmd.Flags().StringSliceVar(states, "state", nil, usage+": "+strings.Join(States(), ", ")+"; may be repeated")
+	complete := cobra.FixedCompletions(States(), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("state", complete); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// checkStates returns an error if a value of --state is no state.
+func checkStates(states []string) error {
+	for _, state := range states {
+		if !slices.Contains(States(), state) {
+			return session.UsageError("--state: is %q, must be one of %s", state, strings.Join(States(), ", "))
+		}
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *clustersOptions) Validate() error {
+	if err := o.format.Check(); err != nil {
+		return err
+	}
+	return checkStates(o.states)
+}
+
+// Run lists the clusters.
+func (o *clustersOptions) Run(ctx context.Context) error {
+	_, s, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	if !o.format.IsText() {
+		return o.format.Print(o.Streams.Out, Runs(s, o.states))
+	}
+	if s.Unreadable != nil {
+		fmt.Fprintf(o.Streams.ErrOut, "%s: warning: clusters that have not started are missing: %s\n", o.Name, o.Explain(s.Unreadable))
+	}
+	header, rows := Clusters(s, o.states)
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(o.Streams.Out, "No clusters found.")
+		return err
+	}
+	return screen.PrintTable(o.Streams.Out, header, rows)
+}
+
+// planOptions are the flags and the argument of the command fleet plan.
+type planOptions struct {
+	upgradeOptions
+
+	format *session.Output
+}
+
+// planCommand prints what an upgrade would do.
+func planCommand(p *session.Session) *cobra.Command {
+	o := &planOptions{upgradeOptions: upgradeOptions{Session: p}}
+	cmd := withFleetNames(p, &cobra.Command{
+		Use:   "plan NAME",
+		Short: "Prints in which order the clusters of a fleet would be upgraded, and which would not.",
+		Long: "Prints in which order the clusters of a fleet would be upgraded, which need no upgrade, and which would not be\n" +
+			"upgraded and why. The hub decides by the same code. It checks the clusters while spec.dryRun is true.",
+		Example: "  oc update fleet start -f stores.yaml --dry-run\n  oc update fleet plan stores",
+		Args:    cobra.ExactArgs(1),
+		RunE:    session.RunE(o),
+	})
+	o.format = session.OutputFlags(cmd)
+	return cmd
+}
+
+// Validate checks the flags.
+func (o *planOptions) Validate() error { return o.format.Check() }
+
+// Run prints the plan.
+func (o *planOptions) Run(ctx context.Context) error {
+	_, s, err := o.read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Unreadable != nil:
+		return s.Unreadable
+	}
+	forecast := s.Forecast()
+	verdict := session.ExitWith(fleetExit(forecast.State(s)))
+	if !o.format.IsText() {
+		s.Upgrade.SetGroupVersionKind(fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
+		return errors.Join(o.format.Print(o.Streams.Out, s.Upgrade), verdict)
+	}
+	_, err = fmt.Fprint(o.Streams.Out, fleetPrinter(o.Session, o.upgrade).Plan(s))
+	return errors.Join(err, verdict)
+}

@@ -1,0 +1,116 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+)
+
+// createOptions are the flags of the command that creates the upgrade of a fleet.
+type createOptions struct {
+	upgradeOptions
+	session.ChangeOptions
+
+	format         *session.Output
+	to, channel    string
+	placements     []string
+	clusterSets    []string
+	canaries       []string
+	maxConcurrency string
+	start          bool
+}
+
+// createCommand creates the upgrade of a fleet.
+func createCommand(p *session.Session) *cobra.Command {
+	o := &createOptions{upgradeOptions: upgradeOptions{Session: p}}
+	cmd := &cobra.Command{
+		Use:   "create NAME --to RELEASE",
+		Short: "Creates the upgrade of a fleet as a dry run.",
+		Long: "Creates a ManagedClustersUpgrade as a dry run, which checks the clusters and upgrades none; \"fleet plan\" shows the result,\n" +
+			"and \"fleet start\" ends the dry run. With -o yaml, the command prints the object and changes nothing.",
+		Example: "  oc update fleet create stores --to 4.20.8 --placement stores --canary store-0001\n" +
+			"  oc update fleet create stores --to 4.20.8 --cluster-set retail --max-concurrency 10% -o yaml > stores.yaml",
+		Args: cobra.ExactArgs(1),
+		RunE: session.RunE(o),
+	}
+	o.format = session.OutputFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.to, "to", "", "release to which the clusters are upgraded, for example 4.20.8")
+	flags.StringVar(&o.channel, "channel", "", "channel of the release (default: stable and its minor version)")
+	flags.StringSliceVar(&o.placements, "placement", nil, "Placement that selects clusters, as NAME or NAMESPACE/NAME; may be repeated")
+	flags.StringSliceVar(&o.clusterSets, "cluster-set", nil, "cluster set whose clusters are selected; may be repeated")
+	flags.StringSliceVar(&o.canaries, "canary", nil, "cluster that is upgraded first; may be repeated")
+	flags.StringVar(&o.maxConcurrency, "max-concurrency", "", "how many clusters are upgraded at a time, as a number or a percentage")
+	flags.BoolVar(&o.start, "start", false, "start the upgrade at once, without a dry run")
+	o.Bind(cmd)
+	return cmd
+}
+
+// Validate checks the flags.
+func (o *createOptions) Validate() error {
+	if err := session.ValidateRelease("to", o.to); err != nil {
+		return err
+	}
+	if len(o.placements)+len(o.clusterSets) == 0 {
+		return session.UsageError("name the clusters with --placement or --cluster-set")
+	}
+	if err := o.format.Check(); err != nil || !o.format.IsText() {
+		return err
+	}
+	return o.Check(o.Session)
+}
+
+// Run creates the upgrade, or prints it.
+func (o *createOptions) Run(ctx context.Context) error {
+	namespace, _, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	upgrade := o.object(namespace)
+	if !o.format.IsText() {
+		upgrade.SetGroupVersionKind(fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
+		return o.format.Print(o.Streams.Out, upgrade)
+	}
+	cluster, err := o.ConnectForWrites()
+	if err != nil {
+		return err
+	}
+	return (&startOptions{Session: o.Session, ChangeOptions: o.ChangeOptions}).sendFleet(ctx, cluster, upgrade)
+}
+
+// object returns the object that the flags describe.
+func (o *createOptions) object(namespace string) *fleetv1beta1.ManagedClustersUpgrade {
+	minor := strings.Join(strings.SplitN(o.to, ".", 3)[:2], ".")
+	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.upgrade}}
+	upgrade.Spec.DryRun = !o.start
+	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: o.to, Channel: cmp.Or(o.channel, "stable-"+minor)}
+	for _, reference := range o.placements {
+		in, of, found := strings.Cut(reference, "/")
+		if !found {
+			in, of = namespace, reference
+		}
+		upgrade.Spec.Placement = append(upgrade.Spec.Placement, fleetv1beta1.PlacementReference{Namespace: in, Name: of})
+	}
+	if len(o.clusterSets) > 0 {
+		upgrade.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{ClusterSets: o.clusterSets}
+	}
+	if len(o.canaries) > 0 {
+		canaries := &fleetv1beta1.CanaryClusters{}
+		canaries.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: o.canaries}}
+		upgrade.Spec.UpgradeStrategy.CanaryClusters = canaries
+	}
+	if o.maxConcurrency != "" {
+		upgrade.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.Parse(o.maxConcurrency))
+	}
+	return upgrade
+}

@@ -1,0 +1,24 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/clitest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+)
+
+// root returns a root command with the commands of the package.
+func root(s *session.Session) *cobra.Command {
+	return session.NewRoot(s, NewConfigCommand(s), NewMaintenanceCommand(s))
+}
+
+// run runs a command with arguments, as a plugin of oc.
+func run(t *testing.T, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Run(t, root, args...)
+}

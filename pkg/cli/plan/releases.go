@@ -1,0 +1,242 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// newestReleases is how many releases of a minor version are listed without --all.
+const newestReleases = 2
+
+// releasesOptions are the flags of the command releases.
+type releasesOptions struct {
+	*session.Session
+	session.NoArguments
+	session.NoFlags
+
+	all bool
+}
+
+// NewReleasesCommand lists the releases to which the cluster can be updated.
+func NewReleasesCommand(p *session.Session) *cobra.Command {
+	o := &releasesOptions{Session: p}
+	cmd := &cobra.Command{
+		Use:   "releases",
+		Short: "Lists the releases to which the cluster can be updated, with their known risks.",
+		Long: "Lists the releases that the channel of the cluster offers: the two newest of each minor version, or all. A conditional\n" +
+			"release has known risks that apply to the cluster, or that were not evaluated yet; \"pre-checks\" explains them.",
+		Example: "  oc update releases\n  oc update releases --all",
+		Args:    manager.NoArgs,
+		RunE:    session.RunE(o),
+	}
+	cmd.Flags().BoolVar(&o.all, "all", false, "list all releases")
+	return cmd
+}
+
+// Run lists the releases.
+func (o *releasesOptions) Run(ctx context.Context) error {
+	cluster, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	version, err := clusterstate.GetClusterVersion(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	offered := version.OfferedVersions()
+	listed := offered
+	if !o.all {
+		listed = newestOfMinors(offered)
+	}
+	if _, err := fmt.Fprintf(o.Streams.Out, "Installed: %s. Channel: %s.\n", screen.OrDefault(screen.Clean(version.Installed), "unknown"), screen.OrDefault(screen.Clean(version.Channel), "none")); err != nil {
+		return err
+	}
+	if unknown := version.UpdatesUnknown(); unknown != "" {
+		_, err := fmt.Fprintf(o.Streams.Out, "It is unknown which releases are offered: %s\n", screen.Clean(unknown))
+		return err
+	}
+	if len(offered) == 0 {
+		_, err := fmt.Fprintln(o.Streams.Out, "No release is offered. Select another channel with: "+o.Name+" channel NAME")
+		return err
+	}
+	var rows [][]string
+	for _, release := range listed {
+		offer := version.AvailableUpdate(clusterstate.Target{Version: release})
+		kind, risks := "recommended", []string(nil)
+		if offer.Conditional {
+			kind = "conditional"
+		}
+		for _, risk := range offer.Risks {
+			risks = append(risks, risk.Name)
+		}
+		rows = append(rows, []string{release, kind, strings.Join(risks, ", ")})
+	}
+	if err := screen.PrintTable(o.Streams.Out, []string{"RELEASE", "OFFER", "RISKS"}, rows); err != nil {
+		return err
+	}
+	if left := len(offered) - len(listed); left > 0 {
+		_, err := fmt.Fprintf(o.Streams.Out, "%s: %s releases --all\n", text.Plural(left, "older release is not listed", "older releases are not listed"), o.Name)
+		return err
+	}
+	return nil
+}
+
+// newestOfMinors returns the newest releases of each minor version, in their order. The releases are
+// sorted, the latest first.
+func newestOfMinors(releases []string) []string {
+	count := map[string]int{}
+	return slices.DeleteFunc(slices.Clone(releases), func(release string) bool {
+		minor := release
+		if v, err := semver.Parse(release); err == nil {
+			minor = fmt.Sprintf("%d.%d", v.Major, v.Minor)
+		}
+		count[minor]++
+		return count[minor] > newestReleases
+	})
+}
+
+// clearOptions are the flags of the command clear.
+type clearOptions struct {
+	*session.Session
+	session.NoArguments
+	session.NoFlags
+	session.ChangeOptions
+}
+
+// NewClearCommand withdraws a request that has not begun.
+func NewClearCommand(p *session.Session) *cobra.Command {
+	o := &clearOptions{Session: p}
+	cmd := &cobra.Command{
+		Use:   "clear",
+		Short: "Withdraws the request for an update that has not begun.",
+		Long: "Withdraws the request in spec.desiredUpdate of the ClusterVersion, unless its update has begun: that one cannot be\n" +
+			"stopped. A request of an upgrade of the operator is made again; cancel the upgrade instead.",
+		Example: "  oc update clear",
+		Args:    manager.NoArgs,
+		RunE:    session.RunE(o),
+	}
+	o.Bind(cmd)
+	return cmd
+}
+
+// Run withdraws the request.
+func (o *clearOptions) Run(ctx context.Context) error {
+	cluster, err := o.ConnectForChange(&o.ChangeOptions)
+	if err != nil {
+		return err
+	}
+	version := &configv1.ClusterVersion{}
+	if err := cluster.Get(ctx, clusterstate.VersionKey, version); err != nil {
+		return fmt.Errorf("reading the ClusterVersion: %w", err)
+	}
+	facts := clusterstate.VersionOf(version)
+	if facts.ObserveRequest() == clusterstate.ObservedNone {
+		if release, updating := facts.UpdatingTo(); updating {
+			return session.Refused("not withdrawn: the update to %s has begun, and cannot be stopped", release)
+		}
+		_, err := fmt.Fprintln(o.Streams.Out, "No update is requested.")
+		return err
+	}
+	requested := text.Excerpt(facts.Requested.String())
+	return o.Commit(ctx, &o.ChangeOptions, cluster, "withdraw the request for "+requested, "The request for "+requested, session.Change{Done: "was withdrawn", Apply: func(c client.Client) error {
+		if err := c.Patch(ctx, version.DeepCopy(), clusterstate.WithdrawalPatch(version)); err != nil {
+			return fmt.Errorf("withdrawing the request for %s: %w", requested, err)
+		}
+		return nil
+	}})
+}
+
+// channelOptions are the flags and the argument of the command channel.
+type channelOptions struct {
+	*session.Session
+	session.NoFlags
+	session.ChangeOptions
+
+	args []string
+}
+
+// NewChannelCommand prints or selects the channel.
+func NewChannelCommand(p *session.Session) *cobra.Command {
+	o := &channelOptions{Session: p}
+	cmd := &cobra.Command{
+		Use:     "channel [NAME]",
+		Short:   "Prints the channel of the cluster, or selects another one.",
+		Long:    "Prints the channel from which the cluster gets its updates, and those that have the installed release. With a NAME, it\nselects that channel.",
+		Example: "  oc update channel\n  oc update channel stable-4.21",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    session.RunE(o),
+	}
+	o.Bind(cmd)
+	return cmd
+}
+
+// Complete takes the argument for the channel.
+func (o *channelOptions) Complete(_ *cobra.Command, args []string) error {
+	o.args = args
+	return nil
+}
+
+// Run prints the channels, or selects one.
+func (o *channelOptions) Run(ctx context.Context) error {
+	if len(o.args) == 0 {
+		return o.printChannels(ctx)
+	}
+	return o.selectChannel(ctx)
+}
+
+func (o *channelOptions) printChannels(ctx context.Context) error {
+	cluster, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	version, err := clusterstate.GetClusterVersion(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	line := "Channel: " + screen.OrDefault(screen.Clean(version.Channel), "none")
+	if channels := version.CurrentChannels; len(channels) > 0 {
+		line += ". Channels with " + screen.Clean(version.Current.Version) + ": " + screen.Clean(strings.Join(channels, ", "))
+	}
+	_, err = fmt.Fprintln(o.Streams.Out, line+".")
+	return err
+}
+
+func (o *channelOptions) selectChannel(ctx context.Context) error {
+	cluster, err := o.ConnectForChange(&o.ChangeOptions)
+	if err != nil {
+		return err
+	}
+	name := o.args[0]
+	version := &configv1.ClusterVersion{}
+	if err := cluster.Get(ctx, clusterstate.VersionKey, version); err != nil {
+		return fmt.Errorf("reading the ClusterVersion: %w", err)
+	}
+	c := session.Change{Done: "is selected already"}
+	if version.Spec.Channel != name {
+		c = session.Change{Done: "was selected", Apply: func(c client.Client) error {
+			patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"channel":%q}}`, version.ResourceVersion, name)
+			if err := c.Patch(ctx, version.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+				return fmt.Errorf("selecting channel %s: %w", name, err)
+			}
+			return nil
+		}}
+	}
+	return o.Commit(ctx, &o.ChangeOptions, cluster, "select channel "+name, "channel "+name, c)
+}

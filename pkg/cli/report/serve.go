@@ -1,0 +1,126 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+)
+
+const (
+	// RefreshInterval is how often a browser asks for a page again.
+	RefreshInterval = 30 * time.Second
+	// MaxPageAge is how long what was read counts for all browsers, so that they do not load the cluster.
+	MaxPageAge = 20 * time.Second
+)
+
+// ServeFlags are the flags of commands that write a page or serve it.
+type ServeFlags struct {
+	Serve, Overwrite bool
+	Port             int
+}
+
+// Bind adds the flags to a command.
+func (f *ServeFlags) Bind(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Serve, "serve", false, "serve the page on the loopback address until it is interrupted, and read the cluster again while a browser shows it")
+	cmd.Flags().IntVar(&f.Port, "port", 0, "port of --serve; 0 takes a free one")
+	cmd.Flags().BoolVar(&f.Overwrite, "overwrite", false, "replace FILE if it exists")
+}
+
+// Check returns an error if flags of a file are given with --serve.
+func (f *ServeFlags) Check(cmd *cobra.Command) error {
+	for _, name := range []string{"overwrite", "state"} {
+		if flag := cmd.Flags().Lookup(name); f.Serve && flag != nil && flag.Changed {
+			return session.UsageError("--serve: writes no file; leave out --%s", name)
+		}
+	}
+	return nil
+}
+
+// ErrNoPage means that there is no page at an address.
+var ErrNoPage = errors.New("no such page")
+
+// Pages returns the page of a request.
+type Pages func(*http.Request) ([]byte, error)
+
+// Serve serves pages on the loopback address until the context ends.
+func Serve(ctx context.Context, p *session.Session, port int, get Pages) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("serving the page: %w", err)
+	}
+	if _, err := fmt.Fprintf(p.Streams.Out, "The page is at http://%s until Ctrl-C.\n", listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: get.Handler(listener.Addr().String()), ReadHeaderTimeout: session.RequestTimeout}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Handler answers requests for pages that name its address: a page of another site that a browser shows may not read them
+// by a name that resolves to the loopback address.
+func (get Pages) Handler(address string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != address || r.Method != http.MethodGet {
+			http.Error(w, "the page is at http://"+address+"/", http.StatusNotFound)
+			return
+		}
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Content-Security-Policy", "frame-ancestors 'none'")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		page, err := get(r)
+		switch {
+		case errors.Is(err, ErrNoPage):
+			http.Error(w, "the page is at http://"+address+"/", http.StatusNotFound)
+		case err != nil:
+			header.Set("Refresh", strconv.Itoa(int(RefreshInterval.Seconds()))) // the browser goes on when the cluster answers
+			http.Error(w, screen.Clean(err.Error()), http.StatusBadGateway)
+		default:
+			header.Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write(page)
+		}
+	})
+}
+
+// Cached is a value that is read again once it is old.
+type Cached[T any] struct {
+	Clock clock.PassiveClock
+	Read  func(context.Context) (T, error)
+
+	mu    sync.Mutex
+	made  time.Time
+	value T
+}
+
+// Get returns the value as it is now.
+func (c *Cached[T]) Get(ctx context.Context) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Clock.Now()
+	if !c.made.IsZero() && now.Sub(c.made) < MaxPageAge {
+		return c.value, nil
+	}
+	value, err := c.Read(ctx)
+	if err != nil {
+		return value, err
+	}
+	c.made, c.value = now, value
+	return value, nil
+}

@@ -1,0 +1,78 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"io"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+const (
+	// DefaultWidth is the width of a screen that is not written to a terminal.
+	DefaultWidth = 80
+	// minWidth and maxWidth bound the width of a screen: below, words no longer fit; above, lines are
+	// too long to read.
+	minWidth, maxWidth = 60, 200
+)
+
+// Terminal describes where a program prints.
+type Terminal struct {
+	// Width is the number of columns; zero means the default.
+	Width int
+	// Interactive reports whether a person sees the output as it is written, so that it may be
+	// colored and redrawn.
+	Interactive bool
+	// Asks reports whether a person can answer a question.
+	Asks bool
+}
+
+// DetectTerminal describes the terminal behind the standard streams.
+func DetectTerminal(in io.Reader, out io.Writer) *Terminal {
+	_, asks := terminalOf(in)
+	t := &Terminal{Asks: asks}
+	file, ok := terminalOf(out)
+	if !ok {
+		return t
+	}
+	t.Interactive = true
+	if width, _, err := term.GetSize(file); err == nil {
+		t.Width = width
+	}
+	return t
+}
+
+// terminalOf returns the file descriptor of a stream, and whether it is a terminal.
+func terminalOf(stream any) (int, bool) {
+	file, ok := stream.(interface{ Fd() uintptr })
+	if !ok {
+		return 0, false
+	}
+	return int(file.Fd()), term.IsTerminal(int(file.Fd()))
+}
+
+// Columns returns the width of a screen.
+func (t *Terminal) Columns() int {
+	if t.Width == 0 {
+		return DefaultWidth
+	}
+	return min(max(t.Width, minWidth), maxWidth)
+}
+
+// Color is a color of a terminal. It only ever emphasizes what the text also says.
+type Color string
+
+// The colors of a terminal.
+const (
+	NoColor Color = ""
+	Red     Color = "31"
+	Green   Color = "32"
+	Yellow  Color = "33"
+	Magenta Color = "35"
+	Cyan    Color = "36"
+)
+
+// Blank returns spaces.
+func Blank(width int) string { return strings.Repeat(" ", max(width, 0)) }

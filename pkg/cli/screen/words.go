@@ -1,0 +1,27 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// maxLine bounds a text from the cluster, in bytes.
+const maxLine = 2048
+
+// Date returns a time as screens print it.
+func Date(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
+
+// Clean makes a text from the cluster harmless.
+func Clean(value string) string { return text.Sanitize(value, maxLine) }
+
+// OrDefault returns the value, or the fallback if it is empty.
+func OrDefault(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}

@@ -1,0 +1,138 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// staleStatus is the age from which on a status of an active update does not count: the controller
+// confirms it once a minute.
+const staleStatus = 3 * time.Minute
+
+// publication holds what the Update Status Controller has published.
+type publication struct {
+	// object is the UpdateStatus; nil means that there is none, or that it cannot be read.
+	object *updatev1beta1.UpdateStatus
+	// installed reports that the API server has the kind.
+	installed bool
+	// seen is when the Lease was last renewed; zero means never, or that this is unknown.
+	seen time.Time
+	// alive is how old the Lease may be.
+	alive time.Duration
+	// stale is why the object is not the current state of the cluster; nil means that it is.
+	stale *updatev1beta1.Source
+	// forbidden reports that the user may not read the object, the Lease, or the ClusterVersion.
+	forbidden bool
+	// namespace is the namespace of the Update Status Controller; empty means the default.
+	namespace string
+}
+
+// published reads the UpdateStatus, and finds out whether it is current. It makes three requests at
+// most. It fails only if the API server cannot be reached or does not accept the user: in all other
+// cases, the cluster itself can still be read.
+func published(ctx context.Context, reader client.Reader, namespace string, now time.Time) (publication, error) {
+	object := &updatev1beta1.UpdateStatus{}
+	err := reader.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, object)
+	switch {
+	case meta.IsNoMatchError(err), runtime.IsNotRegisteredError(err):
+		return publication{}, nil
+	case err != nil && session.IsFatal(err):
+		return publication{}, fmt.Errorf("reading the UpdateStatus: %w", err)
+	case apierrors.IsNotFound(err):
+		return publication{installed: true, stale: missingController("it has not published a status yet", nil)}, nil
+	case err != nil:
+		return publication{installed: true, stale: missingController(session.ReadMessage(err), nil), forbidden: apierrors.IsForbidden(err)}, nil
+	}
+	p := publication{object: object, installed: true}
+	lease := &coordinationv1.Lease{}
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: session.ControllerLease}, lease); {
+	case err != nil && session.IsFatal(err):
+		return publication{}, fmt.Errorf("reading the Lease of the Update Status Controller: %w", err)
+	case err == nil && lease.Spec.RenewTime != nil:
+		p.seen, p.alive = lease.Spec.RenewTime.Time, session.MaxLeaseAge(lease)
+	case err != nil && !apierrors.IsNotFound(err):
+		p.stale, p.forbidden = missingController("its Lease cannot be read: "+session.ReadMessage(err), nil), apierrors.IsForbidden(err)
+		return p, nil
+	}
+	if p.stale = p.findStale(now); p.stale != nil {
+		return p, nil
+	}
+	var version configv1.ClusterVersion
+	if err := reader.Get(ctx, clusterstate.VersionKey, &version); err != nil {
+		if session.IsFatal(err) {
+			return publication{}, fmt.Errorf("reading the ClusterVersion: %w", err)
+		}
+		p.stale, p.forbidden = missingController("its status cannot be compared with the ClusterVersion: "+session.ReadMessage(err), nil), apierrors.IsForbidden(err)
+		return p, nil
+	}
+	p.stale = compareRelease(object.Status.Assessment, clusterstate.VersionOf(&version).Current.Version)
+	return p, nil
+}
+
+// compareRelease returns why an assessment does not count for the release that the Cluster Version Operator
+// works on; nil means that it counts. A requested update that it has neither accepted nor refused yet is
+// assessed already. A ClusterVersion without a history names no release.
+func compareRelease(assessment *updatev1beta1.Assessment, current string) *updatev1beta1.Source {
+	switch {
+	case assessment.Release == current:
+		return nil
+	case current == "":
+		return missingController("its status cannot be compared with the ClusterVersion: its history names no release", nil)
+	case assessment.FromRelease == current && assessment.StartedTime == nil:
+		return nil
+	}
+	about := "no release"
+	if assessment.Release != "" {
+		about = "release " + assessment.Release
+	}
+	return missingController(fmt.Sprintf("its status is about %s, but the ClusterVersion is about %s", about, current), nil)
+}
+
+// findStale returns why a status is not current, as far as the object and the Lease show it.
+func (p publication) findStale(now time.Time) *updatev1beta1.Source {
+	status := p.object.Status
+	switch observed := status.ObservedTime; {
+	case now.Sub(p.seen) > p.alive:
+		return missingController("no sign of life", p.lastSign())
+	case status.Assessment == nil:
+		return missingController("its status has no assessment", nil)
+	case updatestatus.IsActive(status) && (observed == nil || now.Sub(observed.Time) > staleStatus):
+		return missingController("it has not confirmed its status", observed)
+	default:
+		return nil
+	}
+}
+
+// lastSign returns when the controller last showed life; nil means that this is unknown.
+func (p publication) lastSign() *metav1.Time {
+	last := p.seen
+	if observed := p.object.Status.ObservedTime; observed != nil && observed.After(last) {
+		last = observed.Time
+	}
+	if last.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: last}
+}
+
+func missingController(message string, since *metav1.Time) *updatev1beta1.Source {
+	return &updatev1beta1.Source{Name: updatev1beta1.SourceStatusController, Message: text.Sanitize(message, text.MaxReason), Since: since}
+}

@@ -1,0 +1,168 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// A request that waits is withdrawn when its object goes, even if the type is unknown by then, or if another client
+// has removed the finalizer.
+func TestRequestIsWithdrawnWhateverHappensToItsObject(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(*world){
+		"the type is unknown": func(w *world) {
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "ROSA" })
+			w.RunFor(time.Minute)
+			w.remove(upgrade)
+		},
+		"the finalizer is removed": func(w *world) {
+			w.remove(upgrade)
+			cfg := w.get(upgrade)
+			cfg.Finalizers = nil
+			w.Must(w.User.Update(w.TB.Context(), cfg))
+		},
+		"the finalizer is removed while the operator is down": func(w *world) {
+			w.Process.Kill()
+			w.remove(upgrade)
+			cfg := w.get(upgrade)
+			cfg.Finalizers = nil
+			w.Must(w.User.Update(w.TB.Context(), cfg))
+			w.RunFor(time.Hour)
+			w.Begin()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.cluster.AcceptDelay = 6 * time.Hour
+			w.runUntilRequested()
+			remove(w)
+			w.RunFor(15 * time.Minute)
+			if w.exists(upgrade) || w.holder() != "" {
+				t.Errorf("exists: %t, the lock is held by %q", w.exists(upgrade), w.holder())
+			}
+			if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update != nil {
+				t.Errorf("the request stays: %+v", update)
+			}
+		})
+	}
+}
+
+// The update began and was superseded while the operator was down: the upgrade had commenced.
+func TestSupersededWhileTheOperatorWasDown(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.cluster.AcceptDelay = time.Minute
+		w.runUntilRequested()
+		w.Process.Kill()
+		w.RunFor(5 * time.Minute)
+		w.requestElsewhere("4.4.7")
+		w.RunFor(5 * time.Minute)
+		channel := w.cluster.ClusterVersion().Spec.Channel
+		if h := w.cluster.ClusterVersion().Status.History; len(h) != 3 || h[0].Version != "4.4.7" || h[1].Version != desired {
+			t.Fatalf("the history of the cluster is %+v", h)
+		}
+		if deleted {
+			w.remove(upgrade)
+		}
+		w.Begin()
+		w.RunFor(30 * time.Minute)
+		if got := w.cluster.ClusterVersion().Spec; got.Channel != channel || got.DesiredUpdate == nil || got.DesiredUpdate.Version != "4.4.7" {
+			t.Errorf("deleted: %t: the spec of the ClusterVersion is %+v", deleted, got)
+		}
+		switch {
+		case deleted && (w.events("UpgradeContinues") > 0 || w.events("UpgradeFailed") != 1):
+			t.Errorf("deleted: %d Events say that the upgrade continues, and %d that it has failed", w.events("UpgradeContinues"), w.events("UpgradeFailed"))
+		case !deleted:
+			w.runUntil(func() bool { return w.isFinished(upgrade) })
+			if got := w.condition("Succeeded"); !strings.HasPrefix(got, "False Superseded") {
+				t.Errorf("Succeeded is %s; %s", got, w.describe())
+			}
+		}
+	}
+}
+
+// failedAfterCommit returns a world whose upgrade has failed after its commit.
+func failedAfterCommit(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.After(25*time.Minute, func() { w.cordonWorker(true) })
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	if r := w.record(); r.Phase != history.PhaseFailed || r.CommenceTime == nil {
+		t.Fatalf("the first attempt is %+v", r)
+	}
+	return w
+}
+
+// A retry after the commit waits for its time.
+func TestRetryAfterTheCommitWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	w := failedAfterCommit(t)
+	later := w.Now().Add(time.Hour)
+	w.updateSpec(upgrade, newTime(later))
+	for w.Now().Before(later.Add(-time.Minute)) {
+		w.RunFor(30 * time.Second)
+		if r := w.record(); r.InProgress() || w.holder() != "" {
+			t.Fatalf("at %s, the retry has begun; %s", w.Now(), w.describe())
+		}
+	}
+	w.cordonWorker(false)
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+}
+
+// A retry is requested and taken back: the record of the attempt that has failed is shown again with all its steps, and
+// nothing has missed a window. So it is if another version is requested instead, and if the operator restarts.
+func TestRetryThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, takeBack := range map[string]func(w *world, at string){
+		"the former time": func(w *world, at string) {
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = at })
+		},
+		"the former time, after a restart": func(w *world, at string) {
+			w.Restart()
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = at })
+		},
+		"another version": func(w *world, _ string) {
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := failedAfterCommit(t)
+			before, at := w.record(), w.get(upgrade).Spec.UpgradeAt
+			w.updateSpec(upgrade, newTime(w.Now().Add(24*time.Hour)))
+			w.RunFor(5 * time.Minute)
+			w.updateSpec(upgrade, newTime(w.Now().Add(48*time.Hour))) // and postponed
+			w.RunFor(5 * time.Minute)
+			if got := w.record(); got.InProgress() || got.Finished() {
+				t.Fatalf("the retry is %+v", got)
+			}
+			takeBack(w, at)
+			w.RunFor(10 * time.Minute)
+			all := w.get(upgrade).Status.History
+			after := all[slices.IndexFunc(all, func(r history.Record) bool { return r.Version == desired })]
+			if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(history.Record{}, "NotifiedTime")); diff != "" {
+				t.Errorf("the record before the retry and after it was taken back (-before +after):\n%s", diff)
+			}
+			if got := w.condition("Succeeded"); after.Version == all[0].Version && !strings.HasPrefix(got, "False UnhealthyAfterUpgrade") {
+				t.Errorf("Succeeded is %s", got)
+			}
+			if n := w.events("WindowMissed"); n > 0 {
+				t.Errorf("%d notifications of a missed window", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording records what a cluster shows during an update, and plays it, so that programs that judge
+// updates are tested with each moment of a real one.
+//
+// A recording is a gzip file with a JSON document for each sample, which has the objects that changed since the one
+// before. The times in a recording match a cluster at the real speed: an accelerated dev cluster is stretched.
+package recording
+
+import (
+	"compress/gzip"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
+)
+
+// Workload holds the manifests of what runs on a cluster whose update is recorded.
+//
+//go:embed workload.yaml
+var Workload embed.FS
+
+// kinds returns the recorded kinds, which "oc update status" reads.
+func kinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"},
+		{Group: "config.openshift.io", Version: "v1", Kind: "ClusterOperator"},
+		{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfigPool"},
+		{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfig"},
+		{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"},
+		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+		{Version: "v1", Kind: "Node"},
+		{Version: "v1", Kind: "Pod"},
+	}
+}
+
+// sample holds the changes since the sample before.
+type sample struct {
+	Time    time.Time                    `json:"time"`
+	Changed []*unstructured.Unstructured `json:"changed,omitempty"`
+	Removed []string                     `json:"removed,omitempty"` // keys
+}
+
+// keyOf identifies an object in a recording.
+func keyOf(object *unstructured.Unstructured) string {
+	return object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+}
+
+// Recorder writes a recording.
+type Recorder struct {
+	reader   client.Reader
+	speed    timescale.Speed
+	start    time.Time
+	out      *gzip.Writer
+	versions map[string]string // resource version by key
+}
+
+// NewRecorder returns a recorder of a cluster that runs at a speed. Times are stretched from the start onward, and
+// before it.
+func NewRecorder(reader client.Reader, out io.Writer, speed timescale.Speed, start time.Time) *Recorder {
+	return &Recorder{reader: reader, speed: speed, start: start, out: gzip.NewWriter(out), versions: map[string]string{}}
+}
+
+// Record appends a sample.
+func (r *Recorder) Record(ctx context.Context, now time.Time) error {
+	taken, versions := sample{Time: r.stretch(now)}, map[string]string{}
+	for _, kind := range kinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := r.reader.List(ctx, list); err != nil {
+			return fmt.Errorf("recording %ss: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			key, version := keyOf(object), object.GetResourceVersion()
+			if versions[key] = version; r.versions[key] != version {
+				taken.Changed = append(taken.Changed, r.recorded(object))
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.versions)) {
+		if _, exists := versions[key]; !exists {
+			taken.Removed = append(taken.Removed, key)
+		}
+	}
+	r.versions = versions
+	if err := json.NewEncoder(r.out).Encode(taken); err != nil {
+		return fmt.Errorf("writing the recording: %w", err)
+	}
+	return nil
+}
+
+// recorded returns an object with the times of a cluster at the real speed. The grace period of a pod that is being
+// deleted, which ends at its deletion timestamp, is real.
+func (r *Recorder) recorded(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object.SetManagedFields(nil)
+	at, seconds := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
+	object.Object = r.stretchAll(object.Object).(map[string]any)
+	if at != nil && seconds != nil {
+		grace := time.Duration(*seconds) * time.Second
+		object.SetDeletionTimestamp(new(metav1.NewTime(r.stretch(at.Add(-grace)).Add(grace))))
+	}
+	return object
+}
+
+// Close completes the recording.
+func (r *Recorder) Close() error {
+	if err := r.out.Close(); err != nil {
+		return fmt.Errorf("writing the recording: %w", err)
+	}
+	return nil
+}
+
+// stretch returns a time of a cluster at the real speed.
+func (r *Recorder) stretch(t time.Time) time.Time {
+	return r.start.Add(time.Duration(float64(t.Sub(r.start)) * float64(r.speed))).UTC()
+}
+
+// stretchAll returns a value whose times are stretched.
+func (r *Recorder) stretchAll(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range value {
+			value[name] = r.stretchAll(value[name])
+		}
+	case []any:
+		for i := range value {
+			value[i] = r.stretchAll(value[i])
+		}
+	case string:
+		if t, err := time.Parse(time.RFC3339, value); err == nil {
+			return r.stretch(t).Format(time.RFC3339)
+		}
+	}
+	return value
+}
+
+// Moment is a cluster as a sample found it.
+type Moment struct {
+	Time    time.Time
+	objects map[string]*unstructured.Unstructured
+}
+
+// Lists returns the objects by kind, as a folder of files that "oc get -o json" wrote. Kinds without objects have an
+// empty list.
+func (m Moment) Lists() []*unstructured.UnstructuredList {
+	var lists []*unstructured.UnstructuredList
+	for _, kind := range kinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		for _, key := range slices.Sorted(maps.Keys(m.objects)) {
+			if object := m.objects[key]; object.GroupVersionKind() == kind {
+				list.Items = append(list.Items, *object)
+			}
+		}
+		lists = append(lists, list)
+	}
+	return lists
+}
+
+// Play yields the moments of a recording. A moment is valid until the next one.
+func Play(in io.Reader) iter.Seq2[Moment, error] {
+	return func(yield func(Moment, error) bool) {
+		m := Moment{objects: map[string]*unstructured.Unstructured{}}
+		unzipped, err := gzip.NewReader(in)
+		if err != nil {
+			yield(m, fmt.Errorf("reading the recording: %w", err))
+			return
+		}
+		for decoder := json.NewDecoder(unzipped); ; {
+			var next sample
+			if err := decoder.Decode(&next); err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield(m, fmt.Errorf("reading the recording: %w", err))
+				}
+				return
+			}
+			m.Time = next.Time
+			for _, object := range next.Changed {
+				m.objects[keyOf(object)] = object
+			}
+			for _, key := range next.Removed {
+				delete(m.objects, key)
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}

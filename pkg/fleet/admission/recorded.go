@@ -1,0 +1,116 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// stop returns the stop of this attempt that the status shows; its zero value means none. If a person has
+// forgotten a failure since, it is decided again.
+func (f *Fleet) stop() rollout.Stop {
+	published := &f.Upgrade.Status
+	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || published.Stop.Annotations != Annotations(f.Upgrade) {
+		return rollout.Stop{}
+	}
+	return rollout.Stop{Reason: published.Stop.Reason, Message: published.Stop.Message}
+}
+
+// Annotations identifies what a person has said in this attempt about what stops the rollout; empty means nothing.
+func Annotations(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
+	forgotten, without := answers(upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
+	if len(forgotten)+len(without) == 0 {
+		return ""
+	}
+	return text.Hash(fmt.Sprintf("%q %q", forgotten, without), 8)
+}
+
+// IsForgotten reports whether a person has forgotten the failure of the cluster in this attempt.
+func IsForgotten(upgrade *fleetv1beta1.ManagedClustersUpgrade, cluster string) bool {
+	return answers(upgrade, fleetv1beta1.ForgetFailureAnnotation)[cluster] != ""
+}
+
+// Departed returns the clusters of this attempt that are gone, as the status counts them.
+func Departed(upgrade *fleetv1beta1.ManagedClustersUpgrade) []fleetv1beta1.DepartedClusters {
+	if upgrade.Status.Attempt != Attempt(upgrade) {
+		return nil
+	}
+	return upgrade.Status.Departed
+}
+
+// answers returns the reason for each cluster that an annotation names in this attempt. The failure of another attempt is
+// another one, about which the person has said nothing. An entry without an attempt is about the first one, and an entry
+// without a reason has no effect.
+func answers(upgrade *fleetv1beta1.ManagedClustersUpgrade, annotation string) map[string]string {
+	found := map[string]string{}
+	for _, entry := range strings.FieldsFunc(upgrade.Annotations[annotation], func(r rune) bool { return r == ';' || r == '\n' }) {
+		named, reason, _ := strings.Cut(entry, "=")
+		cluster, attempt, hasAttempt := strings.Cut(strings.TrimSpace(named), "@")
+		if !hasAttempt {
+			attempt = "1"
+		}
+		if reason = strings.TrimSpace(reason); cluster != "" && reason != "" && attempt == strconv.Itoa(int(Attempt(upgrade))) {
+			found[cluster] = reason
+		}
+	}
+	return found
+}
+
+func departed(published []fleetv1beta1.DepartedClusters) rollout.Departed {
+	d := rollout.Departed{}
+	for _, group := range published {
+		if d.Failures == nil {
+			d.Failures = map[int]int{}
+		}
+		d.Failures[int(group.Index)-1] += int(group.Failed)
+		d.Canaries += int(group.Canaries)
+	}
+	return d
+}
+
+// AreCanariesFixed reports whether the canaries are fixed: each has a run, and labels change none. A user who changes
+// canaryClusters has them fixed again.
+func AreCanariesFixed(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	selector := upgrade.Spec.UpgradeStrategy.CanaryClusters
+	fixed := upgrade.Status.Canaries
+	return selector != nil && fixed != nil && fixed.SelectorHash == selectorHash(selector)
+}
+
+func canariesFixed(upgrade *fleetv1beta1.ManagedClustersUpgrade) int {
+	if !AreCanariesFixed(upgrade) {
+		return 0
+	}
+	return int(upgrade.Status.Canaries.Count)
+}
+
+// Canaries identifies the canaries among the members.
+func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []status.Member) *fleetv1beta1.CanariesStatus {
+	var names []string
+	for i := range members {
+		if m := &members[i]; m.Canary && !m.Hub {
+			names = append(names, m.Name)
+		}
+	}
+	slices.Sort(names)
+	return &fleetv1beta1.CanariesStatus{
+		Count: int32(len(names)), Hash: text.Hash(strings.Join(names, "\n"), 8), SelectorHash: selectorHash(upgrade.Spec.UpgradeStrategy.CanaryClusters),
+	}
+}
+
+func selectorHash(selector *fleetv1beta1.CanaryClusters) string {
+	encoded, err := json.Marshal(selector)
+	if err != nil {
+		return "invalid" // texts can be encoded
+	}
+	return text.Hash(string(encoded), 8)
+}

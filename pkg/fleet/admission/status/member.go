@@ -1,0 +1,204 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Member is a cluster of the fleet, with what its run reports.
+type Member struct {
+	rollout.Member
+	// GroupName is the name of the decision group; empty means that it has none.
+	GroupName string
+	// Run is the run of the cluster; nil means that it was never admitted or refused.
+	Run *fleetv1alpha1.ClusterUpgradeRun
+	// ForgottenFor is why a person has forgotten the failure of the cluster.
+	ForgottenFor string
+	// HoldReason is the reason for which the cluster must not begin.
+	HoldReason string
+	// Checked reports whether a dry run has checked the cluster.
+	Checked bool
+	// Obstacle says what a dry run found; its zero value means none.
+	Obstacle rollout.Stop
+}
+
+// SetRun adds what the run reports about the given attempt. The caller has set what the selection
+// reports. A canary of the attempt remains one. The mark of a canary and the group of a cluster that
+// is no longer selected are those at its admission.
+func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
+	m.Run, m.Name = run, run.Namespace
+	switch {
+	case selected && run.Spec.Attempt >= attempt && !run.Spec.AdmissionTime.IsZero():
+		m.Canary = m.Canary || run.Spec.Canary
+	case !selected:
+		m.Canary = run.Spec.Canary
+		m.Group = max(0, int(run.Spec.Group)-1)
+	}
+	m.State = StateOf(run, attempt)
+	m.CleaningUp = !m.InFlight() && cleansUp(run)
+	m.Exempt = m.State == rollout.Failed && run.Spec.Outcome != nil
+	m.LateSuccess = m.State == rollout.Complete && isLateSuccess(run)
+	if m.State == rollout.Complete {
+		m.SoakedUntil = text.TimeOf(run.Status.SoakedUntil)
+	}
+	if m.InFlight() && isCurrent(run) {
+		m.Deadline = deadline(run)
+	}
+}
+
+// Forget notes that a person has forgotten the failure of the cluster, with the reason. Without a reason it has no effect.
+func (m *Member) Forget(reason string) {
+	if reason != "" && (m.State == rollout.Failed || m.LateSuccess) {
+		m.Forgotten, m.ForgottenFor = true, reason
+	}
+}
+
+func isLateSuccess(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return isCurrent(run) && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+}
+
+// StateOf returns the state of the cluster in the attempt. A run whose status is behind its spec has begun. A cluster that
+// failed in an earlier attempt is retried, also if it was upgraded later: it has not been observed since.
+func StateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State {
+	state := rollout.Initialized
+	switch {
+	case run.Spec.AdmissionTime.IsZero():
+		return rollout.NotStarted // a canary that waits for its admission
+	case run.Spec.Outcome != nil:
+		state = rollout.State(run.Spec.Outcome.State)
+	case isCurrent(run) && run.Status.State != "" && run.Status.State != fleetv1alpha1.StateNotStarted:
+		state = rollout.State(run.Status.State)
+	}
+	if run.Spec.Attempt < attempt && (state == rollout.Failed || isLateSuccess(run)) {
+		return rollout.NotStarted
+	}
+	return state
+}
+
+func isCurrent(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Status.Attempt == run.Spec.Attempt
+}
+
+// cleansUp reports whether an attempt is still in progress: its finalizer is removed last. After an admission is
+// withdrawn, its record is.
+func cleansUp(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer) ||
+		run.Spec.AdmissionTime.IsZero() && slices.ContainsFunc(run.Status.History, func(r history.Record) bool { return r.Attempt == run.Spec.Attempt })
+}
+
+// WasWithdrawn reports whether the cluster was admitted in the attempt of the run and is pending again.
+func WasWithdrawn(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	reason := run.Status.Reason
+	return run.Spec.AdmissionTime.IsZero() && (cleansUp(run) || reason == fleetv1alpha1.ReasonAdmissionWithdrawn || reason == fleetv1alpha1.ReasonAgentSilent)
+}
+
+// HasFailedBefore reports whether a run may have failed in an earlier attempt. Its admission may have been withdrawn since.
+func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run != nil && (!run.Spec.AdmissionTime.IsZero() || run.Spec.Attempt > 1 || len(run.Status.History) > 0)
+}
+
+// WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the
+// lock of the cluster, or for an agent that is unreachable or silent. Zero means that it does not, or that the cluster has
+// accepted the release: a request may have been withdrawn too late.
+func (m *Member) WaitsSince() time.Time {
+	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
+		return time.Time{}
+	}
+	s := &m.Run.Status
+	record := &s.History[0]
+	if s.Accepted || record.RequestTime != nil || record.CommenceTime != nil || record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil {
+		return time.Time{}
+	}
+	waits := func(reason string) bool { return reason == engine.ReasonPaused || delivery.AwaitsAgent(reason) }
+	condition := fleetv1alpha1.ConditionProgressing // of a run that has not started
+	if s.Reason == fleetv1alpha1.ReasonLockedBy {
+		condition = fleetv1alpha1.ConditionAccepted
+	} else if !waits(s.Reason) {
+		return time.Time{}
+	}
+	for i := range record.Conditions {
+		if c := &record.Conditions[i]; c.CompleteTime == nil && waits(c.Reason) {
+			return text.TimeOf(cmp.Or(c.ReasonTime, c.StartTime))
+		}
+	}
+	if c := apimeta.FindStatusCondition(s.Conditions, condition); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// deadline returns when the running step of a run fails; zero means never, or that it is not known.
+func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
+	if len(run.Status.History) == 0 {
+		return time.Time{}
+	}
+	for _, step := range run.Status.History[0].Conditions {
+		if step.CompleteTime != nil || step.StartTime == nil {
+			continue
+		}
+		switch step.Type {
+		case fleetv1alpha1.StepPreUpgradeActionAvailable:
+			return delivery.PreActionBy(run, &run.Status.History[0])
+		case fleetv1alpha1.StepUpgradeDelivered:
+			return delivery.ApplyBy(run, &run.Status.History[0])
+		}
+		if timeout := delivery.StepTimeout(run, step.Type); timeout > 0 {
+			return step.StartTime.Add(timeout)
+		}
+	}
+	return time.Time{}
+}
+
+// Stalled returns the condition of a run that makes no progress, whose reason is the step; nil means that it does.
+func (m *Member) Stalled() *metav1.Condition {
+	if m.Run == nil || !m.InFlight() {
+		return nil
+	}
+	if c := apimeta.FindStatusCondition(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow); c != nil && c.Status == metav1.ConditionTrue {
+		return c
+	}
+	return nil
+}
+
+// isHeld reports whether the run waits because its cluster is held, and keeps its slot.
+func (m *Member) isHeld() bool {
+	return m.Run != nil && m.InFlight() && isCurrent(m.Run) && m.Run.Status.Reason == engine.ReasonPaused
+}
+
+func (m *Member) begun() bool {
+	return m.State != rollout.NotStarted && (m.Run == nil || m.Run.Spec.Outcome == nil)
+}
+
+// isUpgraded reports whether the platform and the operators of the cluster are upgraded in this attempt. Its action after
+// the upgrade and its soak come later.
+func (m *Member) isUpgraded() bool {
+	if m.Run == nil || !m.begun() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
+		return m.State == rollout.Complete
+	}
+	operators := m.Run.Status.History[0].Step(fleetv1alpha1.StepOperatorsUpgraded)
+	return operators.CompleteTime != nil && operators.Status == metav1.ConditionTrue
+}
+
+func (m *Member) failure() (reason, message string) {
+	switch {
+	case m.Run == nil:
+		return "", ""
+	case m.Run.Spec.Outcome != nil:
+		return m.Run.Spec.Outcome.Reason, m.Run.Spec.Outcome.Message
+	}
+	return m.Run.Status.Reason, m.Run.Status.Message
+}

@@ -1,0 +1,322 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+)
+
+// Withdraw withdraws a request that the cluster has not accepted. It does not wait for a cluster that
+// the hub cannot reach: its agent withdraws the request once it is back.
+func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, error) {
+	if c.Run.Spec.ClusterVersion == nil {
+		return noClusterVersion, nil
+	}
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case work == nil && run.Requested:
+		return c.fence(ctx)
+	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || c.formOf(work) == delivery.FormFence:
+		return engine.Skip(reasonNothingDelivered, "the upgrade was not requested"), nil
+	}
+	if p := ReadPlatform(c.Run, work); c.WasAccepted() || p.IsAccepted() || c.formOf(work) == delivery.FormReadOnly {
+		return engine.Skip(reasonTargetAccepted, "the cluster has accepted %s", c.target()), nil
+	}
+	var current clusterstate.Release
+	if version := feedback.Read(work).ClusterVersion(); version.Version.IsKnown() && version.Image.IsKnown() {
+		current = clusterstate.Release{Version: version.Version.Text, Image: version.Image.Text}
+	}
+	work, result, err := c.deliverUpgrade(ctx, delivery.FormWithdraw, current)
+	if err != nil || result.Reason() != fleetv1alpha1.ReasonDelivered && !result.IsZero() {
+		return result, err
+	}
+	if result.IsZero() && c.isWithdrawn(work) {
+		return engine.Done("the request is withdrawn"), nil
+	}
+	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case cluster == nil || !cluster.DeletionTimestamp.IsZero() || admission.Unreachable(cluster) != "":
+		return engine.Skip(fleetv1alpha1.ReasonUnreachable, "the hub cannot reach the cluster; its agent withdraws the request once it is back"), nil
+	}
+	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent withdraws the request"), nil
+}
+
+// fence writes a work that only observes in place of the request. The answer to the request may have been lost, and a read
+// says nothing about a request that is still on its way: it conflicts with this work once it arrives.
+func (c *Cluster) fence(ctx context.Context) (engine.Result, error) {
+	_, result, err := c.deliverUpgrade(ctx, delivery.FormFence, clusterstate.Release{})
+	if err == nil && (result.IsZero() || result.Reason() == fleetv1alpha1.ReasonDelivered) {
+		result = engine.Skip(reasonNothingDelivered, "the upgrade was not requested")
+	}
+	return result, err
+}
+
+// IsAccepted reports whether the history of the cluster holds the target.
+func (p *Platform) IsAccepted() bool {
+	return p.Stage == feedback.StagePartial || p.Stage == feedback.StageCompleted || p.Stage == feedback.StageSuperseded
+}
+
+func (c *Cluster) isWithdrawn(work *workv1.ManifestWork) bool {
+	return c.formOf(work) == delivery.FormWithdraw && isAppliedBy(work)
+}
+
+// RemoveWorks removes the works that have no use once the attempt has ended: the works of the preflight and of the
+// operators, and the work of the platform. The latter stays read-only after a failure, so that a late success is seen,
+// and stays if the agent has not withdrawn the request. The work of the operators stays if its Job has failed, because
+// the log of the Job has the cause; one that still runs is removed.
+func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Result, error) {
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	if err != nil {
+		return engine.Result{}, err
+	}
+	form, platform := c.formOf(work), ReadPlatform(c.Run, work)
+	accepted := platform.IsAccepted()
+	switch {
+	case work == nil || form == "" || !work.DeletionTimestamp.IsZero():
+	case run.Failure == nil, form == delivery.FormFence, c.isWithdrawn(work) && !accepted:
+		err = c.remove(ctx, work.Name)
+	case form == delivery.FormApply, accepted:
+		var result engine.Result
+		if result, err = c.observeOnly(ctx, work); err == nil && !result.IsZero() {
+			return result, nil
+		}
+	}
+	err = errors.Join(err, c.RemovePreflight(ctx), c.removeOperators(ctx))
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return engine.Done("the ManifestWorks are removed"), nil
+}
+
+// RemovePreflight removes the work of the preflight, unless it shows whether the agent of a cluster that is pending
+// again is silent.
+func (c *Cluster) RemovePreflight(ctx context.Context) error {
+	if c.Run.Spec.AdmissionTime.IsZero() {
+		if silent, err := c.IsAgentSilent(ctx); err != nil || silent {
+			return err
+		}
+	}
+	return c.remove(ctx, delivery.PreflightName(c.Run.Namespace))
+}
+
+// IsAgentSilent reports whether the agent has not applied any of the works that precede the request.
+func (c *Cluster) IsAgentSilent(ctx context.Context) (bool, error) {
+	silent := false
+	for _, name := range []string{delivery.PreflightName(c.Run.Namespace), c.actions()[0]} {
+		work, err := c.work(ctx, name)
+		if err != nil {
+			return false, err
+		}
+		if !c.isOwn(work) || !work.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if feedback.Read(work).Applied != metav1.ConditionUnknown {
+			return false, nil
+		}
+		silent = true
+	}
+	return silent, nil
+}
+
+// removeOperators removes the work of the operators unless its Job has failed in this attempt.
+func (c *Cluster) removeOperators(ctx context.Context) error {
+	name := delivery.OperatorsName(c.Run.Namespace)
+	work, err := c.work(ctx, name)
+	if err != nil {
+		return err
+	}
+	if c.formOf(work) == delivery.FormApply && isDegraded(work) {
+		return nil
+	}
+	return c.remove(ctx, name)
+}
+
+// RemoveAll removes all works of the run, works of its actions included. It does not wait.
+func (c *Cluster) RemoveAll(ctx context.Context) error {
+	var errs []error
+	for _, name := range c.names() {
+		errs = append(errs, c.remove(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+// Tidy removes the works that another process has written after the attempt has ended. Failed tells how it has: a request
+// that the cluster has not accepted is withdrawn first.
+func (c *Cluster) Tidy(ctx context.Context, run engine.Run, failed bool) error {
+	if failed {
+		run.Failure = &history.StepCondition{}
+		work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+		if err != nil {
+			return err
+		}
+		if form := c.formOf(work); form == delivery.FormApply || form == delivery.FormWithdraw {
+			if _, err := c.Withdraw(ctx, run); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := c.RemoveWorks(ctx, run)
+	return err
+}
+
+// RemoveActions removes the works of the actions, and the sets that create them on all clusters.
+func (c *Cluster) RemoveActions(ctx context.Context) error {
+	var errs []error
+	for _, name := range c.actions() {
+		errs = append(errs, c.removeReplicaSet(ctx, name), c.remove(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) names() []string {
+	cluster := c.Run.Namespace
+	return append(c.actions(), delivery.UpgradeName(cluster), delivery.PreflightName(cluster), delivery.OperatorsName(cluster))
+}
+
+func (c *Cluster) actions() []string {
+	uid := c.Run.Spec.ManagedClustersUpgrade.UID
+	return []string{delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade)}
+}
+
+// ProtectClusterVersion repairs each work of the run whose deletion would delete the ClusterVersion, as
+// a user may have edited it. It reports whether a work contains the ClusterVersion.
+func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
+	found := false
+	var errs []error
+	for _, name := range c.names() {
+		work, err := c.work(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !c.keepsClusterVersion(work) {
+			continue
+		}
+		found = true
+		if !isProtected(work) {
+			errs = append(errs, repair(ctx, c.Client, work))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// keepsClusterVersion reports whether a work of the run contains the ClusterVersion and is not being deleted.
+func (c *Cluster) keepsClusterVersion(work *workv1.ManifestWork) bool {
+	return c.isOwn(work) && work.DeletionTimestamp.IsZero() && delivery.HasClusterVersion(work)
+}
+
+// DeliversClusterVersion reports whether the API server has a work of the run that contains the ClusterVersion.
+func (c *Cluster) DeliversClusterVersion(ctx context.Context, live client.Reader) (bool, error) {
+	var works workv1.ManifestWorkList
+	if err := live.List(ctx, &works, client.InNamespace(c.Run.Namespace), client.HasLabels{fleetv1beta1.UpgradeLabel}); err != nil {
+		return false, fmt.Errorf("listing the works of ClusterUpgradeRun %s/%s: %w", c.Run.Namespace, c.Run.Name, err)
+	}
+	names := c.names()
+	for i := range works.Items {
+		work := &works.Items[i]
+		if !slices.Contains(names, work.Name) {
+			continue
+		}
+		if delivery.IsOfReplicaSet(work) {
+			if err := c.identify(ctx, work); err != nil {
+				return false, err
+			}
+		}
+		if c.keepsClusterVersion(work) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *Cluster) remove(ctx context.Context, name string) error {
+	if err := c.unlist(ctx, name); err != nil {
+		return err
+	}
+	work, err := c.work(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || delivery.IsOfReplicaSet(work):
+		return nil
+	}
+	return RemoveWork(ctx, c.Client, work)
+}
+
+// ErrRepairPending is a work that cannot be deleted yet, because its deletion may delete the ClusterVersion.
+var ErrRepairPending = errors.New("the agent has not applied its restored deleteOption, and may own the ClusterVersion")
+
+// RemoveWork deletes a work, unless it has changed since it was read. A work whose deletion would delete
+// the ClusterVersion, as a user may have edited it, is repaired first, and deleted once the agent has
+// applied it: until then, the agent may own the ClusterVersion, and the error is ErrRepairPending.
+func RemoveWork(ctx context.Context, c client.Client, work *workv1.ManifestWork) error {
+	if !isProtected(work) {
+		if err := repair(ctx, c, work); err != nil {
+			return err
+		}
+		return awaitsRepair(work)
+	}
+	if work.Annotations[delivery.RepairedAnnotation] != "" && !isAppliedBy(work) {
+		switch cluster, err := managedCluster(ctx, c, work.Namespace); {
+		case err != nil:
+			return err
+		case admission.Detached(cluster) == "":
+			return awaitsRepair(work)
+		}
+	}
+	unchanged := client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}
+	if err := client.IgnoreNotFound(c.Delete(ctx, work.DeepCopy(), unchanged)); err != nil {
+		return fmt.Errorf("deleting ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
+func awaitsRepair(work *workv1.ManifestWork) error {
+	return fmt.Errorf("deleting ManifestWork %s/%s: %w", work.Namespace, work.Name, ErrRepairPending)
+}
+
+// isProtected reports whether no deletion of a work deletes the ClusterVersion.
+func isProtected(work *workv1.ManifestWork) bool {
+	isCollected := delivery.HasClusterVersion(work) && slices.ContainsFunc(work.OwnerReferences, isRun)
+	return delivery.KeepsClusterVersion(work) && !isCollected
+}
+
+func isRun(owner metav1.OwnerReference) bool {
+	return owner.Kind == "ClusterUpgradeRun" && strings.HasPrefix(owner.APIVersion, fleetv1alpha1.GroupVersion.Group+"/")
+}
+
+// repair restores the deleteOption of a work, and removes its owner.
+func repair(ctx context.Context, c client.Client, work *workv1.ManifestWork) error {
+	repaired := work.DeepCopy()
+	if !delivery.KeepsClusterVersion(work) {
+		repaired = delivery.KeepClusterVersion(work)
+		metav1.SetMetaDataAnnotation(&repaired.ObjectMeta, delivery.RepairedAnnotation, "deleteOption")
+	}
+	repaired.OwnerReferences = slices.DeleteFunc(repaired.OwnerReferences, isRun)
+	if err := c.Patch(ctx, repaired, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("restoring the deleteOption of ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+)
+
+// The reasons of steps that wait.
+const (
+	reasonListed       = "Listed"       // a set is to create the work
+	reasonApplied      = "Applied"      // the agent has applied an action, and does not report that all its objects are available
+	reasonApplyFailing = "ApplyFailing" // a work is written, and the agent cannot apply it
+	reasonConflict     = "Conflict"     // another client has written in the meantime, or the cache is behind
+	reasonForeignWork  = "ForeignWork"  // the name of a work is in use
+	reasonWorkDeleting = "WorkDeleting" // an earlier work of that name is being deleted
+	reasonNoFeedback   = "NoFeedback"   // the feedback does not show how far the upgrade is
+	reasonRequested    = "Requested"    // the agent has applied the request, and the cluster has not accepted it
+	reasonUpgrading    = "Upgrading"
+	reasonInstallPlans = "InstallPlans" // the Job is complete, and its InstallPlans decide
+	reasonSoaking      = "Soaking"
+)
+
+// The reasons of a withdrawal that is not needed.
+const (
+	reasonNothingDelivered = "NothingDelivered"
+	reasonTargetAccepted   = "TargetAccepted"
+)
+
+// The reasons of steps that have nothing to do.
+const (
+	ReasonNoAction         = "NoAction"
+	ReasonNoClusterVersion = "NoClusterVersion"
+	ReasonNoOperators      = "NoOperators"
+	ReasonNoSoak           = "NoSoak"
+)
+
+const retryAfter = time.Second // the time after which a step is called again because the cache is behind
+
+const foreignRetry = 30 * time.Second // the time after which a step tries again to create a work whose name is in use
+
+// Cluster has the steps of the run of one cluster.
+type Cluster struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Run is the run as it is stored.
+	Run *fleetv1alpha1.ClusterUpgradeRun
+	// Record is the record of the attempt as it is stored.
+	Record history.Record
+	// Image is the image of the Job that approves operators.
+	Image string
+	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets.
+	ReplicaSets bool
+	// Creations are the works that the process has created; nil means that it does not remember them.
+	Creations *Creations
+
+	written map[string]*workv1.ManifestWork // by this pass, which the cache may not hold yet
+}
+
+// ErrNoUpgrade is a run whose ManagedClustersUpgrade does not exist.
+var ErrNoUpgrade = errors.New("it does not exist")
+
+// Upgrade returns the ManagedClustersUpgrade of a run.
+func Upgrade(ctx context.Context, r client.Reader, run *fleetv1alpha1.ClusterUpgradeRun) (*fleetv1beta1.ManagedClustersUpgrade, error) {
+	ref := &run.Spec.ManagedClustersUpgrade
+	var upgrade fleetv1beta1.ManagedClustersUpgrade
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &upgrade)
+	if apierrors.IsNotFound(err) || err == nil && string(upgrade.UID) != ref.UID {
+		err = ErrNoUpgrade
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ManagedClustersUpgrade %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return &upgrade, nil
+}
+
+// work returns the work of a name; nil means that it does not exist.
+func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, error) {
+	if work := c.written[name]; work != nil {
+		return work.DeepCopy(), nil
+	}
+	work, err := get[workv1.ManifestWork](ctx, c.Client, "ManifestWork", client.ObjectKey{Namespace: c.Run.Namespace, Name: name})
+	if err != nil || work == nil || !delivery.IsOfReplicaSet(work) {
+		return work, err
+	}
+	return work, c.identify(ctx, work)
+}
+
+// get returns an object; nil means that it does not exist.
+func get[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r client.Reader, kind string, key client.ObjectKey) (P, error) {
+	object := P(new(T))
+	switch err := r.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("getting %s %s: %w", kind, strings.TrimPrefix(key.String(), "/"), err)
+	}
+	return object, nil
+}
+
+// Delivered returns the work of a name that this attempt delivered, and its form; nil means that it did not.
+func (c *Cluster) Delivered(ctx context.Context, name string) (*workv1.ManifestWork, delivery.Form, error) {
+	work, err := c.work(ctx, name)
+	form := c.formOf(work)
+	if err != nil || form == "" {
+		return nil, "", err
+	}
+	return work, form, nil
+}
+
+// isOwn reports whether a work belongs to the upgrade of the run. It is false for nil.
+func (c *Cluster) isOwn(work *workv1.ManifestWork) bool {
+	return work != nil && work.Labels[fleetv1beta1.UpgradeLabel] == c.Run.Spec.ManagedClustersUpgrade.UID
+}
+
+// formOf returns the form of a work that this attempt delivered; empty means that it did not.
+func (c *Cluster) formOf(work *workv1.ManifestWork) delivery.Form {
+	if !c.isOwn(work) {
+		return ""
+	}
+	attempt, form, _ := strings.Cut(work.Annotations[delivery.Annotation], "/")
+	if attempt != fmt.Sprint(c.Run.Spec.Attempt) {
+		return ""
+	}
+	return delivery.Form(form)
+}
+
+// deliver writes a work unless this attempt has delivered it in that form. It returns the work as it is
+// delivered, or the result of a step that has to wait for that.
+func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*workv1.ManifestWork, engine.Result, error) {
+	c.own(desired)
+	existing, err := c.work(ctx, desired.Name)
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	change, bySet := compare(existing, desired), delivery.IsOfReplicaSet(desired)
+	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
+		change = delivery.ChangeWait
+		if err := c.remove(ctx, desired.Name); err != nil {
+			return nil, engine.Result{}, err
+		}
+	}
+	if change == delivery.ChangeCreate && bySet {
+		result, err := c.list(ctx, desired)
+		return nil, result, err
+	}
+	switch change {
+	case delivery.ChangeNone:
+		return existing, engine.Result{}, nil
+	case delivery.ChangeWait:
+		return nil, engine.Wait(reasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", desired.Name), nil
+	case delivery.ChangeForeign:
+		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
+	case delivery.ChangeCreate:
+		if c.Creations.wasWritten(creationOf(desired), cacheTimeout) {
+			return nil, engine.WaitFor(retryAfter, fleetv1alpha1.ReasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
+		}
+		if err = c.Client.Create(ctx, desired); err == nil {
+			c.Creations.note(creationOf(desired))
+		}
+	case delivery.ChangeUpdate:
+		if c.Creations.wasWritten(changeOf(desired), retryAfter) {
+			return nil, waitForChange(desired.Name), nil
+		}
+		owners := desired.OwnerReferences
+		desired = delivery.Merge(existing, desired)
+		desired.OwnerReferences = owners
+		if err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err == nil {
+			c.Creations.note(changeOf(desired))
+		}
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err): // the cache is behind, or the work lacks our label
+		return nil, engine.WaitFor(foreignRetry, reasonForeignWork, "ManifestWork %s exists already; delete it unless it belongs to this upgrade", desired.Name), nil
+	case apierrors.IsConflict(err):
+		return nil, waitForChange(desired.Name), nil
+	case err != nil:
+		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	if c.written == nil {
+		c.written = map[string]*workv1.ManifestWork{}
+	}
+	c.written[desired.Name] = desired
+	return nil, waitForAgent(desired.Name), nil
+}
+
+// apply delivers a work, and waits until the agent has applied it. It returns what the agent reports about it.
+func (c *Cluster) apply(ctx context.Context, desired *workv1.ManifestWork) (*feedback.Feedback, engine.Result, error) {
+	work, result, err := c.deliver(ctx, desired)
+	if err != nil || !result.IsZero() {
+		return nil, result, err
+	}
+	f := feedback.Read(work)
+	if f.Applied != metav1.ConditionTrue {
+		result = waitForApply(work.Name, f)
+	}
+	return f, result, nil
+}
+
+// mustReplace reports whether the work of an earlier attempt must be deleted first: the work of a set, which has one
+// template for all attempts, and the work of an action that failed, whose Jobs would stay failed.
+func (c *Cluster) mustReplace(work *workv1.ManifestWork) bool {
+	return slices.Contains(c.actions(), work.Name) && (delivery.IsOfReplicaSet(work) || isDegraded(work))
+}
+
+func isDegraded(work *workv1.ManifestWork) bool {
+	state, _ := feedback.Read(work).Action()
+	return state == fleetv1alpha1.ActionDegraded
+}
+
+func isAppliedBy(work *workv1.ManifestWork) bool {
+	return feedback.Read(work).Applied == metav1.ConditionTrue
+}
+
+// waitForChange waits a moment: another client has just written a work, or the cache is behind.
+func waitForChange(work string) engine.Result {
+	return engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed since it was read", work)
+}
+
+func waitForAgent(work string) engine.Result {
+	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent applies ManifestWork %s", work)
+}
+
+// waitForApply waits until the agent applies a work, and shows why it cannot. That has a reason of its own,
+// by which it is saved at once.
+func waitForApply(work string, f *feedback.Feedback) engine.Result {
+	if f.Message == "" {
+		return waitForAgent(work)
+	}
+	return engine.Wait(reasonApplyFailing, "the agent cannot apply ManifestWork %s: %s", work, f.Message)
+}
+
+// compare is delivery.Compare, with the work of another ManagedClustersUpgrade taken over. Its run has
+// ended, since this one has the lock of the cluster; it was kept to observe the cluster.
+func compare(existing, desired *workv1.ManifestWork) delivery.Change {
+	change := delivery.Compare(existing, desired)
+	switch {
+	case change != delivery.ChangeForeign || existing.Labels[fleetv1beta1.UpgradeLabel] == "" || existing.Annotations[delivery.Annotation] == "":
+		return change
+	case !existing.DeletionTimestamp.IsZero():
+		return delivery.ChangeWait
+	}
+	return delivery.ChangeUpdate
+}
+
+// own makes the run the owner of a work: the work does not outlive it. A work with the ClusterVersion
+// has no owner: the garbage collector would delete it even after an edit by which the ClusterVersion
+// is deleted as well. The run has a finalizer for it.
+func (c *Cluster) own(work *workv1.ManifestWork) {
+	if delivery.HasClusterVersion(work) {
+		return
+	}
+	work.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: fleetv1alpha1.GroupVersion.String(), Kind: "ClusterUpgradeRun", Name: c.Run.Name, UID: c.Run.UID,
+	}}
+}
+
+// isAgentAwaited reports whether a step with that reason waits for what the agent reports.
+func isAgentAwaited(reason string) bool {
+	switch reason {
+	case fleetv1alpha1.ReasonDelivered, reasonRequested, reasonUpgrading, reasonNoFeedback, reasonApplied, reasonInstallPlans, string(fleetv1alpha1.ActionProgressing):
+		return true
+	}
+	return false
+}
+
+// Heard says since when the hub does not hear of a cluster for whose agent a step waits: what the agent has reported is
+// from before.
+func (c *Cluster) Heard(do engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		result, err := do(ctx, run)
+		if err != nil || result.Passed() || result.Failed() || !isAgentAwaited(result.Reason()) {
+			return result, err
+		}
+		_, silent, err := c.availableSince(ctx)
+		if err != nil || silent.Reason() != fleetv1alpha1.ReasonUnreachable {
+			return result, err
+		}
+		return engine.Wait(silent.Reason(), "%s; before: %s", silent.Message(), result.Message()), nil
+	}
+}
+
+func managedCluster(ctx context.Context, r client.Reader, name string) (*clusterv1.ManagedCluster, error) {
+	return get[clusterv1.ManagedCluster](ctx, r, "ManagedCluster", client.ObjectKey{Name: name})
+}
+
+// attached returns the ManagedCluster. The result fails a step once the cluster has left the hub.
+func (c *Cluster) attached(ctx context.Context) (*clusterv1.ManagedCluster, engine.Result, error) {
+	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	if reason := admission.Detached(cluster); reason != "" {
+		return nil, engine.Fail(fleetv1alpha1.ReasonClusterDetached, "%s", reason), nil
+	}
+	return cluster, engine.Result{}, nil
+}
+
+// since returns since when a step has been waiting for a reason: not before it was recorded, and not
+// before the cluster reports it. A report from the future, by a clock that is ahead, does not count. A read that failed
+// in between does not count either: the cluster reports when it was last unavailable or failing.
+func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time {
+	since := now
+	if s := c.Record.Step(step); engine.LastAnswer(s).Reason == reason {
+		if at := cmp.Or(s.ReasonTime, s.StartTime); at != nil {
+			since = at.Time
+		}
+	}
+	return latest(since, reported, now)
+}
+
+// failAfter waits for a reason that must not last, and fails once it has.
+func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *feedback.Condition, now time.Time, message string) engine.Result {
+	due := c.since(step, reason, condition.Since, now).Add(limit)
+	if !now.Before(due) {
+		return engine.Fail(reason, "%s", message)
+	}
+	return engine.WaitFor(due.Sub(now), reason, "%s", message)
+}

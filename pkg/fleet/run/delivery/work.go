@@ -1,0 +1,336 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+)
+
+// Annotation on a work identifies what it delivers: the attempt and the form, for example 1/Apply. A preflight's
+// annotation also has a revision.
+const Annotation = "upgrade.managed.openshift.io/delivery"
+
+// DryRunAnnotation on a work means that a dry run reads its feedback and then deletes it. Its value is the
+// generation of the ManagedClustersUpgrade.
+const DryRunAnnotation = "upgrade.managed.openshift.io/dry-run"
+
+// RepairedAnnotation on a work means that the hub has restored its deleteOption. The agent may own the
+// ClusterVersion until it has applied the work again.
+const RepairedAnnotation = "upgrade.managed.openshift.io/repaired"
+
+const fieldManager = "work-agent-mcu" // the field manager with which the agent applies what the hub delivers
+
+// aggregateLabel on a ClusterRole gives its rules to the work agent, in addition to those that it has.
+const aggregateLabel = "open-cluster-management.io/aggregate-to-work"
+
+// Form says what a work does on the cluster.
+type Form string
+
+const (
+	// FormApply requests the upgrade.
+	FormApply Form = "Apply"
+	// FormReadOnly observes, and changes no field: while the cluster soaks, and after it failed.
+	FormReadOnly Form = "ReadOnly"
+	// FormWithdraw withdraws a request that was never accepted.
+	FormWithdraw Form = "Withdraw"
+	// FormFence observes as well. It is written instead of a request whose answer was lost, so that the request cannot be
+	// served later.
+	FormFence Form = "Fence"
+)
+
+// observes reports whether a work of the form changes nothing on the cluster.
+func (f Form) observes() bool { return f == FormReadOnly || f == FormFence }
+
+// UpgradeName returns the name of the work that upgrades the platform of a cluster.
+func UpgradeName(cluster string) string { return cluster + "-cluster-upgrade" }
+
+// PreflightName returns the name of the work that checks a cluster.
+func PreflightName(cluster string) string { return cluster + "-upgrade-preflight" }
+
+// OperatorsName returns the name of the work that approves the upgrades of operators.
+func OperatorsName(cluster string) string { return cluster + "-operators-upgrade" }
+
+// ActionName returns the name of the works of an action, on each cluster.
+func ActionName(uid string, action Action) string {
+	return "mcu-" + shortUID(uid) + "-" + string(action)
+}
+
+// UpgradeConfigName returns the name of the UpgradeConfig that is delivered to clusters.
+func UpgradeConfigName(uid string) string { return "fleet-" + shortUID(uid) }
+
+func shortUID(uid string) string { return uid[:min(8, len(uid))] }
+
+func newWork(run *fleetv1alpha1.ClusterUpgradeRun, name string, form Form) *workv1.ManifestWork {
+	return &workv1.ManifestWork{
+		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: run.Namespace, Name: name,
+			Labels:      map[string]string{fleetv1beta1.UpgradeLabel: run.Spec.ManagedClustersUpgrade.UID},
+			Annotations: map[string]string{Annotation: fmt.Sprintf("%d/%s", run.Spec.Attempt, form)},
+		},
+	}
+}
+
+// fill completes a work: objects are its manifests, of which it keeps those of the configurations once it is deleted.
+func fill(work *workv1.ManifestWork, configs []workv1.ManifestConfigOption, objects ...object) (*workv1.ManifestWork, error) {
+	ids := make([]workv1.ResourceIdentifier, len(configs))
+	for i := range configs {
+		ids[i] = configs[i].ResourceIdentifier
+	}
+	work.Spec.DeleteOption, work.Spec.ManifestConfigs = orphan(ids...), configs
+	var err error
+	work.Spec.Workload.Manifests, err = manifests(objects...)
+	return work, err
+}
+
+// object is a manifest: only fields that are meant are in it.
+type object = map[string]any
+
+func manifests(objects ...object) ([]workv1.Manifest, error) {
+	list := make([]workv1.Manifest, len(objects))
+	for i, o := range objects {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %v: %w", o["kind"], err)
+		}
+		list[i].Raw = raw
+	}
+	return list, nil
+}
+
+// clusterRole returns a ClusterRole. With forAgent, its rules are given to the work agent.
+func clusterRole(name string, forAgent bool, rules ...object) object {
+	metadata := object{"name": name}
+	if forAgent {
+		metadata["labels"] = object{aggregateLabel: "true"}
+	}
+	return object{"apiVersion": rbacVersion, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+}
+
+func rule(group, resource string, verbs ...string) object {
+	return object{"apiGroups": []string{group}, "resources": []string{resource}, "verbs": verbs}
+}
+
+func config(id workv1.ResourceIdentifier, strategy workv1.UpdateStrategyType, rules []workv1.FeedbackRule) workv1.ManifestConfigOption {
+	option := workv1.ManifestConfigOption{
+		ResourceIdentifier: id, FeedbackRules: rules, FeedbackScrapeType: workv1.FeedbackPollType,
+		UpdateStrategy: &workv1.UpdateStrategy{Type: strategy},
+	}
+	if strategy == workv1.UpdateStrategyTypeServerSideApply {
+		option.UpdateStrategy.ServerSideApply = &workv1.ServerSideApplyConfig{Force: true, FieldManager: fieldManager}
+	}
+	return option
+}
+
+// orphan returns the option that keeps objects when their work is deleted. The agent is never their
+// owner: with an ownerReference, the garbage collector of the cluster would delete them.
+func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
+	rules := make([]workv1.OrphaningRule, len(ids))
+	for i := range ids {
+		rules[i] = workv1.OrphaningRule(ids[i])
+	}
+	return &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan, SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: rules},
+	}
+}
+
+// Change says what must be written so that a work is delivered.
+type Change string
+
+// The changes of a work.
+const (
+	// ChangeNone means that this attempt has delivered the work in this form, maybe by another release
+	// of the hub, which builds another work: it is not rewritten. The work of a preflight, which changes
+	// nothing, is rewritten if it observes less.
+	ChangeNone   Change = "None"
+	ChangeCreate Change = "Create" // there is no such work
+	ChangeUpdate Change = "Update" // the work has another form, or is of an earlier attempt
+	ChangeWait   Change = "Wait"   // the work is being deleted, and must be gone first
+	// ChangeForeign means that the work belongs to another ManagedClustersUpgrade, or to a user. It is left alone.
+	ChangeForeign Change = "Foreign"
+)
+
+// Of identifies what a work delivers: the attempt and the form, and the report to which it was adapted.
+func Of(work metav1.Object) string {
+	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
+}
+
+// Compare returns what must be written. existing is nil if there is no such work.
+func Compare(existing, desired *workv1.ManifestWork) Change {
+	switch {
+	case existing == nil:
+		return ChangeCreate
+	case existing.Labels[fleetv1beta1.UpgradeLabel] != desired.Labels[fleetv1beta1.UpgradeLabel]:
+		return ChangeForeign
+	case !existing.DeletionTimestamp.IsZero():
+		return ChangeWait
+	case Of(existing) != Of(desired):
+		return ChangeUpdate
+	}
+	return ChangeNone
+}
+
+// Merge returns the existing work with the spec, the labels, and the annotations of the desired one, for
+// a patch of what differs. What others have added to its metadata stays.
+func Merge(existing, desired *workv1.ManifestWork) *workv1.ManifestWork {
+	merged := existing.DeepCopy()
+	merged.Labels, merged.Annotations = union(merged.Labels, desired.Labels), union(merged.Annotations, desired.Annotations)
+	merged.Spec = *desired.Spec.DeepCopy()
+	return merged
+}
+
+func union(base, more map[string]string) map[string]string {
+	if base == nil {
+		base = map[string]string{}
+	}
+	maps.Copy(base, more)
+	return base
+}
+
+// KeepsClusterVersion reports whether the ClusterVersion of the cluster stays when a work is deleted: the
+// work has the rule that orphans it, or does not contain it. A user may have edited the work. A manifest
+// that cannot be decoded counts as a ClusterVersion.
+func KeepsClusterVersion(work *workv1.ManifestWork) bool {
+	if !HasClusterVersion(work) {
+		return true
+	}
+	option := work.Spec.DeleteOption
+	if option == nil {
+		return false
+	}
+	switch option.PropagationPolicy {
+	case workv1.DeletePropagationPolicyTypeOrphan:
+		return true
+	case workv1.DeletePropagationPolicyTypeSelectivelyOrphan:
+		return option.SelectivelyOrphan != nil && slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(clusterVersionID))
+	case workv1.DeletePropagationPolicyTypeForeground:
+	}
+	return false
+}
+
+// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion. Other objects that its deletion
+// kept are still kept.
+func KeepClusterVersion(work *workv1.ManifestWork) *workv1.ManifestWork {
+	repaired := work.DeepCopy()
+	repaired.Spec.DeleteOption = orphan(clusterVersionID)
+	if option := work.Spec.DeleteOption; option != nil && option.SelectivelyOrphan != nil {
+		rules := &repaired.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules
+		*rules = append(*rules, option.SelectivelyOrphan.OrphaningRules...)
+	}
+	return repaired
+}
+
+// HasClusterVersion reports whether a work contains the ClusterVersion. A manifest that cannot be decoded counts as one.
+func HasClusterVersion(work *workv1.ManifestWork) bool {
+	return slices.ContainsFunc(work.Spec.Workload.Manifests, isClusterVersion)
+}
+
+func isClusterVersion(manifest workv1.Manifest) bool {
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(manifest.Raw, &object); err != nil {
+		return true
+	}
+	return object.GroupVersionKind().Group == clusterVersionID.Group && object.Kind == "ClusterVersion"
+}
+
+// The limits of what is shared. An upgrade has one spec for each kind and form of its works, and its agents say the same of
+// most clusters.
+const (
+	maxSpecs      = 64
+	maxWords      = 4096
+	maxWordLength = 1024 // in bytes
+)
+
+// specs are the specs of the works that are cached, the newest last.
+var specs struct {
+	sync.Mutex
+	known []workv1.ManifestWorkSpec
+}
+
+// TrimWork drops the managed fields of a ManifestWork, and lets works share what is equal in them: the
+// spec, which an upgrade writes for thousands of clusters, and the words of their agents. It is the
+// transform of the cache for all controllers of the hub.
+func TrimWork(object any) (any, error) {
+	work, is := object.(*workv1.ManifestWork)
+	if !is {
+		return object, nil // the last known state of a deleted object
+	}
+	work.ManagedFields = nil
+	work.Spec = shared(work.Spec)
+	shareConditions(work.Status.Conditions)
+	for i := range work.Status.ResourceStatus.Manifests {
+		manifest := &work.Status.ResourceStatus.Manifests[i]
+		shareConditions(manifest.Conditions)
+		meta := &manifest.ResourceMeta
+		share(&meta.Group, &meta.Version, &meta.Kind, &meta.Resource, &meta.Namespace, &meta.Name)
+		values := slices.Clip(manifest.StatusFeedbacks.Values)
+		for j := range values {
+			share(&values[j].Name)
+			if text := values[j].Value.String; text != nil {
+				share(text)
+			}
+		}
+		manifest.StatusFeedbacks.Values = values
+	}
+	return work, nil
+}
+
+// shared returns an equal spec that other works also have.
+func shared(spec workv1.ManifestWorkSpec) workv1.ManifestWorkSpec {
+	specs.Lock()
+	defer specs.Unlock()
+	for i := range specs.known {
+		if reflect.DeepEqual(specs.known[i], spec) {
+			return specs.known[i]
+		}
+	}
+	if len(specs.known) == maxSpecs {
+		specs.known = slices.Delete(specs.known, 0, 1)
+	}
+	specs.known = append(specs.known, spec)
+	return spec
+}
+
+// words are the strings of the works that are cached. The package unique does not serve: it forgets a string whose handle is
+// gone at the next garbage collection, although works still have it.
+var words = struct {
+	sync.Mutex
+	known map[string]string
+}{known: map[string]string{}}
+
+func shareConditions(conditions []metav1.Condition) {
+	for i := range conditions {
+		c := &conditions[i]
+		share((*string)(&c.Status), &c.Type, &c.Reason, &c.Message)
+	}
+}
+
+// share replaces strings by equal ones that others also have.
+func share(strings ...*string) {
+	words.Lock()
+	defer words.Unlock()
+	for _, s := range strings {
+		known, is := words.known[*s]
+		switch {
+		case is:
+			*s = known
+		case len(*s) <= maxWordLength:
+			if len(words.known) == maxWords {
+				clear(words.known)
+			}
+			words.known[*s] = *s
+		}
+	}
+}

@@ -1,0 +1,168 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+)
+
+const withdrawTimeout = 10 * time.Minute // how long the cleanup waits until the agent has withdrawn a request
+
+// applyGrace is the time in which the step itself reports a request that is not applied in time, with the cause.
+const applyGrace = time.Minute
+
+// Runbook returns the table of the steps of the attempt. upgrade is the ManagedClustersUpgrade; nil means that it is not
+// known. progress is when the cluster last made progress; zero means when the step started.
+func (c *Cluster) Runbook(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress time.Time) engine.Runbook {
+	return engine.Runbook{
+		Steps: append(c.platformSteps(upgrade, progress), c.finalSteps(upgrade)...),
+		Cleanup: []engine.Step{{
+			Name:      fleetv1alpha1.StepTargetWithdrawn,
+			Doc:       "Withdraws the request if the cluster has not accepted the release. It does not wait for a cluster that the hub cannot reach.",
+			Do:        c.Withdraw,
+			FailAfter: withdrawTimeout,
+			Milestone: engine.MilestoneFailed,
+		}},
+		Finally: []engine.Step{{
+			Name: fleetv1alpha1.StepWorksRemoved,
+			Doc:  "Removes the ManifestWorks of the attempt. After a failure, the work of the platform stays, and only observes; the work of the operators stays if its Job has failed.",
+			Do:   c.RemoveWorks,
+		}},
+		Abandon: c.RemoveAll,
+	}
+}
+
+// platformSteps returns the steps until the platform is upgraded. StepUpgradeDelivered is the point of no return.
+func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress time.Time) []engine.Step {
+	applyBy := delivery.ApplyBy(c.Run, &c.Record)
+	if c.Record.RequestTime != nil && !applyBy.IsZero() {
+		applyBy = applyBy.Add(applyGrace)
+	}
+	return []engine.Step{
+		{
+			Name:       fleetv1alpha1.StepPreUpgradeActionAvailable,
+			Doc:        "Applies `preUpgradeAction`, and waits until it is available.",
+			Skip:       skipUnless(upgrade == nil || delivery.HasAction(upgrade, delivery.PreUpgrade), noAction),
+			Do:         c.Heard(c.actionAvailable(delivery.PreUpgrade, fleetv1alpha1.ReasonPreActionDegraded)),
+			Reached:    c.isAvailable(c.actions()[0]),
+			SlowAfter:  c.actionSlowAfter(fleetv1alpha1.StepPreUpgradeActionAvailable),
+			FailBy:     delivery.PreActionBy(c.Run, &c.Record),
+			FailReason: fleetv1alpha1.ReasonPreActionDegraded,
+			Milestone:  engine.MilestoneStarted,
+		}, {
+			Name:       fleetv1alpha1.StepUpgradeDelivered,
+			Doc:        "Requests the release by a ManifestWork, and waits until the agent has applied it. It fails if the agent has not by `applyTimeout`.",
+			Gates:      []engine.Gate{{Name: "NotBeyondTarget", Check: c.Heard(c.NotBeyondTarget)}},
+			Do:         c.Deliver,
+			Commit:     &engine.Commit{Observe: c.observe, Withdraw: c.Withdraw},
+			Repeatable: true,
+			FailBy:     applyBy,
+			FailReason: fleetv1alpha1.ReasonApplyTimedOut,
+			Milestone:  engine.MilestoneCommenced,
+		}, {
+			Name:       fleetv1alpha1.StepClusterUpgraded,
+			Doc:        "Waits until the platform is at the release. It fails early if the cluster refuses the release or is failing.",
+			Skip:       skipUnless(c.Run.Spec.ClusterVersion != nil, noClusterVersion),
+			Do:         c.Heard(c.Upgraded),
+			Repeatable: true,
+			Reached:    c.IsUpgraded,
+			SlowAfter:  c.stallAfter(fleetv1alpha1.StepClusterUpgraded, progress),
+			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepClusterUpgraded),
+			FailReason: fleetv1alpha1.ReasonClusterUpgradeTimedOut,
+			Milestone:  engine.MilestoneControlPlaneUpgraded,
+		},
+	}
+}
+
+// observe is ObserveDelivery for a cluster of which the hub may not hear.
+func (c *Cluster) observe(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
+	observed, answer, err := c.ObserveDelivery(ctx, run)
+	answer, err = c.Heard(func(context.Context, engine.Run) (engine.Result, error) { return answer, err })(ctx, run)
+	return observed, answer, err
+}
+
+// finalSteps returns the steps on a cluster whose platform is upgraded.
+func (c *Cluster) finalSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade) []engine.Step {
+	return []engine.Step{
+		{
+			Name:       fleetv1alpha1.StepOperatorsUpgraded,
+			Doc:        "Approves the upgrades of `ocpOperators` by a Job on the cluster, and waits until they are installed.",
+			Skip:       skipUnless(upgrade == nil || delivery.ApprovesOperators(upgrade), noOperators),
+			Do:         c.Heard(c.OperatorsUpgraded),
+			Reached:    c.isAvailable(delivery.OperatorsName(c.Run.Namespace)),
+			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepOperatorsUpgraded),
+			FailReason: fleetv1alpha1.ReasonOperatorsFailed,
+		}, {
+			Name:       fleetv1alpha1.StepPostUpgradeActionAvailable,
+			Doc:        "Applies `postUpgradeAction`, and waits until it is available.",
+			Skip:       skipUnless(upgrade == nil || delivery.HasAction(upgrade, delivery.PostUpgrade), noAction),
+			Do:         c.Heard(c.actionAvailable(delivery.PostUpgrade, fleetv1alpha1.ReasonPostActionDegraded)),
+			Reached:    c.isAvailable(c.actions()[1]),
+			SlowAfter:  c.actionSlowAfter(fleetv1alpha1.StepPostUpgradeActionAvailable),
+			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepPostUpgradeActionAvailable),
+			FailReason: fleetv1alpha1.ReasonPostActionDegraded,
+		}, {
+			Name: fleetv1alpha1.StepSoaked,
+			Doc: "Observes the cluster for `minSuccessTime`. A cluster that is failing or silent starts the soak again. It fails if the cluster is failing for " +
+				"`failingTimeout`, or if the soak is not over `clusterUpgradeTimeout` after it could have been.",
+			Skip:       skipUnless(c.Run.Spec.Timeouts.Soak != "", noSoak),
+			Do:         c.Soaked,
+			Repeatable: true,
+			SlowAfter:  c.soakSlowAfter(),
+			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepSoaked),
+			FailReason: fleetv1alpha1.ReasonSoakTimedOut,
+			Milestone:  engine.MilestoneCompleted,
+		},
+	}
+}
+
+// skipUnless returns the answer of a step that has nothing to do; the zero Result means that it has.
+func skipUnless(hasWork bool, answer engine.Result) engine.Result {
+	if hasWork {
+		return engine.Result{}
+	}
+	return answer
+}
+
+// stallAfter returns the time after which a step stalls if it makes no progress from a time on. The engine counts it
+// from the start of the step, or from its last answer that was progress.
+func (c *Cluster) stallAfter(name string, since time.Time) time.Duration {
+	step := c.Record.Step(name)
+	stall := delivery.Timeout(c.Run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
+	if counted := cmp.Or(step.ProgressTime, step.StartTime); counted != nil {
+		return stall + max(0, since.Sub(counted.Time))
+	}
+	return stall
+}
+
+// actionSlowAfter returns after which time the step of an action stalls: if ManifestWorkReplicaSets are ignored.
+func (c *Cluster) actionSlowAfter(name string) time.Duration {
+	if c.Record.Step(name).Reason == ReasonReplicaSetIgnored {
+		return ReplicaSetLimit
+	}
+	return 0
+}
+
+// soakSlowAfter returns after which time the soak stalls: when it has been interrupted for as long as the stall
+// timeout. A soak that is not interrupted is not slow.
+func (c *Cluster) soakSlowAfter() time.Duration {
+	step := c.Record.Step(fleetv1alpha1.StepSoaked)
+	if step.StartTime == nil || step.Reason == engine.ReasonPaused || !SoakStart(&c.Record).IsZero() {
+		return 0
+	}
+	since := cmp.Or(step.ReasonTime, step.StartTime)
+	if step.Status == metav1.ConditionUnknown {
+		since = step.LastTransitionTime
+	}
+	return c.stallAfter(fleetv1alpha1.StepSoaked, since.Time)
+}

@@ -1,0 +1,338 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+)
+
+const refusedAfter = 5 * time.Minute // how long a cluster may refuse the target before the upgrade fails
+
+// deliverUpgrade delivers the work that upgrades the platform in a form. current is the release to which a withdrawal returns.
+func (c *Cluster) deliverUpgrade(ctx context.Context, form delivery.Form, current clusterstate.Release) (*workv1.ManifestWork, engine.Result, error) {
+	upgrade, err := Upgrade(ctx, c.Client, c.Run)
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	started := c.Run.Spec.AdmissionTime.Time
+	if c.Record.StartTime != nil {
+		started = c.Record.StartTime.Time
+	}
+	work, err := delivery.UpgradeWork(c.Run, upgrade, form, started, current)
+	if err != nil {
+		return nil, engine.Result{}, fmt.Errorf("building the ManifestWork that upgrades the platform: %w", err)
+	}
+	return c.deliver(ctx, work)
+}
+
+// isApplied reports whether the agent has applied the request of this attempt.
+func (c *Cluster) isApplied(work *workv1.ManifestWork) bool {
+	form := c.formOf(work)
+	return form == delivery.FormReadOnly || form == delivery.FormApply && isAppliedBy(work) // the former is written once the target is accepted
+}
+
+// ObserveDelivery returns what became of the request of this attempt, and the present answer of the step. The request
+// has begun once the agent has applied it.
+func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
+	if c.Run.Spec.ClusterVersion == nil {
+		return engine.ObservedNone, engine.Result{}, nil
+	}
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	switch {
+	case err != nil:
+		return engine.ObservedNone, engine.Result{}, err
+	case c.isApplied(work):
+		return engine.ObservedBegun, engine.Done("the agent has applied %s", work.Name), nil
+	case c.formOf(work) != delivery.FormApply || !work.DeletionTimestamp.IsZero():
+		return engine.ObservedNone, engine.Result{}, nil
+	}
+	_, answer, err := c.attached(ctx)
+	if err == nil && answer.IsZero() {
+		f := feedback.Read(work)
+		if answer = waitForApply(work.Name, f); isOver(delivery.ApplyBy(c.Run, &c.Record), run.Now) {
+			answer, err = c.notApplied(ctx, work.Name, f)
+		}
+	}
+	return engine.ObservedPending, answer, err
+}
+
+// isOver reports whether a deadline has passed; zero means that there is none.
+func isOver(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+
+// notApplied fails a request that the agent has not applied in time. The record of the step may show what it was waiting
+// for before the request.
+func (c *Cluster) notApplied(ctx context.Context, work string, f *feedback.Feedback) (engine.Result, error) {
+	_, silent, err := c.availableSince(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	why := cmp.Or(f.Message, silent.Message(), "the cluster reports to the hub, and its agent does not")
+	return engine.Fail(fleetv1alpha1.ReasonApplyTimedOut, "the agent has not applied ManifestWork %s within %s: %s",
+		work, cmp.Or(c.Run.Spec.Timeouts.Apply, fleetv1beta1.DefaultApplyTimeout), why), nil
+}
+
+// Deliver requests the upgrade of the platform.
+func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	if c.Run.Spec.ClusterVersion == nil {
+		return noClusterVersion, nil
+	}
+	work, result, err := c.deliverUpgrade(ctx, delivery.FormApply, clusterstate.Release{})
+	if err == nil && result.IsZero() { // ObserveDelivery answers
+		return waitForAgent(work.Name), nil
+	}
+	return result, err
+}
+
+// NotBeyondTarget passes unless the cluster has a newer release than the target, for which a request
+// would be a downgrade. It waits while the cluster is being upgraded to another release. The claims of a
+// cluster show only which release is complete, so a ManifestWork reads its history.
+func (c *Cluster) NotBeyondTarget(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	if c.Run.Spec.ClusterVersion == nil {
+		return engine.Done("no release is requested"), nil
+	}
+	cluster, result, err := c.attached(ctx)
+	if err != nil || !result.IsZero() {
+		return result, err
+	}
+	if refusal := admission.Refusal(c.Run.Spec.ClusterVersion, cluster); refusal != nil {
+		return engine.Fail(refusal.Reason, "%s", refusal.Message), nil
+	}
+	if result, err = c.preflight(ctx); err != nil || !result.IsZero() {
+		return result, err
+	}
+	return engine.Done("the cluster is not beyond %s", c.target()), nil
+}
+
+// preflight reads the history of the ClusterVersion, and decides about it as a dry run does. The zero Result means that
+// the upgrade may be requested.
+func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
+	desired, err := delivery.PreflightWork(c.Run)
+	if err != nil {
+		return engine.Result{}, fmt.Errorf("building the ManifestWork of the preflight: %w", err)
+	}
+	f, result, err := c.apply(ctx, desired)
+	if err != nil || !result.IsZero() {
+		return result, err
+	}
+	version := f.ClusterVersion()
+	if !version.Version.IsKnown() || !version.State.IsKnown() {
+		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
+	}
+	found, _ := preflight.CheckHistory(&version, delivery.Target(c.Run))
+	switch obstacle := found.Obstacle; obstacle.Reason {
+	case "":
+		return engine.Result{}, nil
+	case fleetv1beta1.ReasonHeld:
+		return engine.Wait(engine.ReasonPaused, "%s", obstacle.Message), nil
+	case preflight.ReasonUpgradeInProgress, preflight.ReasonPreflightRequested:
+		return engine.Wait(obstacle.Reason, "%s", obstacle.Message), nil
+	default:
+		return engine.Fail(obstacle.Reason, "%s", obstacle.Message), nil
+	}
+}
+
+// Upgraded waits until the platform is at the target.
+func (c *Cluster) Upgraded(ctx context.Context, run engine.Run) (engine.Result, error) {
+	work, result, err := c.observed(ctx)
+	if err != nil || !result.IsZero() {
+		return result, err
+	}
+	p := ReadPlatform(c.Run, work)
+	switch p.Stage {
+	case feedback.StageCompleted:
+		if result, err := c.observeOnly(ctx, work); err != nil || !result.IsZero() { // what it requests from now on is its own affair
+			return result, err
+		}
+		return engine.Done("the platform is at %s", c.target()), nil
+	case feedback.StageSuperseded:
+		return engine.Fail(fleetv1alpha1.ReasonSuperseded, "another release has replaced %s before it was complete", c.target()), nil
+	case feedback.StageNotAccepted:
+		return c.notAccepted(&p, run), nil
+	case feedback.StagePartial:
+		if p.Failing.IsTrue() {
+			return c.failing(fleetv1alpha1.StepClusterUpgraded, fleetv1alpha1.ReasonClusterVersionFailing, &p.Failing, run), nil
+		}
+		return engine.Wait(reasonUpgrading, "%s", cmp.Or(p.Message, "upgrading to "+c.target())), nil
+	case feedback.StageUnknown:
+	}
+	return engine.Wait(reasonNoFeedback, "the agent does not report how far the upgrade is"), nil
+}
+
+// observed returns the work of the platform, which is written again if a user has deleted it. Once the
+// target was accepted, the cluster is only observed.
+func (c *Cluster) observed(ctx context.Context) (*workv1.ManifestWork, engine.Result, error) {
+	if _, result, err := c.attached(ctx); err != nil || !result.IsZero() {
+		return nil, result, err
+	}
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	if form := c.formOf(work); work != nil && work.DeletionTimestamp.IsZero() && (form == delivery.FormApply || form == delivery.FormReadOnly) {
+		return work, engine.Result{}, nil
+	}
+	form := delivery.FormApply
+	if c.WasAccepted() {
+		form = delivery.FormReadOnly
+	}
+	return c.deliverUpgrade(ctx, form, clusterstate.Release{})
+}
+
+// observeOnly makes the work read-only. The zero Result means that it is written so.
+func (c *Cluster) observeOnly(ctx context.Context, work *workv1.ManifestWork) (engine.Result, error) {
+	if c.formOf(work) == delivery.FormReadOnly {
+		return engine.Result{}, nil
+	}
+	_, result, err := c.deliverUpgrade(ctx, delivery.FormReadOnly, clusterstate.Release{})
+	if err == nil && result.Reason() == fleetv1alpha1.ReasonDelivered {
+		return engine.Result{}, nil
+	}
+	return result, err
+}
+
+// notAccepted answers for a cluster whose history does not hold the target.
+func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
+	switch {
+	case p.Newer != "" && !c.WasAccepted():
+		return engine.Fail(fleetv1alpha1.ReasonNewerVersionInstalled, "it has %s, which is newer than %s", p.Newer, c.target())
+	case c.WasAccepted():
+		return engine.Fail(fleetv1alpha1.ReasonSuperseded, "another release has replaced %s before it was complete", c.target())
+	case p.Refused != nil:
+		message := fmt.Sprintf("the cluster does not accept %s: %s: %s", c.target(), p.Refused.Reason, p.Refused.Message)
+		return c.failAfter(refusedAfter, fleetv1alpha1.StepClusterUpgraded, fleetv1alpha1.ReasonTargetRefused, p.Refused, run.Now, message)
+	case p.Failing.IsTrue():
+		return c.failing(fleetv1alpha1.StepClusterUpgraded, fleetv1alpha1.ReasonClusterVersionFailing, &p.Failing, run)
+	}
+	return engine.Wait(reasonRequested, "requested %s; the cluster has not accepted it", c.target())
+}
+
+// failing waits for an upgrade that reports that it is failing, in the words of the cluster version operator.
+func (c *Cluster) failing(step, reason string, condition *feedback.Condition, run engine.Run) engine.Result {
+	limit := delivery.Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
+	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
+	return c.failAfter(limit, step, reason, condition, run.Now, message)
+}
+
+// IsUpgraded reports whether the platform is at the target.
+func (c *Cluster) IsUpgraded(ctx context.Context) (bool, error) {
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	if err != nil || c.formOf(work) == "" {
+		return false, err
+	}
+	return ReadPlatform(c.Run, work).Stage == feedback.StageCompleted, nil
+}
+
+// WasAccepted reports whether the status holds that the cluster has accepted the target in this attempt.
+func (c *Cluster) WasAccepted() bool {
+	status := &c.Run.Status
+	return status.Attempt == c.Record.Attempt && status.Accepted
+}
+
+func (c *Cluster) target() string {
+	return cmp.Or(c.Run.Spec.ClusterVersion.Version, c.Run.Spec.ClusterVersion.Image)
+}
+
+// Platform holds what the agent reports about the upgrade of the platform.
+type Platform struct {
+	// Stage is how far the upgrade is.
+	Stage feedback.Stage
+	// Message holds what the cluster reports about its progress; empty means that it is not known.
+	Message string
+	// Newer is a release that is newer than the target, and installed instead; empty means none.
+	Newer string
+	// Failing is the condition that the upgrade is failing.
+	Failing feedback.Condition
+	// Slow reports whether the cluster says that its upgrade makes no progress.
+	Slow bool
+	// Refused is the condition by which the cluster refuses the target; nil means that it does not.
+	Refused *feedback.Condition
+}
+
+// ReadPlatform returns what the work reports about the upgrade of the platform. Nil means no work.
+func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWork) Platform {
+	if work == nil || run.Spec.ClusterVersion == nil {
+		return Platform{Stage: feedback.StageUnknown}
+	}
+	f := feedback.Read(work)
+	if holdsUpgradeConfig(f) {
+		return readUpgradeConfig(run, f)
+	}
+	version, target := f.ClusterVersion(), delivery.Target(run)
+	p := Platform{Stage: version.Stage(target), Message: version.Message, Failing: version.Failing}
+	if p.Stage != feedback.StageNotAccepted {
+		return p
+	}
+	if admission.IsNewer(version.Version.Text, target.Version) {
+		p.Newer = version.Version.Text
+	}
+	if version.IsObserved() {
+		switch {
+		case version.ReleaseAccepted.IsFalse():
+			p.Refused = &version.ReleaseAccepted
+		case version.Invalid.IsTrue():
+			p.Refused = &version.Invalid
+		}
+	}
+	return p
+}
+
+func holdsUpgradeConfig(f *feedback.Feedback) bool {
+	return slices.ContainsFunc(f.Manifests, func(m feedback.Manifest) bool { return m.Kind == "UpgradeConfig" })
+}
+
+// readUpgradeConfig returns how far the Managed Upgrade Operator of the cluster is. Its phase is not more exact than
+// Upgrading: what it does before the commit counts as accepted unless its steps are reported. Once it counts, it stays so
+// while the UpgradeConfig requests the target: nothing else has replaced it.
+func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedback) Platform {
+	u := f.UpgradeConfig()
+	p := Platform{Stage: feedback.StageUnknown, Message: u.Message, Slow: u.Slow.IsTrue()}
+	if !u.IsObserved() {
+		return p
+	}
+	accepted := run.Status.Accepted && run.Status.Attempt == run.Spec.Attempt
+	switch {
+	case !u.Version.Is(run.Spec.ClusterVersion.Version):
+		p.Stage = feedback.StageNotAccepted
+	case u.Phase.Is("Upgraded"), u.Succeeded.IsTrue():
+		p.Stage = feedback.StageCompleted
+	case u.Phase.Is("Upgrading"), u.Phase.Is("Failed"):
+		p.Stage = feedback.StagePartial
+		if !accepted && !commenced(&u) {
+			p.Stage = feedback.StageNotAccepted
+		}
+	case u.Phase.IsKnown() && !u.Phase.Is("Unknown") && !accepted: // a step that fails for a moment is Unknown
+		p.Stage = feedback.StageNotAccepted
+	}
+	if u.Phase.Is("Failed") {
+		p.Failing = u.Succeeded
+		p.Failing.Status = feedback.Value{Text: "True", Quality: feedback.Known}
+	}
+	if p.Stage == feedback.StageNotAccepted && u.Accepted.IsFalse() {
+		p.Refused = &u.Accepted
+	}
+	return p
+}
+
+// commenced reports whether the upgrade of an UpgradeConfig has passed its commit. If no step is reported, it may have.
+func commenced(u *feedback.UpgradeConfig) bool {
+	if u.Commenced.IsKnown() {
+		return u.Commenced.Is("True")
+	}
+	return !u.HasSteps
+}

@@ -1,0 +1,266 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+const target = "4.20.6"
+
+// world is a hub with one cluster, which has 4.20.5.
+type world struct {
+	t      *testing.T
+	clock  *clocktesting.FakePassiveClock
+	agents *Agents
+	client client.Client
+	run    *fleetv1alpha1.ClusterUpgradeRun
+	mcu    *fleetv1beta1.ManagedClustersUpgrade
+	key    client.ObjectKey
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{DurationAnnotation: "20s"}}}
+	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: VersionClaim, Value: "4.20.5"}}
+	w := &world{
+		t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)),
+		run: &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "run"}},
+		mcu: &fleetv1beta1.ManagedClustersUpgrade{},
+		key: client.ObjectKey{Namespace: "c", Name: delivery.UpgradeName("c")},
+	}
+	w.run.Spec.Attempt = 1
+	w.run.Spec.ManagedClustersUpgrade.UID = "12345678-0000"
+	w.run.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target, Channel: "stable-4.20"}
+	w.client = fake.NewClientBuilder().WithScheme(simulation.NewScheme()).
+		WithStatusSubresource(&clusterv1.ManagedCluster{}, &workv1.ManifestWork{}).WithObjects(cluster).Build()
+	w.agents = &Agents{options: Options{Interval: time.Second, Clock: w.clock}, client: w.client, spokes: map[string]*spoke{}}
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// deliver writes the work in a form, as a generation.
+func (w *world) deliver(form delivery.Form, generation int64) {
+	w.t.Helper()
+	work, err := delivery.UpgradeWork(w.run, w.mcu, form, w.clock.Now(), clusterstate.Release{})
+	w.must(err)
+	existing := &workv1.ManifestWork{}
+	if err := w.client.Get(w.t.Context(), w.key, existing); err != nil {
+		work.Generation = generation
+		w.must(w.client.Create(w.t.Context(), work))
+		return
+	}
+	merged := delivery.Merge(existing, work)
+	merged.Generation = generation
+	w.must(w.client.Update(w.t.Context(), merged))
+}
+
+// after answers the work after a time, and returns the feedback.
+func (w *world) after(d time.Duration) *feedback.Feedback {
+	w.t.Helper()
+	w.clock.SetTime(w.clock.Now().Add(d))
+	for range 3 { // the finalizer, then the status
+		_, err := w.agents.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: w.key})
+		w.must(err)
+	}
+	work := &workv1.ManifestWork{}
+	if err := w.client.Get(w.t.Context(), w.key, work); err != nil {
+		return &feedback.Feedback{}
+	}
+	return feedback.Read(work)
+}
+
+func (w *world) annotate(change func(map[string]string)) {
+	w.t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: "c"}, cluster))
+	change(cluster.Annotations)
+	w.must(w.client.Update(w.t.Context(), cluster))
+}
+
+func (w *world) expect(f *feedback.Feedback, want feedback.Stage) {
+	w.t.Helper()
+	v := f.ClusterVersion()
+	if got := v.Stage(delivery.Target(w.run)); got != want || f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue {
+		w.t.Errorf("stage %s, want %s; applied %s, available %s, feedback %+v", got, want, f.Applied, f.Available, v)
+	}
+}
+
+func TestAgents_upgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deliver(delivery.FormApply, 1)
+	w.expect(w.after(0), feedback.StagePartial)
+	w.expect(w.after(19*time.Second), feedback.StagePartial)
+	f := w.after(time.Second)
+	w.expect(f, feedback.StageCompleted)
+	if v := f.ClusterVersion(); !v.IsObserved() {
+		t.Error("the ClusterVersion is not observed")
+	}
+	cluster := &clusterv1.ManagedCluster{}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: "c"}, cluster))
+	if got := cluster.Status.ClusterClaims[0].Value; got != target {
+		t.Errorf("the claim is %s", got)
+	}
+	before := &workv1.ManifestWork{}
+	w.must(w.client.Get(t.Context(), w.key, before))
+	w.after(time.Hour)
+	after := &workv1.ManifestWork{}
+	w.must(w.client.Get(t.Context(), w.key, after))
+	if before.ResourceVersion != after.ResourceVersion {
+		t.Error("the status was written although nothing has changed")
+	}
+}
+
+func TestAgents_failure_and_repair(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.annotate(func(a map[string]string) { a[FailsAnnotation] = "etcd is degraded" })
+	w.deliver(delivery.FormApply, 1)
+	w.after(0)
+	f := w.after(time.Hour)
+	w.expect(f, feedback.StagePartial)
+	if failing := f.ClusterVersion().Failing; !failing.IsTrue() || failing.Message != "etcd is degraded" {
+		t.Errorf("Failing: %+v", failing)
+	}
+	w.annotate(func(a map[string]string) { delete(a, FailsAnnotation) })
+	w.expect(w.after(time.Second), feedback.StageCompleted)
+}
+
+func TestAgents_stuck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.annotate(func(a map[string]string) { a[HangsAnnotation] = "" })
+	w.deliver(delivery.FormApply, 1)
+	w.after(0)
+	f := w.after(time.Hour)
+	w.expect(f, feedback.StagePartial)
+	if v := f.ClusterVersion(); v.Failing.IsTrue() {
+		t.Error("an upgrade that hangs fails")
+	}
+	w.annotate(func(a map[string]string) { a[UnreachableAnnotation] = "" })
+	w.deliver(delivery.FormReadOnly, 2)
+	if f := w.after(time.Hour); f.Applied != metav1.ConditionUnknown {
+		t.Errorf("an agent that is unreachable reports Applied=%s", f.Applied)
+	}
+}
+
+func TestAgents_readOnly_and_deletion_keep_the_ClusterVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deliver(delivery.FormApply, 1)
+	w.after(0)
+	w.deliver(delivery.FormReadOnly, 2)
+	w.expect(w.after(time.Minute), feedback.StageCompleted)
+	work := &workv1.ManifestWork{}
+	w.must(w.client.Get(t.Context(), w.key, work))
+	w.must(w.client.Delete(t.Context(), work))
+	w.after(0)
+	if err := w.client.Get(t.Context(), w.key, work); err == nil {
+		t.Error("the work is still there")
+	}
+	if got := w.agents.spokes["c"].version.history[0].version; got != target {
+		t.Errorf("the cluster has %q", got)
+	}
+}
+
+// The fields that an earlier update by another client has left stay.
+func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deliver(delivery.FormApply, 1)
+	w.after(0)
+	w.deliver(delivery.FormWithdraw, 2)
+	w.after(0)
+	spec := w.agents.spokes["c"].version.spec
+	if diff := cmp.Diff(object{"force": false, "architecture": ""}, spec["desiredUpdate"]); diff != "" || spec["channel"] != "stable-4.20" || spec["clusterID"] == nil {
+		t.Errorf("spec %v (-want +got):\n%s", spec, diff)
+	}
+}
+
+// A version beside the image of the release that is installed is no request for an update, as with the
+// cluster version operator.
+func TestAgents_compare_the_image(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
+	version := newClusterVersion("4.20.5", now)
+	version.apply(object{"desiredUpdate": object{"version": target}})
+	version.advance(&script{duration: time.Minute}, now)
+	if got := version.history[0].version; got == target {
+		t.Errorf("the cluster is being updated to %s, although the image of another release is requested", got)
+	}
+	version.apply(object{"desiredUpdate": object{"version": target, "image": ""}})
+	version.advance(&script{duration: time.Minute}, now)
+	if got := version.history[0].version; got != target {
+		t.Errorf("the cluster is at %s", got)
+	}
+}
+
+// The agent owns the ClusterVersion of a work without the orphaning rule, until it applies one with it.
+func TestAgents_a_work_without_the_orphaning_rule_deletes_the_ClusterVersion(t *testing.T) {
+	t.Parallel()
+	for name, restored := range map[string]bool{"edited": false, "restored before its deletion, and not applied": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.deliver(delivery.FormApply, 1)
+			work := &workv1.ManifestWork{}
+			w.must(w.client.Get(t.Context(), w.key, work))
+			rule := work.Spec.DeleteOption
+			work.Spec.DeleteOption = nil
+			w.must(w.client.Update(t.Context(), work))
+			w.after(time.Minute)
+			w.must(w.client.Get(t.Context(), w.key, work))
+			if restored {
+				work.Spec.DeleteOption = rule
+				w.must(w.client.Update(t.Context(), work))
+			}
+			w.must(w.client.Delete(t.Context(), work))
+			w.after(0)
+			if history := w.agents.spokes["c"].version.history; history[0].version != "" {
+				t.Errorf("history %v", history)
+			}
+		})
+	}
+}
+
+func TestAgents_upgradeConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mcu.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD"}
+	w.deliver(delivery.FormApply, 1)
+	first, then := w.after(0), w.after(time.Minute)
+	for _, f := range []*feedback.Feedback{first, then} {
+		if f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue {
+			t.Errorf("feedback %+v", f)
+		}
+	}
+	a, b := first.UpgradeConfig(), then.UpgradeConfig()
+	if !a.Phase.Is("Upgrading") || !b.Phase.Is("Upgraded") {
+		t.Errorf("phases %+v and %+v", a.Phase, b.Phase)
+	}
+}

@@ -1,0 +1,13 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package childprocess
+
+import "syscall"
+
+// attributes returns attributes that give the child its own process group, so that a Ctrl-C in the
+// terminal reaches only this process, and that make the kernel kill the child when this process
+// ends.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

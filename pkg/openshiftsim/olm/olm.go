@@ -1,0 +1,321 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package olm simulates the Operator Lifecycle Manager v0.46.0: it offers the releases that annotations of
+// Subscriptions name, one InstallPlan for all Subscriptions of a namespace, and installs what is
+// approved. A Subscription is AtLatestKnown as soon as its ClusterServiceVersion exists, until the next
+// resolution.
+//
+// It runs no operator and no catalog. It reports each CatalogSource as connected once.
+package olm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Annotations of a Subscription.
+const (
+	// AnnotationReleases lists the names of ClusterServiceVersions, separated by spaces, from the
+	// installed one to the newest one. They are installed one after the other.
+	AnnotationReleases = "devcluster.openshift.io/releases"
+	// AnnotationInstallTime is how long the installation of a release takes, for example 30s. Absent
+	// means no time.
+	AnnotationInstallTime = "devcluster.openshift.io/install-time"
+	// AnnotationFails is the name of a ClusterServiceVersion whose installation fails.
+	AnnotationFails = "devcluster.openshift.io/fails"
+	// AnnotationPlanFails is the name of a ClusterServiceVersion whose InstallPlan fails.
+	AnnotationPlanFails = "devcluster.openshift.io/plan-fails"
+)
+
+// Kinds of OLM.
+var (
+	groupVersion  = schema.GroupVersion{Group: "operators.coreos.com", Version: "v1alpha1"}
+	Subscriptions = groupVersion.WithKind("Subscription")
+	InstallPlans  = groupVersion.WithKind("InstallPlan")
+	CSVs          = groupVersion.WithKind("ClusterServiceVersion")
+	Catalogs      = groupVersion.WithKind("CatalogSource")
+)
+
+// The states of a Subscription.
+const (
+	statePending  = "UpgradePending"
+	stateAtLatest = "AtLatestKnown"
+)
+
+// Simulator is a simulated OLM.
+type Simulator struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+}
+
+type object = map[string]any
+
+// Advance does once what OLM does whenever an object changes. A conflict is left to the next call.
+func (s *Simulator) Advance(ctx context.Context) error {
+	all, err := s.list(ctx, Subscriptions)
+	if err != nil {
+		return err
+	}
+	plans, err := s.list(ctx, InstallPlans)
+	if err != nil {
+		return err
+	}
+	errs := []error{s.connect(ctx)}
+	for _, plan := range plans {
+		errs = append(errs, s.install(ctx, plan, all))
+	}
+	byNamespace, changed := map[string][]*unstructured.Unstructured{}, map[string]bool{}
+	for _, subscription := range all {
+		updated, err := s.observe(ctx, subscription)
+		errs = append(errs, err)
+		namespace := subscription.GetNamespace()
+		byNamespace[namespace], changed[namespace] = append(byNamespace[namespace], subscription), changed[namespace] || updated || err != nil
+	}
+	for namespace, subscriptions := range byNamespace {
+		if !changed[namespace] { // else a later resolution reads what was written
+			errs = append(errs, s.resolve(ctx, namespace, subscriptions))
+		}
+	}
+	return errors.Join(slices.DeleteFunc(errs, apierrors.IsConflict)...)
+}
+
+// connect reports that the catalogs that have no connection yet are connected.
+func (s *Simulator) connect(ctx context.Context) error {
+	catalogs, err := s.list(ctx, Catalogs)
+	if err != nil {
+		return err
+	}
+	for _, catalog := range catalogs {
+		if field(catalog, "status", "connectionState", "lastConnect") != "" {
+			continue
+		}
+		state := object{"lastObservedState": "READY", "lastConnect": s.Clock.Now().UTC().Format(time.RFC3339)}
+		if err := s.setStatus(ctx, catalog, object{"connectionState": state}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Simulator) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := s.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+	}
+	var all []*unstructured.Unstructured
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// install installs the releases of an approved InstallPlan.
+func (s *Simulator) install(ctx context.Context, plan *unstructured.Unstructured, all []*unstructured.Unstructured) error {
+	approved, _, _ := unstructured.NestedBool(plan.Object, "spec", "approved")
+	phase := field(plan, "status", "phase")
+	switch {
+	case phase == "Complete" || phase == "Failed":
+		return nil
+	case !approved && phase == "RequiresApproval":
+		return nil
+	case !approved:
+		return s.setStatus(ctx, plan, object{"phase": "RequiresApproval"})
+	}
+	names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
+	for _, name := range names {
+		for _, subscription := range all {
+			if subscription.GetNamespace() == plan.GetNamespace() && subscription.GetAnnotations()[AnnotationPlanFails] == name {
+				return s.setStatus(ctx, plan, object{"phase": "Failed", "conditions": []any{object{
+					"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": "simulated failure of " + name,
+				}}})
+			}
+		}
+		if err := s.create(ctx, CSVs, plan.GetNamespace(), name, csvSpec(name)); err != nil {
+			return err
+		}
+	}
+	return s.setStatus(ctx, plan, object{"phase": "Complete"})
+}
+
+// observe advances the installation of the current release, and reports it in the Subscription. It
+// reports whether it has changed the Subscription.
+func (s *Simulator) observe(ctx context.Context, subscription *unstructured.Unstructured) (bool, error) {
+	releases := strings.Fields(subscription.GetAnnotations()[AnnotationReleases])
+	if len(releases) == 0 {
+		return false, nil
+	}
+	current := field(subscription, "status", "currentCSV")
+	if current == "" {
+		current = releases[0]
+		if err := s.create(ctx, CSVs, subscription.GetNamespace(), current, csvSpec(current)); err != nil {
+			return false, err
+		}
+	}
+	csv := &unstructured.Unstructured{}
+	csv.SetGroupVersionKind(CSVs)
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: subscription.GetNamespace(), Name: current}, csv)
+	fields := object{"currentCSV": current, "state": statePending}
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return false, fmt.Errorf("getting ClusterServiceVersion %s: %w", current, err)
+	default:
+		if err := s.advanceCSV(ctx, subscription, csv, current == releases[0]); err != nil {
+			return false, err
+		}
+		fields["state"], fields["installedCSV"] = stateAtLatest, current
+	}
+	if field(subscription, "status", "state") == fields["state"] {
+		return false, nil
+	}
+	return true, s.setStatus(ctx, subscription, fields)
+}
+
+// advanceCSV advances the phase of a ClusterServiceVersion. The first release is installed at once.
+func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructured.Unstructured, first bool) error {
+	phase, now := field(csv, "status", "phase"), s.Clock.Now()
+	switch {
+	case phase == "Succeeded" || phase == "Failed" && subscription.GetAnnotations()[AnnotationFails] == csv.GetName():
+		return nil
+	case phase == "" && !first:
+		return s.setStatus(ctx, csv, object{"phase": "Installing", "reason": "InstallWaiting", "lastTransitionTime": now.UTC().Format(time.RFC3339)})
+	}
+	since, err := time.Parse(time.RFC3339, cmp.Or(field(csv, "status", "lastTransitionTime"), time.Time{}.Format(time.RFC3339)))
+	if err != nil {
+		return fmt.Errorf("parsing lastTransitionTime of %s: %w", csv.GetName(), err)
+	}
+	installTime, err := time.ParseDuration(cmp.Or(subscription.GetAnnotations()[AnnotationInstallTime], "0s"))
+	switch {
+	case err != nil:
+		return fmt.Errorf("parsing the annotation of Subscription %s: %w", subscription.GetName(), err)
+	case now.Before(since.Add(installTime)):
+		return nil
+	case subscription.GetAnnotations()[AnnotationFails] == csv.GetName():
+		return s.setStatus(ctx, csv, object{"phase": "Failed", "reason": "InstallCheckFailed", "message": "simulated failure of " + csv.GetName()})
+	}
+	return s.setStatus(ctx, csv, object{"phase": "Succeeded", "reason": "InstallSucceeded"})
+}
+
+// resolve creates one InstallPlan for all Subscriptions of a namespace whose next release is offered.
+// It needs approval if any Subscription of the namespace does, even one without another release. A release
+// that is being installed has no successor yet.
+func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions []*unstructured.Unstructured) error {
+	var names []string
+	var upgraded []*unstructured.Unstructured
+	approval := "Automatic"
+	for _, subscription := range subscriptions {
+		if field(subscription, "spec", "installPlanApproval") == "Manual" {
+			approval = "Manual"
+		}
+		next, err := s.next(ctx, subscription)
+		if err != nil {
+			return err
+		}
+		if next != "" {
+			names, upgraded = append(names, next), append(upgraded, subscription)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	name := "install-" + strings.NewReplacer(".", "-").Replace(names[0])
+	if err := s.create(ctx, InstallPlans, namespace, name, object{
+		"approval": approval, "approved": approval == "Automatic", "clusterServiceVersionNames": toAny(names),
+	}); err != nil {
+		return err
+	}
+	for i, subscription := range upgraded {
+		if err := s.setStatus(ctx, subscription, object{
+			"currentCSV": names[i], "state": statePending,
+			"installPlanRef": object{"namespace": namespace, "name": name, "kind": InstallPlans.Kind, "apiVersion": groupVersion.String()},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns the release that the catalog offers after the installed one; empty means none.
+func (s *Simulator) next(ctx context.Context, subscription *unstructured.Unstructured) (string, error) {
+	releases := strings.Fields(subscription.GetAnnotations()[AnnotationReleases])
+	current := field(subscription, "status", "currentCSV")
+	next := slices.Index(releases, current) + 1
+	if field(subscription, "status", "state") != stateAtLatest || next == 0 || next >= len(releases) {
+		return "", nil
+	}
+	csv := &unstructured.Unstructured{}
+	csv.SetGroupVersionKind(CSVs)
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: subscription.GetNamespace(), Name: current}, csv); err != nil {
+		return "", fmt.Errorf("getting ClusterServiceVersion %s: %w", current, err)
+	}
+	if field(csv, "status", "phase") != "Succeeded" {
+		return "", nil
+	}
+	return releases[next], nil
+}
+
+// csvSpec returns what the schema of a ClusterServiceVersion requires.
+func csvSpec(name string) object {
+	return object{
+		"displayName": name, "version": "0.0.0",
+		"install": object{"strategy": "deployment", "spec": object{"deployments": []any{}}},
+	}
+}
+
+func (s *Simulator) create(ctx context.Context, kind schema.GroupVersionKind, namespace, name string, spec object) error {
+	created := &unstructured.Unstructured{Object: object{"spec": spec}}
+	created.SetGroupVersionKind(kind)
+	created.SetNamespace(namespace)
+	created.SetName(name)
+	if err := s.Client.Create(ctx, created); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s %s: %w", kind.Kind, name, err)
+	}
+	return nil
+}
+
+// setStatus sets fields of the status, and what the schemas require.
+func (s *Simulator) setStatus(ctx context.Context, target *unstructured.Unstructured, fields object) error {
+	status, _, _ := unstructured.NestedMap(target.Object, "status")
+	if status == nil {
+		status = object{}
+	}
+	switch target.GetKind() {
+	case Subscriptions.Kind:
+		status["lastUpdated"] = s.Clock.Now().UTC().Format(time.RFC3339)
+	case InstallPlans.Kind:
+		status["catalogSources"] = []any{}
+	}
+	maps.Copy(status, fields)
+	target.Object["status"] = status
+	if err := s.Client.Status().Update(ctx, target); err != nil {
+		return fmt.Errorf("updating the status of %s %s: %w", target.GetKind(), target.GetName(), err)
+	}
+	return nil
+}
+
+func field(o *unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(o.Object, path...)
+	return value
+}
+
+func toAny(names []string) []any {
+	all := make([]any, len(names))
+	for i, name := range names {
+		all[i] = name
+	}
+	return all
+}

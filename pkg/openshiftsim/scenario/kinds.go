@@ -1,0 +1,144 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
+)
+
+// Kinds that the API server does not serve. A scenario can read them, but not change them.
+const (
+	KindAlert      = "Alert"
+	KindSilence    = "Silence"
+	KindCloudEvent = "CloudEvent"
+
+	// ExternalAPIVersion is the API version of these kinds.
+	ExternalAPIVersion = "devcluster/v1"
+)
+
+// MaintenanceAPIVersion is the API version of scheduled maintenance.
+const MaintenanceAPIVersion = "managedupgrade.appuio.io/v1beta1"
+
+// maintenanceKinds returns the kinds of scheduled maintenance. Two of them have the name of another
+// kind, so that an Object of these needs its API version.
+func maintenanceKinds() []string {
+	return []string{"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
+}
+
+// setMaintenanceDefaults sets the API version and the namespace of an object of scheduled maintenance.
+func setMaintenanceDefaults(content map[string]any) {
+	if content["apiVersion"] == nil {
+		content["apiVersion"] = MaintenanceAPIVersion
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["namespace"] == nil {
+		metadata["namespace"] = openshiftsim.OperatorNamespace
+	}
+}
+
+// kinds maps the known kinds to their API versions, which may be left out.
+var kinds = map[string]string{
+	"ClusterOperator":     "config.openshift.io/v1",
+	"ClusterVersion":      "config.openshift.io/v1",
+	"ConfigMap":           "v1",
+	"Deployment":          "apps/v1",
+	"Event":               "v1",
+	"Job":                 "batch/v1",
+	"Lease":               "coordination.k8s.io/v1",
+	"Machine":             "machine.openshift.io/v1beta1",
+	"MachineConfigPool":   "machineconfiguration.openshift.io/v1",
+	"MachineSet":          "machine.openshift.io/v1beta1",
+	"Node":                "v1",
+	"Pod":                 "v1",
+	"PodDisruptionBudget": "policy/v1",
+	"ResourceQuota":       "v1",
+	"UpgradeConfig":       "upgrade.managed.openshift.io/v1alpha1",
+
+	"UpgradeJob":              MaintenanceAPIVersion,
+	"UpgradeJobHook":          MaintenanceAPIVersion,
+	"UpgradeSuspensionWindow": MaintenanceAPIVersion,
+
+	KindAlert:      ExternalAPIVersion,
+	KindSilence:    ExternalAPIVersion,
+	KindCloudEvent: ExternalAPIVersion,
+}
+
+// GVK returns the group, version, and kind. The version of a known kind may be left out.
+func (o Object) GVK() schema.GroupVersionKind {
+	version := o.APIVersion
+	if version == "" {
+		version = kinds[o.Kind]
+	}
+	return schema.FromAPIVersionAndKind(version, o.Kind)
+}
+
+// IsExternal reports whether the API server does not serve the kind.
+func (o Object) IsExternal() bool { return o.GVK().GroupVersion().String() == ExternalAPIVersion }
+
+// NewExternal returns an object of a kind that the API server does not serve. Its ID
+// distinguishes objects of one name.
+func NewExternal(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ExternalAPIVersion, kind))
+	object.SetName(name)
+	object.SetUID(types.UID(id))
+	return object
+}
+
+// NewCloudEvent returns a CloudEvent that a receiver got.
+func NewCloudEvent(received event.Event) (*unstructured.Unstructured, error) {
+	content := map[string]any{}
+	text, err := json.Marshal(received)
+	if err == nil {
+		err = json.Unmarshal(text, &content)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the events of the receiver: %w", err)
+	}
+	return NewExternal(KindCloudEvent, content, received.ID(), received.Source()+" "+received.ID()), nil
+}
+
+// requiresMonitoring reports whether only a cluster with monitoring has such objects.
+func (o Object) requiresMonitoring() bool { return o.Kind == KindAlert || o.Kind == KindSilence }
+
+// Matches reports whether an object of that kind is one of the named ones.
+func (o Object) Matches(object *unstructured.Unstructured) bool {
+	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) && (o.Name == "" || o.Name == object.GetName())
+}
+
+// isOurs reports whether the operator serves the kind. Objects of such a kind are in its namespace.
+func (o Object) isOurs() bool {
+	group := o.GVK().Group
+	return group == "upgrade.managed.openshift.io" || group+"/v1beta1" == MaintenanceAPIVersion
+}
+
+// reference returns an object to write to. The namespace of an object of the operator's kinds
+// defaults to the operator's.
+func (o Object) reference() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(o.GVK())
+	object.SetNamespace(o.Namespace)
+	if o.Namespace == "" && o.isOurs() {
+		object.SetNamespace(openshiftsim.OperatorNamespace)
+	}
+	object.SetName(o.Name)
+	return object
+}
+
+func (o Object) String() string {
+	text := o.Kind
+	if o.Namespace != "" {
+		text += " " + o.Namespace + "/" + o.Name
+	} else if o.Name != "" {
+		text += " " + o.Name
+	}
+	return text
+}

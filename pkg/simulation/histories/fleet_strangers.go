@@ -1,0 +1,153 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// maxSlot is how long a cluster may hold a slot: the sum of all its timeouts, with the interruptions that extend them.
+const maxSlot = 10 * time.Hour
+
+// strangerActions are actions of a managed cluster with the rights of its own agent on the hub. What it says about
+// itself decides about itself only.
+func strangerActions() []action[*fleet] {
+	return []action[*fleet]{
+		{"a cluster labels itself a canary", 2, func(f *fleet) {
+			f.speak(func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, canaryLabel, "true") })
+		}},
+		{"a cluster is no canary by its labels any longer", 1, func(f *fleet) {
+			f.speak(func(c *clusterv1.ManagedCluster) { delete(c.Labels, canaryLabel) })
+		}},
+		{"a cluster says that it is the cluster of the hub", 2, func(f *fleet) {
+			f.speak(func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "local-cluster", "true") })
+		}},
+		{"a cluster holds itself for ever", 3, func(f *fleet) {
+			f.speak(func(c *clusterv1.ManagedCluster) {
+				f.member(c.Name).holdsItself = true
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, upgradev1alpha1.HoldAnnotation, "never")
+			})
+		}},
+		{"a cluster writes a Lease in its namespace", 2, (*fleet).forgeLease},
+		{"a cluster reports that it is upgraded", 2, (*fleet).forgeReport},
+	}
+}
+
+// speak has a cluster change its own ManagedCluster.
+func (f *fleet) speak(change func(*clusterv1.ManagedCluster)) {
+	m, cluster := f.anyMember(), &clusterv1.ManagedCluster{}
+	f.world.Logf("cluster %s", m.name)
+	if err := m.client.Get(context.Background(), client.ObjectKey{Name: m.name}, cluster); err != nil {
+		return
+	}
+	change(cluster)
+	if err := m.client.Update(context.Background(), cluster); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// forgeLease writes the Lease by which earlier releases locked a cluster, held by an upgrade that does not exist.
+func (f *fleet) forgeLease() {
+	m := f.anyMember()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: "cluster-upgrade"}}
+	lease.Spec.HolderIdentity = new(fleetv1alpha1.GroupVersion.Group + "/ClusterUpgradeRun/" + m.name + "/never/00000000")
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: f.world.Now()}
+	if err := m.client.Create(context.Background(), lease); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// forgeReport has the agent of a cluster report in each work that the release is installed.
+func (f *fleet) forgeReport() {
+	m, works := f.anyMember(), &workv1.ManifestWorkList{}
+	m.troubled, m.forges = true, true
+	f.world.Logf("cluster %s", m.name)
+	if err := m.client.List(context.Background(), works, client.InNamespace(m.name)); err != nil {
+		return
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		for j := range work.Status.ResourceStatus.Manifests {
+			values := work.Status.ResourceStatus.Manifests[j].StatusFeedbacks.Values
+			for k := range values {
+				if v := &values[k]; (v.Name == "state" || v.Name == "targetState") && v.Value.String != nil {
+					v.Value.String = new("Completed")
+				}
+			}
+		}
+		if err := m.client.Status().Update(context.Background(), work); err != nil {
+			f.world.Logf("rejected: %s", firstLine(err))
+		}
+	}
+}
+
+// others checks that no cluster keeps others from their upgrade for longer than its timeouts allow, and that the
+// canaries have not changed since the start.
+func (c *fleetChecker) others(now time.Time) {
+	for key, run := range c.runs {
+		began := run.Spec.AdmissionTime.Time
+		u := c.upgrades[run.Spec.ManagedClustersUpgrade.UID]
+		if holdsSlot(run) && u != nil && !c.everBlocked[string(u.UID)] && now.Sub(began) > maxSlot && c.calm(began) && c.calm(now) && !c.reported[key] {
+			c.reported[key] = true
+			c.f.violate("others: %s holds its slot since %s: %s: %s", key.Namespace, began.UTC().Format(time.TimeOnly), run.Status.Reason, run.Status.Message)
+		}
+	}
+}
+
+// fixCanaries notes the canaries of an upgrade once its status identifies them: those with the run of a canary.
+func (c *fleetChecker) fixCanaries(u *fleetv1beta1.ManagedClustersUpgrade) {
+	if u.Status.Canaries == nil || c.canaries[string(u.UID)] != nil {
+		return
+	}
+	fixed := map[string]bool{}
+	for key, run := range c.runs {
+		if run.Spec.ManagedClustersUpgrade.UID == string(u.UID) && run.Spec.Canary {
+			fixed[key.Namespace] = true
+		}
+	}
+	c.canaries[string(u.UID)] = fixed
+}
+
+// canaryFixed checks that no cluster begins as a canary unless it was one when the canaries were fixed, and that those go
+// on as canaries: labels change none.
+func (c *fleetChecker) canaryFixed(before, run *fleetv1alpha1.ClusterUpgradeRun) {
+	fixed := c.canaries[run.Spec.ManagedClustersUpgrade.UID]
+	switch {
+	case fixed != nil && run.Spec.Canary && !fixed[run.Namespace]:
+		c.f.violate("others: %s begins as a canary, and the canaries are %v", run.Namespace, slices.Sorted(maps.Keys(fixed)))
+	case before != nil && before.Spec.Canary && !run.Spec.Canary:
+		c.f.violate("others: %s was fixed as a canary, and begins as another cluster", run.Namespace)
+	}
+}
+
+// awaitsOnlyStrangers reports whether the clusters that have not begun are those that hold themselves.
+func (c *fleetChecker) awaitsOnlyStrangers(u *fleetv1beta1.ManagedClustersUpgrade) bool {
+	found := false
+	for _, m := range c.f.members {
+		run := c.runOf(u, m.name)
+		pending := run == nil || run.Spec.AdmissionTime.IsZero() || run.Spec.Attempt < u.Status.Attempt &&
+			(run.Status.State == fleetv1alpha1.StateFailed || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess)
+		switch {
+		case !pending || !c.f.placements.selects(u, m.name):
+		case !m.holdsItself:
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,207 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// errDown is the answer of a server that does not run.
+var errDown = errors.New("connection refused")
+
+// Server starts, stops, or kills a server.
+func (w *World) Server(_ context.Context, server scenario.Server, verb string) error {
+	var down error
+	if verb != "start" {
+		down = errDown
+	}
+	switch server {
+	case scenario.Prometheus:
+		w.Cluster.Alerts.Err = down
+	case scenario.Alertmanager:
+		w.Cluster.Alertmanager.Err = down
+	case scenario.Receiver:
+		w.receiver.err = down
+	case scenario.APIServer, scenario.Etcd:
+		return ErrBinary
+	}
+	return nil
+}
+
+// Fire makes an alert fire.
+func (w *World) Fire(_ context.Context, alert alerting.Alert) error {
+	w.Cluster.Alerts.Fire(alert)
+	return nil
+}
+
+// Resolve resolves all alerts of that name.
+func (w *World) Resolve(_ context.Context, name string) error {
+	w.Cluster.Alerts.Resolve(name)
+	return nil
+}
+
+// Notifications returns the types of the CloudEvents that the receiver got, in order.
+func (w *World) Notifications() []string {
+	var types []string
+	for i := range w.receiver.events {
+		types = append(types, w.receiver.events[i].Type())
+	}
+	return types
+}
+
+func isExternal(gvk schema.GroupVersionKind) bool {
+	return gvk.GroupVersion().String() == scenario.ExternalAPIVersion
+}
+
+// listExternal returns the objects of a kind that the API server does not serve.
+func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	switch kind {
+	case scenario.KindCloudEvent:
+		for i := range w.receiver.events {
+			object, err := scenario.NewCloudEvent(w.receiver.events[i])
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, object)
+		}
+	case scenario.KindSilence:
+		silences, _, err := w.Cluster.Alertmanager.Silences(ctx)
+		if errors.Is(err, errDown) {
+			return nil, nil // as if Alertmanager were asked again when it is back
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing silences: %w", err)
+		}
+		for i := range silences {
+			found = append(found, scenario.NewExternal(kind, silenceContent(silences[i]), silences[i].ID, silences[i].ID))
+		}
+	default:
+		return nil, fmt.Errorf("listing %ss: %w", kind, ErrBinary)
+	}
+	return found, nil
+}
+
+// silenceContent returns a silence in the form of Alertmanager's API.
+func silenceContent(s alertmanager.Silence) map[string]any {
+	var matchers []any
+	for _, m := range s.Matchers {
+		matchers = append(matchers, map[string]any{"name": m.Name, "value": m.Value, "isRegex": m.IsRegex, "isEqual": m.IsEqual})
+	}
+	return map[string]any{
+		"id": s.ID, "status": map[string]any{"state": string(s.State)}, "matchers": matchers,
+		"startsAt": s.StartsAt.UTC().Format(time.RFC3339), "endsAt": s.EndsAt.UTC().Format(time.RFC3339),
+		"createdBy": s.CreatedBy, "comment": s.Comment,
+	}
+}
+
+// receiver is the receiver of notifications.
+type receiver struct {
+	err    error // why it accepts none; nil means that it accepts all
+	events []event.Event
+	lives  int // number of webhooks
+}
+
+// Do accepts a notification. It recognizes a repeat by its ID.
+func (r *receiver) Do(_ context.Context, request httpclient.Request) ([]byte, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	var received event.Event
+	if err := received.UnmarshalJSON(request.Body); err != nil {
+		return nil, fmt.Errorf("reading a notification: %w", err)
+	}
+	if !slices.ContainsFunc(r.events, func(e event.Event) bool { return e.ID() == received.ID() }) {
+		r.events = append(r.events, received)
+	}
+	return nil, nil
+}
+
+// deliveryRetry is how long a webhook waits after a failed delivery.
+const deliveryRetry = 5 * time.Second
+
+// lifeWebhook delivers the notifications of one life of the operator. Its queue is lost with it.
+type lifeWebhook struct {
+	*webhook.Webhook
+	world     *World
+	life      int
+	scheduled bool // a delivery
+}
+
+// newWebhook returns the webhook of the next life of the operator.
+func (w *World) newWebhook(env simulation.Env) notify.AsyncPublisher {
+	w.receiver.lives++
+	source := func(context.Context) (string, error) { return "devcluster", nil }
+	next := &lifeWebhook{
+		Webhook: webhook.New(webhook.Options{Source: source, Clock: passiveClock{now: env.Clock}, Log: logr.Discard()}),
+		world:   w, life: w.receiver.lives,
+	}
+	next.SetSender(&w.receiver)
+	return next
+}
+
+// passiveClock is a clock without timers: what needs them is not started.
+type passiveClock struct {
+	clock.WithTicker
+	now *simulation.Clock
+}
+
+// Now returns the virtual time.
+func (c passiveClock) Now() time.Time { return c.now.Now() }
+
+// Since returns the virtual time that has passed since t.
+func (c passiveClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
+
+// WithTimeout measures the timeouts of the engine in virtual time.
+func (c passiveClock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return c.now.WithTimeout(ctx, d)
+}
+
+// Publish queues a notification.
+func (l *lifeWebhook) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
+	defer l.deliverAfter(0)
+	return l.Webhook.Publish(ctx, ref, n)
+}
+
+// PublishSteps queues what the record contains of its steps.
+func (l *lifeWebhook) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r history.Record) error {
+	defer l.deliverAfter(0)
+	return l.Webhook.PublishSteps(ctx, ref, r)
+}
+
+// deliverAfter delivers what is queued in a moment, unless that is scheduled already.
+func (l *lifeWebhook) deliverAfter(d time.Duration) {
+	if l.scheduled {
+		return
+	}
+	l.scheduled = true
+	l.world.simulation.After(d, func() {
+		l.scheduled = false
+		alive := l.life == l.world.receiver.lives && l.world.operator.Alive()
+		if alive && l.Flush(context.Background()) != nil {
+			l.deliverAfter(deliveryRetry)
+		}
+	})
+}

@@ -1,9 +1,0 @@
-// Copyright The Managed Upgrade Operator Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-// Package fleet has the steps of the upgrade of one managed cluster by a hub. Each step writes a
-// ManifestWork at most, and reads what the agent of the cluster reports about it. No step reads
-// anything but the cache.
-//
-// What the works contain is decided by package delivery, what the feedback means by package feedback.
-package fleet

@@ -1,0 +1,112 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tokenSecret matches the names of Secrets that hold tokens of ServiceAccounts. Clusters up to 4.15 have them
+// for each ServiceAccount. The operator may read no Secret, so the names decide.
+var tokenSecret = regexp.MustCompile(`-(token|dockercfg)-[a-z0-9]+$`)
+
+// ownPods are the values of the label app.kubernetes.io/name by which Services, PodDisruptionBudgets, and
+// NetworkPolicies select the pods of the programs.
+var ownPods = []string{"managed-upgrade-operator", "update-status-controller", "managed-upgrade-hub"}
+
+const nameLabel = "app.kubernetes.io/name"
+
+// restrict returns why the pods of a hook could have the rights or the place of a program of the operator.
+func restrict(spec, pod map[string]any) error {
+	labels, _, _ := unstructured.NestedMap(spec, "template", "metadata", "labels")
+	if name, _ := labels[nameLabel].(string); slices.Contains(ownPods, name) {
+		return &invalidError{ReasonInvalidTemplate, fmt.Sprintf("the label %s=%s is not allowed: Services and NetworkPolicies would treat the pods of the hook as pods of the operator", nameLabel, name)}
+	}
+	if class, _ := pod["priorityClassName"].(string); strings.HasPrefix(class, "system-") {
+		return &invalidError{ReasonInvalidTemplate, fmt.Sprintf("the priority class %s is not allowed: it is for pods of the system", class)}
+	}
+	for _, secret := range secretsIn(pod) {
+		if tokenSecret.MatchString(secret) {
+			return refuseToken(secret)
+		}
+	}
+	return nil
+}
+
+func refuseToken(secret string) error {
+	return &invalidError{ReasonServiceAccountNotAllowed, fmt.Sprintf("Secret %s holds a token of a ServiceAccount; name the ServiceAccount in serviceAccountName instead", secret)}
+}
+
+// restrictSecrets returns why a Job may have the token of a ServiceAccount: its pod refers to a Secret that a
+// ServiceAccount of its namespace names, whatever the name of the Secret. A pod without Secrets takes no request.
+func (r *Runner) restrictSecrets(ctx context.Context, job *unstructured.Unstructured) error {
+	pod, _, _ := unstructured.NestedMap(job.Object, "spec", "template", "spec")
+	secrets := secretsIn(pod)
+	if len(secrets) == 0 {
+		return nil
+	}
+	var accounts corev1.ServiceAccountList
+	if err := r.Live.List(ctx, &accounts, client.InNamespace(job.GetNamespace())); err != nil {
+		return fmt.Errorf("listing the ServiceAccounts whose Secrets a hook must not use: %w", err)
+	}
+	for i := range accounts.Items {
+		account := &accounts.Items[i]
+		for _, ref := range account.Secrets {
+			if slices.Contains(secrets, ref.Name) {
+				return refuseToken(ref.Name)
+			}
+		}
+		for _, ref := range account.ImagePullSecrets {
+			if slices.Contains(secrets, ref.Name) {
+				return refuseToken(ref.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// secretName returns the name of the Secret to which a field refers; empty if it refers to none.
+func secretName(key string, value any) string {
+	if name, is := value.(string); is && key == "secretName" {
+		return name
+	}
+	reference, _ := value.(map[string]any)
+	name, _ := reference["name"].(string)
+	if !strings.Contains(strings.ToLower(key), "secret") {
+		return ""
+	}
+	return name
+}
+
+// secretsIn returns the names of the Secrets to which a part of a pod refers: by volumes, projected volumes, variables,
+// or envFrom. The fields of all references contain the word secret. The kubelet alone reads imagePullSecrets.
+func secretsIn(value any) []string {
+	var names []string
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if key == "imagePullSecrets" {
+				continue
+			}
+			if name := secretName(key, v[key]); name != "" {
+				names = append(names, name)
+			}
+			names = append(names, secretsIn(v[key])...)
+		}
+	case []any:
+		for i := range v {
+			names = append(names, secretsIn(v[i])...)
+		}
+	}
+	return names
+}

@@ -1,0 +1,30 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// NoticeKeepAlive publishes a notification while there is something to say, as a keep-alive of a step
+// that waits. notice returns it; nil means that there is nothing to say. By its ID, each notification is
+// published once. A delivery that fails holds up nothing.
+func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*Notification, error)) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		notification, err := notice(ctx)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case notification == nil:
+			return engine.Done("there is nothing to say"), nil
+		}
+		if err := notification.send(ctx, notifier); err != nil {
+			return engine.Result{}, fmt.Errorf("sending notification %s: %w", notification.Reason, err)
+		}
+		return engine.Done("%s", notification.Message), nil
+	}
+}

@@ -1,0 +1,43 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgraders
+
+import (
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+)
+
+// base has the lines that the tables of all kinds of upgrades share: those that delay machine config pools and those
+// that run hooks.
+type base struct {
+	Deps
+	announcer
+
+	owner  maintenance.Owner
+	record history.Record
+	target clusterstate.Target
+	start  time.Time // of the window of this attempt; the delays are relative to it
+	failBy time.Time // when the upgrade times out; zero means never
+
+	delays      []pools.Delay
+	delaySource string   // how messages name the list of delays
+	knownPools  []string // that the attempt has delayed, see pools.Delayed
+	drains      checks.Drains
+
+	notSuperseded engine.UpgradeStep
+}
+
+func (t Deps) newBase(owner maintenance.Owner, record history.Record, target clusterstate.Target) base {
+	return base{Deps: t, owner: owner, record: record, target: target, notSuperseded: controlplane.NotSuperseded(t.Client, t.Live, target)}
+}
+
+// hooksOnly reports whether the upgrade has no version.
+func (s base) hooksOnly() bool { return s.target.Version == "" }
