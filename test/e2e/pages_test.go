@@ -559,8 +559,8 @@ func TestInstallationPages(t *testing.T) {
 	if printed := term.run(t.Context(), t, "oc apply -k "+deployFolder+"/olm"); !strings.HasSuffix(printed, "/update-status-controller created\n") {
 		t.Errorf("beside the bundle: %s", printed)
 	}
-	term.follow(t, "../uninstall", map[string]string{"https://github.com/managed-upgrade/managed-upgrade-operator/deploy": deployFolder}, []expectation{
-		{"annotate", "/cluster annotated\n$"}, {"-A --all", `^upgradeconfig\S* "cluster" deleted`}, {"delete -k", `(?s)namespace "managed-upgrade-operator" deleted.*deployment.apps "managed-upgrade-operator" deleted`},
+	term.follow(t, "../uninstall", released, []expectation{
+		{"annotate", "/cluster annotated\n$"}, {"-A --all", `^upgradeconfig\S* "cluster" deleted`}, {"delete --ignore-not-found", `(?s)namespace "managed-upgrade-operator" deleted.*deployment.apps "managed-upgrade-operator" deleted`},
 	})
 }
 
