@@ -21,7 +21,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
@@ -93,7 +92,7 @@ func works(t *testing.T) map[string]*workv1.ManifestWork {
 	add("operators, ReadOnly", work, err)
 	work, err = delivery.OperatorsWork(run, mcu, "image", func(string) bool { return true })
 	add("operators, Apply", work, err)
-	approval := feedback.Approval{Report: report.New(1, []types.NamespacedName{{Namespace: "gitops", Name: "install-a"}}), Reported: true}
+	approval := delivery.Approval{Report: report.New(1, []types.NamespacedName{{Namespace: "gitops", Name: "install-a"}}), Reported: true}
 	everything := mcu.DeepCopy()
 	everything.Spec.OCPOperators.ApproveAllUpgrades = true
 	granted, err := delivery.AdaptOperatorsWork(work, everything, &approval)

@@ -35,7 +35,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -158,7 +157,7 @@ func IsOmitted(n notify.StepNotification) bool {
 // reportsFailure reports whether the agent reports in a ManifestWork what may fail a run.
 func reportsFailure(obj client.Object) bool {
 	work, is := obj.(*workv1.ManifestWork)
-	return is && feedback.Read(work).ReportsFailure()
+	return is && delivery.Read(work).ReportsFailure()
 }
 
 // workChanged requests a pass over the runs that a ManifestWork may concern.

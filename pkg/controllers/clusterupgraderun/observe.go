@@ -24,7 +24,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 // observe reads what a pass over a run depends on, from the cache.
@@ -39,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	}
 	cluster, uid := fleetrun.Cluster{Client: r.client, Run: run}, run.Spec.ManagedClustersUpgrade.UID
 	isApplied := func(work *workv1.ManifestWork) bool {
-		return work != nil && feedback.Read(work).Applied == metav1.ConditionTrue
+		return work != nil && delivery.Read(work).Applied == metav1.ConditionTrue
 	}
 	platform, form, err := cluster.Delivered(ctx, delivery.UpgradeName(run.Namespace))
 	pre, _, err2 := cluster.Delivered(ctx, delivery.ActionName(uid, delivery.PreUpgrade))
@@ -78,7 +77,7 @@ func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
 	if work == nil {
 		return nil
 	}
-	f := feedback.Read(work)
+	f := delivery.Read(work)
 	state, _ := f.Action()
 	return &fleetv1alpha1.ActionStatus{Applied: f.Applied == metav1.ConditionTrue, State: state}
 }

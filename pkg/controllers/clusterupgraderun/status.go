@@ -20,7 +20,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -118,7 +117,7 @@ func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	s.PostUpgradeAction = actionStatus(record, fleetv1alpha1.StepPostUpgradeActionAvailable, s.PostUpgradeAction, v.post)
 	s.SoakedUntil = soakedUntil(run, record)
 	showState(s, record, run.Spec.AdmissionTime)
-	if s.State == fleetv1alpha1.StateFailed && v.platform.Stage == feedback.StageCompleted && onlyPlatformLeft(&v, record) {
+	if s.State == fleetv1alpha1.StateFailed && v.platform.Stage == delivery.StageCompleted && onlyPlatformLeft(&v, record) {
 		showLateSuccess(s)
 	}
 }

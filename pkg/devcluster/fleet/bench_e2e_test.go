@@ -29,7 +29,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 var benchClusters = flag.Int("clusters", 3500, "number of simulated clusters of BenchmarkRollout")
@@ -176,7 +175,7 @@ func (r *rollout) failOne(b *testing.B) {
 		if r.fleet.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: delivery.UpgradeName(name)}, work) != nil {
 			return false
 		}
-		f := feedback.Read(work)
+		f := delivery.Read(work)
 		return f.ReportsFailure()
 	})
 	lasts, err := time.ParseDuration(failingTimeout)

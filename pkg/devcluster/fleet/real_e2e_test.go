@@ -40,7 +40,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
@@ -187,7 +186,7 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 			if r.fleet.Client.Get(ctx, client.ObjectKey{Namespace: spoke.Name, Name: delivery.UpgradeName(spoke.Name)}, work) != nil {
 				return false
 			}
-			f := feedback.Read(work)
+			f := delivery.Read(work)
 			reported := f.UpgradeConfig()
 			return reported.Phase.Is("Upgrading") && reported.HasSteps
 		})

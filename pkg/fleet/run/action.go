@@ -20,7 +20,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 // The answers of steps that have nothing to do.
@@ -47,7 +46,7 @@ func (c *Cluster) actionAvailable(action delivery.Action, reason string) engine.
 		case c.ReplicaSets:
 			desired = delivery.ByReplicaSet(upgrade, desired)
 		}
-		result, err := c.available(ctx, desired, reason, (*feedback.Feedback).Action)
+		result, err := c.available(ctx, desired, reason, (*delivery.Feedback).Action)
 		if err == nil && result.Reason() == reasonListed {
 			return c.awaitReplicaSet(ctx, desired.Name, run.Now, result)
 		}
@@ -88,7 +87,7 @@ func (c *Cluster) operatorsWork(ctx context.Context, upgrade *fleetv1beta1.Manag
 		return nil, engine.Result{}, err
 	}
 	if c.formOf(work) == delivery.FormApply && work.DeletionTimestamp.IsZero() {
-		approval := feedback.Read(work).Approval()
+		approval := delivery.Read(work).Approval()
 		adapted, err := delivery.AdaptOperatorsWork(work, upgrade, &approval)
 		return adapted, engine.Result{}, err
 	}
@@ -119,14 +118,14 @@ func (c *Cluster) operatorsWork(ctx context.Context, upgrade *fleetv1beta1.Manag
 }
 
 // state returns how far what a work delivers is, and a message that explains it.
-type state func(*feedback.Feedback) (fleetv1alpha1.ActionState, string)
+type state func(*delivery.Feedback) (fleetv1alpha1.ActionState, string)
 
 // stateOf returns how the state of a work is read.
 func stateOf(work *workv1.ManifestWork) state {
 	if delivery.Reports(work) {
-		return (*feedback.Feedback).Operators
+		return (*delivery.Feedback).Operators
 	}
-	return (*feedback.Feedback).Action
+	return (*delivery.Feedback).Action
 }
 
 // available delivers a work, and waits until it is available. It fails with the reason if the work is degraded.
@@ -138,7 +137,7 @@ func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, r
 	if err != nil || !result.IsZero() {
 		return result, err
 	}
-	f := feedback.Read(work)
+	f := delivery.Read(work)
 	switch state, message := read(f); state {
 	case fleetv1alpha1.ActionAvailable:
 		return engine.Done("all objects of %s are available", work.Name), nil
@@ -165,7 +164,7 @@ func (c *Cluster) isAvailable(name string) func(context.Context) (bool, error) {
 		if err != nil || c.formOf(work) != delivery.FormApply {
 			return false, err
 		}
-		state, _ := stateOf(work)(feedback.Read(work))
+		state, _ := stateOf(work)(delivery.Read(work))
 		return state == fleetv1alpha1.ActionAvailable, nil
 	}
 }

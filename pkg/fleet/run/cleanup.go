@@ -21,7 +21,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 // Withdraw withdraws a request that the cluster has not accepted. It does not wait for a cluster that
@@ -43,7 +42,7 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 		return engine.Skip(reasonTargetAccepted, "the cluster has accepted %s", c.target()), nil
 	}
 	var current clusterstate.Release
-	if version := feedback.Read(work).ClusterVersion(); version.Version.IsKnown() && version.Image.IsKnown() {
+	if version := delivery.Read(work).ClusterVersion(); version.Version.IsKnown() && version.Image.IsKnown() {
 		current = clusterstate.Release{Version: version.Version.Text, Image: version.Image.Text}
 	}
 	work, result, err := c.deliverUpgrade(ctx, delivery.FormWithdraw, current)
@@ -75,7 +74,7 @@ func (c *Cluster) fence(ctx context.Context) (engine.Result, error) {
 
 // IsAccepted reports whether the history of the cluster holds the target.
 func (p *Platform) IsAccepted() bool {
-	return p.Stage == feedback.StagePartial || p.Stage == feedback.StageCompleted || p.Stage == feedback.StageSuperseded
+	return p.Stage == delivery.StagePartial || p.Stage == delivery.StageCompleted || p.Stage == delivery.StageSuperseded
 }
 
 func (c *Cluster) isWithdrawn(work *workv1.ManifestWork) bool {
@@ -132,7 +131,7 @@ func (c *Cluster) IsAgentSilent(ctx context.Context) (bool, error) {
 		if !c.isOwn(work) || !work.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if feedback.Read(work).Applied != metav1.ConditionUnknown {
+		if delivery.Read(work).Applied != metav1.ConditionUnknown {
 			return false, nil
 		}
 		silent = true

@@ -24,7 +24,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 // The reasons of steps that wait.
@@ -209,12 +208,12 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 }
 
 // apply delivers a work, and waits until the agent has applied it. It returns what the agent reports about it.
-func (c *Cluster) apply(ctx context.Context, desired *workv1.ManifestWork) (*feedback.Feedback, engine.Result, error) {
+func (c *Cluster) apply(ctx context.Context, desired *workv1.ManifestWork) (*delivery.Feedback, engine.Result, error) {
 	work, result, err := c.deliver(ctx, desired)
 	if err != nil || !result.IsZero() {
 		return nil, result, err
 	}
-	f := feedback.Read(work)
+	f := delivery.Read(work)
 	if f.Applied != metav1.ConditionTrue {
 		result = waitForApply(work.Name, f)
 	}
@@ -228,12 +227,12 @@ func (c *Cluster) mustReplace(work *workv1.ManifestWork) bool {
 }
 
 func isDegraded(work *workv1.ManifestWork) bool {
-	state, _ := feedback.Read(work).Action()
+	state, _ := delivery.Read(work).Action()
 	return state == fleetv1alpha1.ActionDegraded
 }
 
 func isAppliedBy(work *workv1.ManifestWork) bool {
-	return feedback.Read(work).Applied == metav1.ConditionTrue
+	return delivery.Read(work).Applied == metav1.ConditionTrue
 }
 
 // waitForChange waits a moment: another client has just written a work, or the cache is behind.
@@ -247,7 +246,7 @@ func waitForAgent(work string) engine.Result {
 
 // waitForApply waits until the agent applies a work, and shows why it cannot. That has a reason of its own,
 // by which it is saved at once.
-func waitForApply(work string, f *feedback.Feedback) engine.Result {
+func waitForApply(work string, f *delivery.Feedback) engine.Result {
 	if f.Message == "" {
 		return waitForAgent(work)
 	}
@@ -334,7 +333,7 @@ func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time 
 }
 
 // failAfter waits for a reason that must not last, and fails once it has.
-func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *feedback.Condition, now time.Time, message string) engine.Result {
+func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *delivery.Condition, now time.Time, message string) engine.Result {
 	due := c.since(step, reason, condition.Since, now).Add(limit)
 	if !now.Before(due) {
 		return engine.Fail(reason, "%s", message)

@@ -4,5 +4,5 @@
 // Package run has the table of the steps by which a hub upgrades one managed cluster, and the steps. Each step writes a
 // ManifestWork at most, and reads what the agent of the cluster reports about it. No step reads anything but the cache.
 //
-// What the works contain is decided by package delivery, what the feedback means by package feedback.
+// What the works contain and what the feedback means is decided by package delivery.
 package run

@@ -20,7 +20,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -120,7 +119,7 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 	if result, err = c.observeOnly(ctx, work); err != nil || !result.IsZero() {
 		return time.Time{}, result, err
 	}
-	p, f := ReadPlatform(c.Run, work), feedback.Read(work)
+	p, f := ReadPlatform(c.Run, work), delivery.Read(work)
 	switch {
 	case p.Failing.IsTrue():
 		return time.Time{}, c.failing(fleetv1alpha1.StepSoaked, fleetv1alpha1.ReasonUnhealthyDuringSoak, &p.Failing, run), nil
@@ -128,7 +127,7 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 		return time.Time{}, engine.WaitFor(run.Since.Add(reportGrace).Sub(run.Now), reasonSoaking, "observing the cluster once its agent reports"), nil
 	case f.Applied != metav1.ConditionTrue: // what it reports is about an earlier work
 		return time.Time{}, waitForApply(work.Name, f), nil
-	case p.Stage != feedback.StageCompleted:
+	case p.Stage != delivery.StageCompleted:
 		return time.Time{}, engine.Wait(reasonNoFeedback, "the agent does not report whether the cluster is healthy"), nil
 	}
 	return p.Failing.Since, engine.Result{}, nil

@@ -19,7 +19,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 )
 
 const refusedAfter = 5 * time.Minute // how long a cluster may refuse the target before the upgrade fails
@@ -64,7 +63,7 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	}
 	_, answer, err := c.attached(ctx)
 	if err == nil && answer.IsZero() {
-		f := feedback.Read(work)
+		f := delivery.Read(work)
 		if answer = waitForApply(work.Name, f); isOver(delivery.ApplyBy(c.Run, &c.Record), run.Now) {
 			answer, err = c.notApplied(ctx, work.Name, f)
 		}
@@ -77,7 +76,7 @@ func isOver(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Be
 
 // notApplied fails a request that the agent has not applied in time. The record of the step may show what it was waiting
 // for before the request.
-func (c *Cluster) notApplied(ctx context.Context, work string, f *feedback.Feedback) (engine.Result, error) {
+func (c *Cluster) notApplied(ctx context.Context, work string, f *delivery.Feedback) (engine.Result, error) {
 	_, silent, err := c.availableSince(ctx)
 	if err != nil {
 		return engine.Result{}, err
@@ -134,7 +133,7 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	if !version.Version.IsKnown() || !version.State.IsKnown() {
 		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
 	}
-	found, _ := preflight.CheckHistory(&version, delivery.Target(c.Run))
+	found, _ := preflight.CheckHistory(&version, delivery.TargetOf(c.Run))
 	switch obstacle := found.Obstacle; obstacle.Reason {
 	case "":
 		return engine.Result{}, nil
@@ -155,21 +154,21 @@ func (c *Cluster) Upgraded(ctx context.Context, run engine.Run) (engine.Result, 
 	}
 	p := ReadPlatform(c.Run, work)
 	switch p.Stage {
-	case feedback.StageCompleted:
+	case delivery.StageCompleted:
 		if result, err := c.observeOnly(ctx, work); err != nil || !result.IsZero() { // what it requests from now on is its own affair
 			return result, err
 		}
 		return engine.Done("the platform is at %s", c.target()), nil
-	case feedback.StageSuperseded:
+	case delivery.StageSuperseded:
 		return engine.Fail(fleetv1alpha1.ReasonSuperseded, "another release has replaced %s before it was complete", c.target()), nil
-	case feedback.StageNotAccepted:
+	case delivery.StageNotAccepted:
 		return c.notAccepted(&p, run), nil
-	case feedback.StagePartial:
+	case delivery.StagePartial:
 		if p.Failing.IsTrue() {
 			return c.failing(fleetv1alpha1.StepClusterUpgraded, fleetv1alpha1.ReasonClusterVersionFailing, &p.Failing, run), nil
 		}
 		return engine.Wait(reasonUpgrading, "%s", cmp.Or(p.Message, "upgrading to "+c.target())), nil
-	case feedback.StageUnknown:
+	case delivery.StageUnknown:
 	}
 	return engine.Wait(reasonNoFeedback, "the agent does not report how far the upgrade is"), nil
 }
@@ -223,7 +222,7 @@ func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
 }
 
 // failing waits for an upgrade that reports that it is failing, in the words of the cluster version operator.
-func (c *Cluster) failing(step, reason string, condition *feedback.Condition, run engine.Run) engine.Result {
+func (c *Cluster) failing(step, reason string, condition *delivery.Condition, run engine.Run) engine.Result {
 	limit := delivery.Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
 	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
 	return c.failAfter(limit, step, reason, condition, run.Now, message)
@@ -235,7 +234,7 @@ func (c *Cluster) IsUpgraded(ctx context.Context) (bool, error) {
 	if err != nil || c.formOf(work) == "" {
 		return false, err
 	}
-	return ReadPlatform(c.Run, work).Stage == feedback.StageCompleted, nil
+	return ReadPlatform(c.Run, work).Stage == delivery.StageCompleted, nil
 }
 
 // WasAccepted reports whether the status holds that the cluster has accepted the target in this attempt.
@@ -251,31 +250,31 @@ func (c *Cluster) target() string {
 // Platform holds what the agent reports about the upgrade of the platform.
 type Platform struct {
 	// Stage is how far the upgrade is.
-	Stage feedback.Stage
+	Stage delivery.Stage
 	// Message holds what the cluster reports about its progress; empty means that it is not known.
 	Message string
 	// Newer is a release that is newer than the target, and installed instead; empty means none.
 	Newer string
 	// Failing is the condition that the upgrade is failing.
-	Failing feedback.Condition
+	Failing delivery.Condition
 	// Slow reports whether the cluster says that its upgrade makes no progress.
 	Slow bool
 	// Refused is the condition by which the cluster refuses the target; nil means that it does not.
-	Refused *feedback.Condition
+	Refused *delivery.Condition
 }
 
 // ReadPlatform returns what the work reports about the upgrade of the platform. Nil means no work.
 func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWork) Platform {
 	if work == nil || run.Spec.ClusterVersion == nil {
-		return Platform{Stage: feedback.StageUnknown}
+		return Platform{Stage: delivery.StageUnknown}
 	}
-	f := feedback.Read(work)
+	f := delivery.Read(work)
 	if holdsUpgradeConfig(f) {
 		return readUpgradeConfig(run, f)
 	}
-	version, target := f.ClusterVersion(), delivery.Target(run)
+	version, target := f.ClusterVersion(), delivery.TargetOf(run)
 	p := Platform{Stage: version.Stage(target), Message: version.Message, Failing: version.Failing}
-	if p.Stage != feedback.StageNotAccepted {
+	if p.Stage != delivery.StageNotAccepted {
 		return p
 	}
 	if admission.IsNewer(version.Version.Text, target.Version) {
@@ -292,45 +291,45 @@ func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWor
 	return p
 }
 
-func holdsUpgradeConfig(f *feedback.Feedback) bool {
-	return slices.ContainsFunc(f.Manifests, func(m feedback.Manifest) bool { return m.Kind == "UpgradeConfig" })
+func holdsUpgradeConfig(f *delivery.Feedback) bool {
+	return slices.ContainsFunc(f.Manifests, func(m delivery.Manifest) bool { return m.Kind == "UpgradeConfig" })
 }
 
 // readUpgradeConfig returns how far the Managed Upgrade Operator of the cluster is. Its phase is not more exact than
 // Upgrading: what it does before the commit counts as accepted unless its steps are reported. Once it counts, it stays so
 // while the UpgradeConfig requests the target: nothing else has replaced it.
-func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *feedback.Feedback) Platform {
+func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *delivery.Feedback) Platform {
 	u := f.UpgradeConfig()
-	p := Platform{Stage: feedback.StageUnknown, Message: u.Message, Slow: u.Slow.IsTrue()}
+	p := Platform{Stage: delivery.StageUnknown, Message: u.Message, Slow: u.Slow.IsTrue()}
 	if !u.IsObserved() {
 		return p
 	}
 	accepted := run.Status.Accepted && run.Status.Attempt == run.Spec.Attempt
 	switch {
 	case !u.Version.Is(run.Spec.ClusterVersion.Version):
-		p.Stage = feedback.StageNotAccepted
+		p.Stage = delivery.StageNotAccepted
 	case u.Phase.Is("Upgraded"), u.Succeeded.IsTrue():
-		p.Stage = feedback.StageCompleted
+		p.Stage = delivery.StageCompleted
 	case u.Phase.Is("Upgrading"), u.Phase.Is("Failed"):
-		p.Stage = feedback.StagePartial
+		p.Stage = delivery.StagePartial
 		if !accepted && !commenced(&u) {
-			p.Stage = feedback.StageNotAccepted
+			p.Stage = delivery.StageNotAccepted
 		}
 	case u.Phase.IsKnown() && !u.Phase.Is("Unknown") && !accepted: // a step that fails for a moment is Unknown
-		p.Stage = feedback.StageNotAccepted
+		p.Stage = delivery.StageNotAccepted
 	}
 	if u.Phase.Is("Failed") {
 		p.Failing = u.Succeeded
-		p.Failing.Status = feedback.Value{Text: "True", Quality: feedback.Known}
+		p.Failing.Status = delivery.Value{Text: "True", Quality: delivery.Known}
 	}
-	if p.Stage == feedback.StageNotAccepted && u.Accepted.IsFalse() {
+	if p.Stage == delivery.StageNotAccepted && u.Accepted.IsFalse() {
 		p.Refused = &u.Accepted
 	}
 	return p
 }
 
 // commenced reports whether the upgrade of an UpgradeConfig has passed its commit. If no step is reported, it may have.
-func commenced(u *feedback.UpgradeConfig) bool {
+func commenced(u *delivery.UpgradeConfig) bool {
 	if u.Commenced.IsKnown() {
 		return u.Commenced.Is("True")
 	}

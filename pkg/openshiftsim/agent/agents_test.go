@@ -20,7 +20,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -80,7 +79,7 @@ func (w *world) deliver(form delivery.Form, generation int64) {
 }
 
 // after answers the work after a time, and returns the feedback.
-func (w *world) after(d time.Duration) *feedback.Feedback {
+func (w *world) after(d time.Duration) *delivery.Feedback {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
 	for range 3 { // the finalizer, then the status
@@ -89,9 +88,9 @@ func (w *world) after(d time.Duration) *feedback.Feedback {
 	}
 	work := &workv1.ManifestWork{}
 	if err := w.client.Get(w.t.Context(), w.key, work); err != nil {
-		return &feedback.Feedback{}
+		return &delivery.Feedback{}
 	}
-	return feedback.Read(work)
+	return delivery.Read(work)
 }
 
 func (w *world) annotate(change func(map[string]string)) {
@@ -102,10 +101,10 @@ func (w *world) annotate(change func(map[string]string)) {
 	w.must(w.client.Update(w.t.Context(), cluster))
 }
 
-func (w *world) expect(f *feedback.Feedback, want feedback.Stage) {
+func (w *world) expect(f *delivery.Feedback, want delivery.Stage) {
 	w.t.Helper()
 	v := f.ClusterVersion()
-	if got := v.Stage(delivery.Target(w.run)); got != want || f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue {
+	if got := v.Stage(delivery.TargetOf(w.run)); got != want || f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue {
 		w.t.Errorf("stage %s, want %s; applied %s, available %s, feedback %+v", got, want, f.Applied, f.Available, v)
 	}
 }
@@ -114,10 +113,10 @@ func TestAgents_upgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deliver(delivery.FormApply, 1)
-	w.expect(w.after(0), feedback.StagePartial)
-	w.expect(w.after(19*time.Second), feedback.StagePartial)
+	w.expect(w.after(0), delivery.StagePartial)
+	w.expect(w.after(19*time.Second), delivery.StagePartial)
 	f := w.after(time.Second)
-	w.expect(f, feedback.StageCompleted)
+	w.expect(f, delivery.StageCompleted)
 	if v := f.ClusterVersion(); !v.IsObserved() {
 		t.Error("the ClusterVersion is not observed")
 	}
@@ -143,12 +142,12 @@ func TestAgents_failure_and_repair(t *testing.T) {
 	w.deliver(delivery.FormApply, 1)
 	w.after(0)
 	f := w.after(time.Hour)
-	w.expect(f, feedback.StagePartial)
+	w.expect(f, delivery.StagePartial)
 	if failing := f.ClusterVersion().Failing; !failing.IsTrue() || failing.Message != "etcd is degraded" {
 		t.Errorf("Failing: %+v", failing)
 	}
 	w.annotate(func(a map[string]string) { delete(a, FailsAnnotation) })
-	w.expect(w.after(time.Second), feedback.StageCompleted)
+	w.expect(w.after(time.Second), delivery.StageCompleted)
 }
 
 func TestAgents_stuck(t *testing.T) {
@@ -158,7 +157,7 @@ func TestAgents_stuck(t *testing.T) {
 	w.deliver(delivery.FormApply, 1)
 	w.after(0)
 	f := w.after(time.Hour)
-	w.expect(f, feedback.StagePartial)
+	w.expect(f, delivery.StagePartial)
 	if v := f.ClusterVersion(); v.Failing.IsTrue() {
 		t.Error("an upgrade that hangs fails")
 	}
@@ -175,7 +174,7 @@ func TestAgents_readOnly_and_deletion_keep_the_ClusterVersion(t *testing.T) {
 	w.deliver(delivery.FormApply, 1)
 	w.after(0)
 	w.deliver(delivery.FormReadOnly, 2)
-	w.expect(w.after(time.Minute), feedback.StageCompleted)
+	w.expect(w.after(time.Minute), delivery.StageCompleted)
 	work := &workv1.ManifestWork{}
 	w.must(w.client.Get(t.Context(), w.key, work))
 	w.must(w.client.Delete(t.Context(), work))
@@ -254,7 +253,7 @@ func TestAgents_upgradeConfig(t *testing.T) {
 	w.mcu.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD"}
 	w.deliver(delivery.FormApply, 1)
 	first, then := w.after(0), w.after(time.Minute)
-	for _, f := range []*feedback.Feedback{first, then} {
+	for _, f := range []*delivery.Feedback{first, then} {
 		if f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue {
 			t.Errorf("feedback %+v", f)
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	simulated "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 )
 
@@ -28,7 +28,7 @@ var wellKnown = map[string][]workv1.JsonPath{
 // configOf returns the first configuration with feedback rules that matches a manifest; nil means none.
 func configOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) *workv1.ManifestConfigOption {
 	i := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool {
-		return len(c.FeedbackRules) > 0 && feedback.Matches(meta, &c.ResourceIdentifier)
+		return len(c.FeedbackRules) > 0 && delivery.Matches(meta, &c.ResourceIdentifier)
 	})
 	if i < 0 {
 		return nil

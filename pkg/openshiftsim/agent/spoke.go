@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	operators "github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
@@ -234,7 +234,7 @@ func owns(option *workv1.DeleteOption, meta *workv1.ManifestResourceMeta) bool {
 // strategyOf returns the update strategy of an object.
 func strategyOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) workv1.UpdateStrategyType {
 	for i := range configs {
-		if configs[i].UpdateStrategy != nil && feedback.Matches(meta, &configs[i].ResourceIdentifier) {
+		if configs[i].UpdateStrategy != nil && delivery.Matches(meta, &configs[i].ResourceIdentifier) {
 			return configs[i].UpdateStrategy.Type
 		}
 	}

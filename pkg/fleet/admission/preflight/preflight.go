@@ -22,7 +22,7 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -114,17 +114,17 @@ func Check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Result {
 	if c.Work == nil {
 		return unknown("the agent has not answered")
 	}
-	f := feedback.Read(c.Work)
+	f := delivery.Read(c.Work)
 	version := f.ClusterVersion()
 	if f.Applied != metav1.ConditionTrue || !version.Version.IsKnown() || !version.State.IsKnown() {
 		return unknown(cmp.Or(f.Message, "the agent does not report the ClusterVersion"))
 	}
-	target := feedback.Target{Version: spec.ClusterVersion.Version, Image: spec.ClusterVersion.Image}
+	target := delivery.Target{Version: spec.ClusterVersion.Version, Image: spec.ClusterVersion.Image}
 	if result, decided := CheckHistory(&version, target); decided {
 		return result
 	}
-	for _, value := range []feedback.Value{version.Channel, version.Offered, version.Conditional, version.Upgradeable.Status} {
-		if !value.IsKnown() && value.Quality != feedback.Missing {
+	for _, value := range []delivery.Value{version.Channel, version.Offered, version.Conditional, version.Upgradeable.Status} {
+		if !value.IsKnown() && value.Quality != delivery.Missing {
 			return unknown("the agent reports a value of the ClusterVersion that cannot be used")
 		}
 	}
@@ -137,11 +137,11 @@ func Check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Result {
 // CheckHistory returns the result if the history of the cluster decides it, or the annotation by which its
 // administrators hold upgrades that have not begun. The newest entry must be known. An upgrade to another
 // release that is in progress is an obstacle, even if the installed release is older than the target.
-func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Result, bool) {
+func CheckHistory(version *delivery.ClusterVersion, target delivery.Target) (Result, bool) {
 	switch version.Stage(target) {
-	case feedback.StageCompleted, feedback.StagePartial: // the run continues from there
+	case delivery.StageCompleted, delivery.StagePartial: // the run continues from there
 		return passed, true
-	case feedback.StageNotAccepted, feedback.StageSuperseded, feedback.StageUnknown:
+	case delivery.StageNotAccepted, delivery.StageSuperseded, delivery.StageUnknown:
 	}
 	for _, release := range []string{version.Version.Text, version.Installed.Text} {
 		if admission.IsNewer(release, target.Version) {
@@ -151,11 +151,11 @@ func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Res
 	if !version.State.Is("Completed") {
 		return blocked(ReasonUpgradeInProgress, "it is being upgraded to %s", version.Version.Text), true
 	}
-	if version.Hold.Quality != feedback.Missing {
+	if version.Hold.Quality != delivery.Missing {
 		return blocked(fleetv1beta1.ReasonHeld, "the annotation %s of its ClusterVersion holds it: %s",
 			upgradev1alpha1.HoldAnnotation, text.Reason(version.Hold.Text)), true
 	}
-	if version.Mode.Quality != feedback.Missing {
+	if version.Mode.Quality != delivery.Missing {
 		return blocked(ReasonPreflightRequested, "spec.desiredUpdate.mode of its ClusterVersion is %s, so that a release would be checked and not installed: "+
 			"remove it with \"oc patch clusterversion version --type merge -p '{\"spec\":{\"desiredUpdate\":{\"mode\":null}}}'\"", text.Excerpt(version.Mode.Text)), true
 	}
@@ -163,7 +163,7 @@ func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Res
 }
 
 // checkConditions returns what the cluster version operator and the update service say about the release.
-func checkConditions(release *fleetv1beta1.ClusterVersionSpec, version *feedback.ClusterVersion) Result {
+func checkConditions(release *fleetv1beta1.ClusterVersionSpec, version *delivery.ClusterVersion) Result {
 	switch {
 	case version.Invalid.IsTrue():
 		return blocked(ReasonInvalid, "the ClusterVersion is invalid: %s", version.Invalid.Message)
@@ -193,7 +193,7 @@ func isMinorUpgrade(from, to string) bool {
 	return err != nil || change.CrossesMinor()
 }
 
-func describe(c *feedback.Condition) string {
+func describe(c *delivery.Condition) string {
 	switch {
 	case c.Reason == "":
 		return cmp.Or(c.Message, "no reason is given")
@@ -206,7 +206,7 @@ func describe(c *feedback.Condition) string {
 var usableReason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,99}$`)
 
 // conditionReason returns the reason of a condition of the cluster, if it can be the reason of one of the hub.
-func conditionReason(c *feedback.Condition) string {
+func conditionReason(c *delivery.Condition) string {
 	if usableReason.MatchString(c.Reason) {
 		return c.Reason
 	}

@@ -22,7 +22,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -107,7 +106,7 @@ func jobConfig(user *workv1.ManifestResourceMeta, name string, configs []workv1.
 	}
 	for i := range configs {
 		config := configs[i].DeepCopy()
-		if !feedback.Matches(user, &config.ResourceIdentifier) {
+		if !Matches(user, &config.ResourceIdentifier) {
 			continue
 		}
 		if len(option.FeedbackRules) == 0 {
@@ -120,7 +119,7 @@ func jobConfig(user *workv1.ManifestResourceMeta, name string, configs []workv1.
 			option.UpdateStrategy = config.UpdateStrategy
 		}
 	}
-	option.FeedbackRules = append(option.FeedbackRules, feedback.ActionJobRules()...)
+	option.FeedbackRules = append(option.FeedbackRules, ActionJobRules()...)
 	return option
 }
 

@@ -23,7 +23,6 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
@@ -112,12 +111,12 @@ func adapted(over bool) (*workv1.ManifestWork, error) {
 		return nil, err
 	}
 	plans := []types.NamespacedName{{Namespace: "gitops", Name: "install-a"}, {Namespace: "gitops", Name: "install-b"}, {Namespace: "quay"}}
-	running := feedback.Approval{Report: report.New(3, plans), Reported: true}
+	running := Approval{Report: report.New(3, plans), Reported: true}
 	if work, err = AdaptOperatorsWork(work, mcu, &running); err != nil || !over {
 		return work, err
 	}
 	plans[2].Name = "install-c"
-	return AdaptOperatorsWork(work, mcu, &feedback.Approval{Report: report.New(3, plans), Reported: true, Over: true})
+	return AdaptOperatorsWork(work, mcu, &Approval{Report: report.New(3, plans), Reported: true, Over: true})
 }
 
 func TestWorks(t *testing.T) {
@@ -239,7 +238,7 @@ func TestWorks_without_content(t *testing.T) {
 	if work, err := ActionWork(testRun(), invalid, PreUpgrade); err == nil {
 		t.Errorf("action that cannot be decoded: %v", work)
 	}
-	if target := Target(operatorsOnly); target.Version != "" || target.Image != "" {
+	if target := TargetOf(operatorsOnly); target.Version != "" || target.Image != "" {
 		t.Errorf("target %v, want none", target)
 	}
 }

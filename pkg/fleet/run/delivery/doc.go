@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery builds the ManifestWorks by which the hub upgrades a managed cluster: the upgrade of
-// the platform, the preflight, the approval of operators, and the actions before and after.
+// Package delivery builds the ManifestWorks by which the hub upgrades a managed cluster, and reads what its work agent
+// reports about them. The feedback rules of the works are beside the functions that read their values.
 //
-// All functions are pure: the same run and the same ManagedClustersUpgrade lead to the same work. The
-// package writes no object and decides nothing about a cluster. Compare returns whether a work must be
-// written; a work in flight is never rewritten by another release of the hub.
+// All functions are pure: the same run and the same ManagedClustersUpgrade lead to the same work. The package decides
+// nothing about a cluster. Feedback that is missing, of another type, ambiguous, too long, or of an older generation of the
+// work is marked, and never counts as good news; the callers decide how long a state lasts, and what follows from it.
 package delivery

@@ -18,7 +18,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -36,7 +35,7 @@ const (
 var errNoOperators = errors.New("the ManagedClustersUpgrade approves no operators")
 
 // ApproverNamespace returns the namespace of the Job, and the label by which the hub knows it as its own.
-func ApproverNamespace() (name, label string) { return approverNamespace, feedback.ApproverLabel }
+func ApproverNamespace() (name, label string) { return approverNamespace, ApproverLabel }
 
 // OperatorsPreflightWork returns the work of the operators in the form FormReadOnly. It observes whether the namespaces
 // exist in which the work of the form FormApply creates objects, and whose the namespace of the Job is.
@@ -48,7 +47,7 @@ func OperatorsPreflightWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1be
 	var configs []workv1.ManifestConfigOption
 	for _, name := range append([]string{approverNamespace}, operatorNamespaces(mcu)...) {
 		objects = append(objects, namespaceOf(name, nil))
-		configs = append(configs, config(namespaceID(name), workv1.UpdateStrategyTypeReadOnly, feedback.NamespaceRules()))
+		configs = append(configs, config(namespaceID(name), workv1.UpdateStrategyTypeReadOnly, NamespaceRules()))
 	}
 	return fill(newWork(run, OperatorsName(run.Namespace), FormReadOnly), configs, objects...)
 }
@@ -76,19 +75,19 @@ func OperatorsWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Manag
 	work.Spec.DeleteOption = orphan(namespaceID(approverNamespace))
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{config(
 		workv1.ResourceIdentifier{Group: "batch", Resource: "jobs", Name: name, Namespace: approverNamespace},
-		workv1.UpdateStrategyTypeCreateOnly, feedback.ApproverJobRules(),
+		workv1.UpdateStrategyTypeCreateOnly, ApproverJobRules(),
 	)}
 	report := rule("batch", "jobs", "patch")
 	report["resourceNames"] = []string{name}
 	rules := []object{
-		rule(feedback.OLM, "subscriptions", "list"),
-		rule(feedback.OLM, "installplans", "get"),
-		rule(feedback.OLM, "clusterserviceversions", "get"),
-		rule(feedback.OLM, "catalogsources", "get"),
+		rule(OLM, "subscriptions", "list"),
+		rule(OLM, "installplans", "get"),
+		rule(OLM, "clusterserviceversions", "get"),
+		rule(OLM, "catalogsources", "get"),
 		rule("config.openshift.io", "clusterversions", "get"),
 	}
 	objects := []object{
-		namespaceOf(approverNamespace, object{feedback.ApproverLabel: "true"}),
+		namespaceOf(approverNamespace, object{ApproverLabel: "true"}),
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": approver, "namespace": approverNamespace}},
 		clusterRole(approver, false, rules...),
 		binding("ClusterRole", approver, ""),
@@ -122,7 +121,7 @@ func role(name, namespace string, rule object) object {
 }
 
 func approvalIn(namespace string) []object {
-	return []object{role(patcherRole, namespace, rule(feedback.OLM, "installplans", "patch")), binding("Role", patcherRole, namespace)}
+	return []object{role(patcherRole, namespace, rule(OLM, "installplans", "patch")), binding("Role", patcherRole, namespace)}
 }
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"
@@ -228,13 +227,13 @@ const reportAnnotation = "upgrade.managed.openshift.io/operators"
 func Reports(work *workv1.ManifestWork) bool {
 	configs := work.Spec.ManifestConfigs
 	return len(configs) > 0 && len(configs[0].FeedbackRules) > 0 &&
-		len(configs[0].FeedbackRules[0].JsonPaths) == len(feedback.ApproverJobRules()[0].JsonPaths)
+		len(configs[0].FeedbackRules[0].JsonPaths) == len(ApproverJobRules()[0].JsonPaths)
 }
 
 // AdaptOperatorsWork returns the work of the operators as the report of its Job requires. While the Job runs, it
 // may approve in the namespaces of the operators, if the spec does not name them. Once it is complete, it may
 // approve nowhere, and the agent observes the InstallPlans. The Job itself is not changed.
-func AdaptOperatorsWork(work *workv1.ManifestWork, mcu *fleetv1beta1.ManagedClustersUpgrade, approval *feedback.Approval) (*workv1.ManifestWork, error) {
+func AdaptOperatorsWork(work *workv1.ManifestWork, mcu *fleetv1beta1.ManagedClustersUpgrade, approval *Approval) (*workv1.ManifestWork, error) {
 	var objects []object
 	kept := []workv1.ResourceIdentifier{namespaceID(approverNamespace)}
 	configs := slices.Clip(work.Spec.ManifestConfigs[:min(1, len(work.Spec.ManifestConfigs))])
@@ -243,11 +242,11 @@ func AdaptOperatorsWork(work *workv1.ManifestWork, mcu *fleetv1beta1.ManagedClus
 		case !approval.Over:
 			objects = append(objects, approvalIn(plan.Namespace)...)
 		case plan.Name != "":
-			id := workv1.ResourceIdentifier{Group: feedback.OLM, Resource: "installplans", Namespace: plan.Namespace, Name: plan.Name}
+			id := workv1.ResourceIdentifier{Group: OLM, Resource: "installplans", Namespace: plan.Namespace, Name: plan.Name}
 			kept = append(kept, id)
-			configs = append(configs, config(id, workv1.UpdateStrategyTypeReadOnly, feedback.InstallPlanRules()))
+			configs = append(configs, config(id, workv1.UpdateStrategyTypeReadOnly, InstallPlanRules()))
 			objects = append(objects, object{
-				"apiVersion": feedback.OLM + "/v1alpha1", "kind": feedback.KindInstallPlan,
+				"apiVersion": OLM + "/v1alpha1", "kind": KindInstallPlan,
 				"metadata": object{"name": plan.Name, "namespace": plan.Namespace},
 			})
 		}
@@ -256,7 +255,7 @@ func AdaptOperatorsWork(work *workv1.ManifestWork, mcu *fleetv1beta1.ManagedClus
 		return work, nil
 	}
 	if approval.Over {
-		objects = append(objects, clusterRole(observerRole, true, rule(feedback.OLM, "installplans", reads...)))
+		objects = append(objects, clusterRole(observerRole, true, rule(OLM, "installplans", reads...)))
 	}
 	added, err := manifests(compact(objects)...)
 	if err != nil {
@@ -288,5 +287,5 @@ func isAdapted(manifest workv1.Manifest) bool {
 	if err := json.Unmarshal(manifest.Raw, &o); err != nil {
 		return false
 	}
-	return o.Kind == feedback.KindInstallPlan || o.Name == observerRole || strings.HasPrefix(o.Kind, "Role") && o.Name == patcherRole
+	return o.Kind == KindInstallPlan || o.Name == observerRole || strings.HasPrefix(o.Kind, "Role") && o.Name == patcherRole
 }

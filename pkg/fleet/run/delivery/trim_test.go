@@ -52,7 +52,7 @@ func reported(tb testing.TB, cluster string) []byte {
 	return data
 }
 
-func decode(tb testing.TB, data []byte) *workv1.ManifestWork {
+func decodeWork(tb testing.TB, data []byte) *workv1.ManifestWork {
 	tb.Helper()
 	work := &workv1.ManifestWork{}
 	if err := json.Unmarshal(data, work); err != nil {
@@ -74,9 +74,9 @@ func trim(tb testing.TB, work *workv1.ManifestWork) *workv1.ManifestWork {
 func TestTrimWork(t *testing.T) {
 	t.Parallel()
 	data := reported(t, "store-0001")
-	one := trim(t, decode(t, data))
+	one := trim(t, decodeWork(t, data))
 	runtime.GC() // what is shared is known as long as a work has it
-	two := trim(t, decode(t, reported(t, "store-0002")))
+	two := trim(t, decodeWork(t, reported(t, "store-0002")))
 	if &one.Spec.ManifestConfigs[0] != &two.Spec.ManifestConfigs[0] || &one.Spec.Workload.Manifests[0].Raw[0] != &two.Spec.Workload.Manifests[0].Raw[0] {
 		t.Error("the works have a spec each")
 	}
@@ -86,13 +86,13 @@ func TestTrimWork(t *testing.T) {
 	if value(one) != value(two) || unsafe.StringData(one.Status.Conditions[0].Message) != unsafe.StringData(two.Status.Conditions[0].Message) {
 		t.Error("the works have a copy each of what their agents report")
 	}
-	want := decode(t, data)
+	want := decodeWork(t, data)
 	want.ManagedFields = nil
 	if diff := cmp.Diff(want, one); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	other := decode(t, data)
+	other := decodeWork(t, data)
 	other.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths[0].Path = ".other"
 	if trim(t, other); other.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths[0].Path != ".other" || one.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths[0].Path == ".other" {
 		t.Error("works with other specs share them")
@@ -110,7 +110,7 @@ func BenchmarkTrimWork(b *testing.B) {
 				clear(cached)
 				before := heap()
 				for i := range cached {
-					if cached[i] = decode(b, data); trimmed {
+					if cached[i] = decodeWork(b, data); trimmed {
 						cached[i] = trim(b, cached[i])
 					}
 				}

@@ -17,7 +17,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -37,12 +36,12 @@ var clusterVersionID = workv1.ResourceIdentifier{Group: "config.openshift.io", R
 
 var reads = []string{"get", "list", "watch"} // the verbs that observing an object needs
 
-// Target returns the release of a run. It is empty if the run upgrades no platform.
-func Target(run *fleetv1alpha1.ClusterUpgradeRun) feedback.Target {
+// TargetOf returns the release of a run. It is empty if the run upgrades no platform.
+func TargetOf(run *fleetv1alpha1.ClusterUpgradeRun) Target {
 	if run.Spec.ClusterVersion == nil {
-		return feedback.Target{}
+		return Target{}
 	}
-	return feedback.Target{Version: run.Spec.ClusterVersion.Version, Image: run.Spec.ClusterVersion.Image}
+	return Target{Version: run.Spec.ClusterVersion.Version, Image: run.Spec.ClusterVersion.Image}
 }
 
 // UpgradeWork returns the work that upgrades the platform of the cluster of a run. delivery is the time at which an
@@ -61,7 +60,7 @@ func UpgradeWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Managed
 	}
 	verbs, strategy := form.means("patch")
 	return fill(newWork(run, UpgradeName(run.Namespace), form),
-		[]workv1.ManifestConfigOption{config(clusterVersionID, strategy, feedback.ClusterVersionRules(Target(run)))},
+		[]workv1.ManifestConfigOption{config(clusterVersionID, strategy, ClusterVersionRules(TargetOf(run)))},
 		clusterRole(upgradeRole, true, rule("config.openshift.io", "clusterversions", verbs...)),
 		clusterVersion(run.Spec.ClusterVersion, form, current),
 	)
@@ -118,7 +117,7 @@ func PreflightWork(run *fleetv1alpha1.ClusterUpgradeRun) (*workv1.ManifestWork, 
 		return nil, errNoRelease
 	}
 	return fill(newWork(run, PreflightName(run.Namespace), FormReadOnly+preflightRevision),
-		[]workv1.ManifestConfigOption{config(clusterVersionID, workv1.UpdateStrategyTypeReadOnly, feedback.PreflightRules(Target(run)))},
+		[]workv1.ManifestConfigOption{config(clusterVersionID, workv1.UpdateStrategyTypeReadOnly, PreflightRules(TargetOf(run)))},
 		clusterRole(preflightRole, true, rule("config.openshift.io", "clusterversions", reads...)),
 		clusterVersion(run.Spec.ClusterVersion, FormReadOnly, clusterstate.Release{}),
 	)
@@ -139,7 +138,7 @@ func upgradeConfigWork(run *fleetv1alpha1.ClusterUpgradeRun, template *fleetv1be
 	if !form.observes() {
 		manifest["spec"] = upgradeConfigSpec(run.Spec.ClusterVersion, template, delivery, form == FormWithdraw)
 	}
-	work, err := fill(newWork(run, UpgradeName(run.Namespace), form), []workv1.ManifestConfigOption{config(id, strategy, feedback.UpgradeConfigRules())},
+	work, err := fill(newWork(run, UpgradeName(run.Namespace), form), []workv1.ManifestConfigOption{config(id, strategy, UpgradeConfigRules())},
 		clusterRole(upgradeRole, true, rule(id.Group, id.Resource, verbs...)), manifest)
 	if form == FormWithdraw {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground}

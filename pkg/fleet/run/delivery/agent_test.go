@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package feedback
+package delivery
 
 import (
 	"encoding/json"
@@ -84,15 +84,15 @@ func condition(name string, generation int64) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: "Reason", Message: "the message of " + name}
 }
 
-const digest = "quay.io/openshift-release-dev/ocp-release@sha256:%064d"
+const pullSpec = "quay.io/openshift-release-dev/ocp-release@sha256:%064d"
 
 // entry returns an entry of the history of a ClusterVersion, the image after the last number.
 func entry(version, state string, image int) string {
-	return fmt.Sprintf("  - {version: %s, state: %s, verified: true, image: %q}\n", version, state, fmt.Sprintf(digest, image))
+	return fmt.Sprintf("  - {version: %s, state: %s, verified: true, image: %q}\n", version, state, fmt.Sprintf(pullSpec, image))
 }
 
-// clusterVersion returns a ClusterVersion with a history, newest first.
-func clusterVersion(history ...string) string {
+// simulatedVersion returns a ClusterVersion with a history, newest first.
+func simulatedVersion(history ...string) string {
 	manifest := `
 apiVersion: config.openshift.io/v1
 kind: ClusterVersion
@@ -108,10 +108,10 @@ status:
   - {type: Upgradeable, status: "False", reason: AdminAckRequired, message: acknowledge it, lastTransitionTime: "2027-03-02T21:02:00Z"}
   - {type: Invalid, status: "True", reason: InvalidClusterVersion, message: no such release, lastTransitionTime: "2027-03-02T21:03:00Z"}
   availableUpdates:
-  - {version: 4.20.5, image: "` + fmt.Sprintf(digest, 5) + `"}
-  - {version: 4.20.6, image: "` + fmt.Sprintf(digest, 6) + `"}
+  - {version: 4.20.5, image: "` + fmt.Sprintf(pullSpec, 5) + `"}
+  - {version: 4.20.6, image: "` + fmt.Sprintf(pullSpec, 6) + `"}
   conditionalUpdates:
-  - release: {version: 4.20.7, image: "` + fmt.Sprintf(digest, 7) + `"}
+  - release: {version: 4.20.7, image: "` + fmt.Sprintf(pullSpec, 7) + `"}
     conditions: [{type: Recommended, status: "False", reason: SlowBoot, message: it boots slowly, lastTransitionTime: "2027-03-02T21:04:00Z"}]
 `
 	if len(history) > 0 {

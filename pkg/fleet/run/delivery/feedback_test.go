@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package feedback
+package delivery
 
 import (
 	"fmt"
@@ -27,9 +27,9 @@ var ignored = cmp.Options{cmpopts.IgnoreUnexported(ClusterVersion{}, UpgradeConf
 // Each path of the rules finds its value in a ClusterVersion, as the agent evaluates it.
 func TestClusterVersion(t *testing.T) {
 	t.Parallel()
-	manifest := clusterVersion(entry("4.20.6", "Partial", 6), entry("4.20.5", "Completed", 5))
+	manifest := simulatedVersion(entry("4.20.6", "Partial", 6), entry("4.20.5", "Completed", 5))
 	want := ClusterVersion{
-		Version: is("4.20.6"), State: is("Partial"), Image: is(fmt.Sprintf(digest, 6)),
+		Version: is("4.20.6"), State: is("Partial"), Image: is(fmt.Sprintf(pullSpec, 6)),
 		TargetState: is("Partial"), TargetVersion: is("4.20.6"), Message: "Working towards 4.20.6: 106 of 841 done",
 		Failing:         Condition{is("True"), "ClusterOperatorDegraded", "etcd is degraded", at(0)},
 		ReleaseAccepted: Condition{is("False"), "RetrievePayload", "no signature", at(1)},
@@ -37,7 +37,7 @@ func TestClusterVersion(t *testing.T) {
 		Invalid:         Condition{is("True"), "InvalidClusterVersion", "no such release", at(3)},
 	}
 	for name, target := range map[string]Target{
-		"version": {Version: "4.20.6"}, "image": {Image: fmt.Sprintf(digest, 6)}, "both": {"4.20.6", fmt.Sprintf(digest, 6)},
+		"version": {Version: "4.20.6"}, "image": {Image: fmt.Sprintf(pullSpec, 6)}, "both": {"4.20.6", fmt.Sprintf(pullSpec, 6)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,15 +61,15 @@ func TestClusterVersion_of_a_preflight(t *testing.T) {
 		want   ClusterVersion
 	}{
 		"offered":              {Target{Version: "4.20.6"}, ClusterVersion{Offered: is("4.20.6")}},
-		"offered, image":       {Target{Image: fmt.Sprintf(digest, 6)}, ClusterVersion{Offered: is("4.20.6")}},
+		"offered, image":       {Target{Image: fmt.Sprintf(pullSpec, 6)}, ClusterVersion{Offered: is("4.20.6")}},
 		"offered with a risk":  {Target{Version: "4.20.7"}, ClusterVersion{Conditional: is("4.20.7"), Recommended: recommended}},
 		"not offered":          {Target{Version: "4.20.8"}, ClusterVersion{}},
-		"image is not offered": {Target{"4.20.6", fmt.Sprintf(digest, 1)}, ClusterVersion{}},
+		"image is not offered": {Target{"4.20.6", fmt.Sprintf(pullSpec, 1)}, ClusterVersion{}},
 		"hostile image":        {Target{Image: `a")].b..["@sha256:1`}, ClusterVersion{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			manifest := clusterVersion(entry("4.20.4", "Partial", 4), entry("4.20.3", "Completed", 3), entry("4.20.2", "Completed", 2))
+			manifest := simulatedVersion(entry("4.20.4", "Partial", 4), entry("4.20.3", "Completed", 3), entry("4.20.2", "Completed", 2))
 			f := Read(agent{}.work(t, manifest, PreflightRules(tc.target)))
 			all := f.ClusterVersion()
 			got := ClusterVersion{Channel: all.Channel, Installed: all.Installed, Offered: all.Offered, Conditional: all.Conditional, Recommended: all.Recommended}
@@ -83,7 +83,7 @@ func TestClusterVersion_of_a_preflight(t *testing.T) {
 
 func TestStage(t *testing.T) {
 	t.Parallel()
-	version, image, both := Target{Version: "4.20.6"}, Target{Image: fmt.Sprintf(digest, 6)}, Target{"4.20.6", fmt.Sprintf(digest, 6)}
+	version, image, both := Target{Version: "4.20.6"}, Target{Image: fmt.Sprintf(pullSpec, 6)}, Target{"4.20.6", fmt.Sprintf(pullSpec, 6)}
 	for name, tc := range map[string]struct {
 		history []string
 		targets []Target
@@ -117,7 +117,7 @@ func TestStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, target := range tc.targets {
-				f := Read(agent{}.work(t, clusterVersion(tc.history...), ClusterVersionRules(target)))
+				f := Read(agent{}.work(t, simulatedVersion(tc.history...), ClusterVersionRules(target)))
 				v := f.ClusterVersion()
 				if got := v.Stage(target); got != tc.want {
 					t.Errorf("target %v: got %s, want %s", target, got, tc.want)
@@ -130,7 +130,7 @@ func TestStage(t *testing.T) {
 // Whatever is wrong with the feedback of a cluster that is complete, it is not complete.
 func TestStage_of_bad_feedback_is_unknown(t *testing.T) {
 	t.Parallel()
-	target := Target{"4.20.6", fmt.Sprintf(digest, 6)}
+	target := Target{"4.20.6", fmt.Sprintf(pullSpec, 6)}
 	values := func(change func(map[string]*workv1.FieldValue)) func(*workv1.ManifestWork) {
 		return func(work *workv1.ManifestWork) {
 			byName := map[string]*workv1.FieldValue{}
@@ -176,7 +176,7 @@ func TestStage_of_bad_feedback_is_unknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			work := agent{}.work(t, clusterVersion(entry("4.20.6", "Completed", 6)), ClusterVersionRules(target))
+			work := agent{}.work(t, simulatedVersion(entry("4.20.6", "Completed", 6)), ClusterVersionRules(target))
 			f := Read(work)
 			if v := f.ClusterVersion(); v.Stage(target) != StageCompleted {
 				t.Fatalf("without the change: %s", v.Stage(target))
@@ -193,7 +193,7 @@ func TestStage_of_bad_feedback_is_unknown(t *testing.T) {
 
 func TestStage_of_bad_feedback_about_the_target_is_unknown(t *testing.T) {
 	t.Parallel()
-	image := fmt.Sprintf(digest, 6)
+	image := fmt.Sprintf(pullSpec, 6)
 	newer := ClusterVersion{Version: is("4.20.7"), Image: is("other"), TargetState: is("Completed"), TargetVersion: is("4.20.6")}
 	for name, tc := range map[string]struct {
 		target Target
@@ -580,7 +580,7 @@ func TestReportsFailure(t *testing.T) {
 	healthy := strings.NewReplacer(
 		`Failing, status: "True"`, `Failing, status: "False"`, `ReleaseAccepted, status: "False"`, `ReleaseAccepted, status: "True"`,
 		`Invalid, status: "True"`, `Invalid, status: "False"`,
-	).Replace(clusterVersion(entry("4.20.6", "Partial", 6)))
+	).Replace(simulatedVersion(entry("4.20.6", "Partial", 6)))
 	for name, tc := range map[string]struct {
 		manifest, old, replaced string
 		rules                   []workv1.FeedbackRule

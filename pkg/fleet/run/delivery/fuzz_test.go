@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package feedback
+package delivery
 
 import (
 	"encoding/json"
@@ -18,11 +18,11 @@ import (
 func FuzzRead(f *testing.F) {
 	target := Target{Version: "4.20.6"}
 	for _, work := range []*workv1.ManifestWork{
-		agent{}.work(f, clusterVersion(entry("4.20.6", "Completed", 6)), ClusterVersionRules(target)),
-		agent{}.work(f, clusterVersion(entry("4.20.7", "Partial", 7), entry("4.20.6", "Completed", 6)), PreflightRules(target)),
+		agent{}.work(f, simulatedVersion(entry("4.20.6", "Completed", 6)), ClusterVersionRules(target)),
+		agent{}.work(f, simulatedVersion(entry("4.20.7", "Partial", 7), entry("4.20.6", "Completed", 6)), PreflightRules(target)),
 		agent{rawJSON: true}.work(f, upgradeConfig, UpgradeConfigRules()),
 		agent{}.work(f, configMap, ActionJobRules()),
-		agent{}.work(f, approverJob, ApproverJobRules()),
+		agent{}.work(f, reportedJob, ApproverJobRules()),
 	} {
 		data, err := json.Marshal(work)
 		if err != nil {
@@ -45,8 +45,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// approverJob is a Job that approves operators, and has ended.
-const approverJob = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"approver","namespace":"a","annotations":{
+// reportedJob is a Job that approves operators, and has ended.
+const reportedJob = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"approver","namespace":"a","annotations":{
 	"upgrade.managed.openshift.io/operators":"1","upgrade.managed.openshift.io/operators-0":"a/install-a"}},
 	"status":{"conditions":[{"type":"Complete","status":"True"}]}}`
 
