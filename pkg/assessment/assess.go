@@ -95,7 +95,7 @@ func (c *cluster) since(state updatev1beta1.AssessmentState) metav1.Time {
 	return published(c.now)
 }
 
-// lastChange returns when a section was last seen to change; zero means that this is unknown.
+// lastChange returns when a section was last seen to change, or zero if it is unknown.
 func (c *cluster) lastChange() time.Time {
 	var last time.Time
 	for _, s := range c.sections {
@@ -114,7 +114,7 @@ func published(t time.Time) metav1.Time {
 	return metav1.NewTime(t.UTC().Truncate(time.Second))
 }
 
-// timePtr returns a time as it is published; nil means that it is zero.
+// timePtr returns a time as it is published, or nil if it is zero.
 func timePtr(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

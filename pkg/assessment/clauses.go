@@ -39,8 +39,8 @@ func (c *cluster) clause(from *chain, i int) string {
 	}
 }
 
-// ownClause returns the clause about objects whose facts say more than the insight; empty means that
-// they do not.
+// ownClause returns the clause about objects whose facts say more than the insight, or "" if they do
+// not.
 func (c *cluster) ownClause(from *chain, i int) string {
 	l := &from.links[i]
 	switch {
@@ -82,7 +82,7 @@ func (l *link) names() string {
 	return text.JoinInPlace(names)
 }
 
-// kindAndNames returns the names of the objects with their kind; empty means that there are none.
+// kindAndNames returns the names of the objects with their kind, or "" if there are none.
 func (l *link) kindAndNames() string {
 	if l.count() == 0 {
 		return ""
@@ -119,8 +119,8 @@ func (c *cluster) budgetClause(l *link) string {
 	return clause
 }
 
-// operatorClause returns what is wrong with an operator, with its reason and message; empty means that
-// it reports nothing.
+// operatorClause returns what is wrong with an operator, with its reason and message, or "" if it
+// reports nothing.
 func (c *cluster) operatorClause(name string) string {
 	for i := range c.in.Facts.Operators {
 		o := &c.in.Facts.Operators[i]

@@ -36,7 +36,7 @@ func (s span) times(n int) span {
 	return span{time.Duration(int64(n) * int64(s.min)), time.Duration(int64(n) * int64(s.max))}
 }
 
-// spanOf returns the span of some durations; zero means that there are none.
+// spanOf returns the span of some durations, or zero if there are none.
 func spanOf(some []time.Duration) span {
 	if len(some) == 0 {
 		return span{}
@@ -59,8 +59,8 @@ type sectionEstimate struct {
 	basis, unknown string
 }
 
-// estimate returns how long the update still takes; nil means that none is in progress. One without an
-// end has the latest end that was published last, so that the next one is compared with it.
+// estimate returns how long the update still takes, or nil if none is in progress. One without an end
+// has the latest end that was published last, so that the next one is compared with it.
 func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	previous := c.previousEstimate()
 	if out.State == updatev1beta1.StateIdle || !c.anyPending() && previous == nil {
@@ -304,8 +304,8 @@ func (c *cluster) laterReason() string {
 	return ""
 }
 
-// pausedBeyond returns which section is paused beyond the latest end that was published; empty means
-// that none is.
+// pausedBeyond returns which section is paused beyond the latest end that was published, or "" if
+// none is.
 func pausedBeyond(latest time.Time, sections []sectionEstimate) string {
 	for i := range sections {
 		if s := &sections[i]; s.resumes.After(latest) {
@@ -315,7 +315,7 @@ func pausedBeyond(latest time.Time, sections []sectionEstimate) string {
 	return ""
 }
 
-// slowNode returns which node took longer than the estimate assumed; empty means that none did.
+// slowNode returns which node took longer than the estimate assumed, or "" if none did.
 func (c *cluster) slowNode(s *section) string {
 	for _, d := range s.done {
 		assumed, known := c.perNode(s, len(s.done))

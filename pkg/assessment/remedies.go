@@ -226,9 +226,9 @@ func (c *cluster) budgetRemedy(first *link) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// scaleCommand returns the command that adds a pod to those that a budget counts; empty means that
-// there is none that is known to help. All of these pods must be known, and one Deployment must have
-// created them: how many replicas one of several has is unknown.
+// scaleCommand returns the command that adds a pod to those that a budget counts, or "" if there is
+// none that is known to help. All of these pods must be known, and one Deployment must have created
+// them: how many replicas one of several has is unknown.
 func (c *cluster) scaleCommand(b *clusterstate.PDB) string {
 	if b.MinAvailable == 0 || b.Expected <= 0 || b.Healthy != b.Expected || b.Desired != b.Expected || !validName.MatchString(b.Namespace) {
 		return ""
@@ -252,7 +252,7 @@ func (c *cluster) scaleCommand(b *clusterstate.PDB) string {
 }
 
 // deploymentOf returns the name of the Deployment that has created a pod, by the label and the name
-// that its ReplicaSet gives it; empty means that none has.
+// that its ReplicaSet gives it, or "" if none has.
 func deploymentOf(pod clusterstate.Pod) string {
 	hash := pod.Labels["pod-template-hash"]
 	if hash == "" {
@@ -309,7 +309,7 @@ func (c *cluster) operatorRemedy(first *link) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// unpause returns how to unpause the pools that are paused and selected; nil means that there are none.
+// unpause returns how to unpause the pools that are paused and selected, or nil if there are none.
 func (c *cluster) unpause(selected func(clusterstate.Pool) bool) *updatev1beta1.Remedy {
 	var paused []*vertex
 	for _, pool := range c.in.Facts.Pools {
@@ -325,8 +325,8 @@ func (c *cluster) unpause(selected func(clusterstate.Pool) bool) *updatev1beta1.
 	return remedy
 }
 
-// pauseRemedy returns how to end a pause without an end; nil means that the chain is about none, or that
-// the pool has a field of its own that pauses it.
+// pauseRemedy returns how to end a pause without an end, or nil if the chain is about none, or the pool
+// has a field of its own that pauses it.
 func (c *cluster) pauseRemedy(from *chain) *updatev1beta1.Remedy {
 	if from.reason != updatev1beta1.ReasonPaused || from.group != "" {
 		return nil

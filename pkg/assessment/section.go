@@ -285,7 +285,7 @@ func (s *section) addNode(name, reason string, since time.Time, guessed bool) {
 	}
 }
 
-// rolloutOf returns the rollout to the nodes of a section; nil means that none is known.
+// rolloutOf returns the rollout to the nodes of a section, or nil if none is known.
 func (c *cluster) rolloutOf(s *section) *clusterstate.PoolProgress {
 	if !s.isConfigPool() {
 		return nil
@@ -296,8 +296,8 @@ func (c *cluster) rolloutOf(s *section) *clusterstate.PoolProgress {
 // isConfigPool reports whether the section is a MachineConfigPool.
 func (s *section) isConfigPool() bool { return s.pool != nil && s.pool.Kind == kindPool }
 
-// stepSince returns since when a node is at its step, as far as the node shows it; zero means that it
-// does not.
+// stepSince returns since when a node is at its step, as far as the node shows it, or zero if it does
+// not.
 func (c *cluster) stepSince(n *clusterstate.NodeProgress) time.Time {
 	if drain, found := c.in.Facts.Drains[n.Node.Name]; found && n.Step == clusterstate.StepDraining && plausible(drain.Start, c.now) {
 		return drain.Start

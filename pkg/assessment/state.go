@@ -136,7 +136,7 @@ func (c *cluster) findFailing(s *section) {
 	s.failing = plausible(since, c.now) && c.now.Sub(since) >= checks.FailingLimit
 }
 
-// changeOf returns when a part or anything else of its section last changed; zero means that this is
+// changeOf returns when a part or anything else of its section last changed, or zero if it is
 // unknown. The machine config operator changes as the nodes do.
 func (c *cluster) changeOf(s *section, p part) time.Time {
 	last := s.lastChange
@@ -271,7 +271,7 @@ func (c *cluster) expectForcedDrains(s *section) {
 	s.forcedAt = latest
 }
 
-// forcedAt returns when the last pod of a drain is forced; false means that nothing ends the drain.
+// forcedAt returns when the last pod of a drain is forced; false if nothing ends the drain.
 func (c *cluster) forcedAt(p part) (time.Time, bool) {
 	drain, found := c.in.Facts.Drains[p.name]
 	if !found || drain.Start.IsZero() {

@@ -219,7 +219,7 @@ func (w *watched) publish() updatev1beta1.WatchedFact {
 	return fact
 }
 
-// clause returns what a group of our own facts is; empty means that the reason has no clause.
+// clause returns what a group of our own facts is, or "" if the reason has no clause.
 func (w *watched) clause() string {
 	if !w.hasClause() {
 		return ""

@@ -51,7 +51,7 @@ type program struct {
 // Evaluator compiles and evaluates expressions. All evaluators share what was compiled.
 type Evaluator struct{}
 
-// Compile returns why an expression is invalid; nil means that it is valid.
+// Compile returns why an expression is invalid, or nil if it is valid.
 func (Evaluator) Compile(expression string) error { return programOf(expression).err }
 
 // Holds reports whether an expression is true for an object. An error means that this could not be determined, for

@@ -80,8 +80,8 @@ func Capacity(pool PoolLoad) []Finding {
 	return nil
 }
 
-// simulateDrain returns why the pods of the drained nodes do not fit on the others; empty means that
-// they do.
+// simulateDrain returns why the pods of the drained nodes do not fit on the others, or "" if they
+// do.
 func simulateDrain(pool PoolLoad, resource resourceUnit) string {
 	nodes := slices.Clone(pool.Nodes)
 	slices.SortStableFunc(nodes, func(a, b NodeLoad) int {

@@ -119,7 +119,7 @@ func (d Drains) NextChange(nodes []clusterstate.Node, upgradeStart, now time.Tim
 	return next
 }
 
-// start returns when the drain of a node began to count; false means that it is not explained.
+// start returns when the drain of a node began to count; false if it is not explained.
 func (d Drains) start(node clusterstate.Node, upgradeStart, now time.Time) (time.Time, bool) {
 	if d.Live == nil || !node.Drain.Active {
 		return time.Time{}, false

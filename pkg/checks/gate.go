@@ -33,8 +33,7 @@ func (r Report) Message() string { return Message(r.Findings) }
 // Notes names every finding that does not block, such as an exclusion that matches nothing.
 func (r Report) Notes() string { return joinFindings(r.Findings, false) }
 
-// Error returns the error with what was found in spite of it; nil means that all checks were
-// completed.
+// Error returns the error with what was found in spite of it, or nil if all checks were completed.
 func (r Report) Error() error {
 	switch message := r.Message(); {
 	case r.Err == nil:

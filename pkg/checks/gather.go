@@ -190,7 +190,7 @@ func readClusterVersion(ctx context.Context, r client.Reader) (*configv1.Cluster
 	return &version, &object, nil
 }
 
-// versionManagement returns spec.versionManagement of an object; nil means that it is absent.
+// versionManagement returns spec.versionManagement of an object, or nil if it is absent.
 func versionManagement(object *unstructured.Unstructured) any {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "versionManagement")
 	if err != nil || !found {

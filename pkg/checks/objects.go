@@ -66,7 +66,7 @@ type FailingObject struct {
 
 // Conditions evaluates expressions about objects.
 type Conditions interface {
-	// Compile returns why an expression is invalid; nil means that it is valid.
+	// Compile returns why an expression is invalid, or nil if it is valid.
 	Compile(expression string) error
 	// Holds reports whether an expression is true for an object.
 	Holds(ctx context.Context, expression string, object map[string]any) (bool, error)

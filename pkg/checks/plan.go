@@ -76,8 +76,8 @@ func findRisks(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// RiskOf returns the name of the risk that a finding of Readiness with a UID is about; false means that it
-// is about something else.
+// RiskOf returns the name of the risk that a finding of Readiness with a UID is about; false if it is
+// about something else.
 func RiskOf(uid string) (string, bool) { return strings.CutPrefix(uid, "risk/") }
 
 func findOffer(in Facts, _ Phase) []Finding {

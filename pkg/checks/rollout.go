@@ -179,8 +179,7 @@ func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Targe
 	return err == nil && rollout.Complete(), err
 }
 
-// operatorBehind returns why the machine config operator may still change the pools; empty means that it will
-// not.
+// operatorBehind returns why the machine config operator may still change the pools; empty if it will not.
 func (f Facts) operatorBehind() (string, error) {
 	at := slices.IndexFunc(f.Operators, func(o clusterstate.ClusterOperator) bool { return o.Name == clusterstate.MachineConfigOperator })
 	if at < 0 {

@@ -72,7 +72,7 @@ func (s *Sources) observe(check string, ok bool, at time.Time) {
 	}
 }
 
-// now returns the time; zero means that there is no clock.
+// now returns the time, or zero if there is no clock.
 func (s *Sources) now() time.Time {
 	if s == nil || s.Clock == nil {
 		return time.Time{}

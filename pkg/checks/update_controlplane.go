@@ -79,8 +79,8 @@ func (f Facts) controlPlaneProgress() Finding {
 // update is stuck.
 const FailingLimit = 10 * time.Minute
 
-// FailingSince returns since when the cluster version operator has been failing in the newest update;
-// zero means that it is not failing, or that the time is unknown.
+// FailingSince returns since when the cluster version operator has been failing in the newest update,
+// or zero if it is not failing, or the time is unknown.
 func (f Facts) FailingSince() time.Time {
 	failing := f.Version.Failing
 	if !failing.IsTrue() || !clusterstate.IsPlausible(failing.Since, f.Now) {

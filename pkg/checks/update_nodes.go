@@ -116,7 +116,7 @@ func (f Facts) appendNode(found []Finding, n *clusterstate.NodeProgress, pool cl
 	return found
 }
 
-// degradedSince returns since when a node is degraded, as its pool shows it; zero means that this is
+// degradedSince returns since when a node is degraded, as its pool shows it, or zero if it is
 // unknown.
 func (f Facts) degradedSince(node *clusterstate.Node, pool clusterstate.Pool) time.Time {
 	degraded := pool.NodeDegraded

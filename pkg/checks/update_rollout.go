@@ -18,9 +18,9 @@ type rollout struct {
 	others []*clusterstate.Node
 }
 
-// MissingNodes returns why a pool has machines whose nodes are not known, and that may be outdated; empty
-// means that it has none. The machine config operator still counts a node shortly after it was deleted, so
-// that machines that all have a configuration of the newest release are not missed.
+// MissingNodes returns why a pool has machines whose nodes are not known, and that may be outdated, or ""
+// if it has none. The machine config operator still counts a node shortly after it was deleted, so that
+// machines that all have a configuration of the newest release are not missed.
 func (f Facts) MissingNodes(p *clusterstate.PoolProgress) string {
 	newest := f.NewestUpdate().Version
 	known := p.Total() + p.Joining
@@ -95,7 +95,7 @@ func (f Facts) ImageBuildOf(p *clusterstate.PoolProgress) (clusterstate.ImageBui
 	return build, found
 }
 
-// NewestUpdate returns the newest entry of the history; zero means that it is empty.
+// NewestUpdate returns the newest entry of the history, or zero if it is empty.
 func (f Facts) NewestUpdate() clusterstate.Update {
 	if len(f.Version.Updates) == 0 {
 		return clusterstate.Update{}

@@ -53,8 +53,8 @@ func (a DeprecatedAPI) RemovedBy(release string) Answer {
 	return No
 }
 
-// KubernetesMinor returns the minor version of Kubernetes 1 in a release of OpenShift; false means that it
-// is unknown. Only OpenShift 4 has a fixed relation to Kubernetes.
+// KubernetesMinor returns the minor version of Kubernetes 1 in a release of OpenShift; false if it is
+// unknown. Only OpenShift 4 has a fixed relation to Kubernetes.
 func KubernetesMinor(release string) (uint64, bool) {
 	v, err := semver.Parse(release)
 	if err != nil || v.Major != 4 {

@@ -47,7 +47,7 @@ func IsPlausible(at, now time.Time) bool {
 }
 
 // Start returns when the time of the drain began to count: at the latest of its cordon, its first
-// sighting, and the start of the upgrade; zero means that neither the cordon nor the sighting has a
+// sighting, and the start of the upgrade, or zero if neither the cordon nor the sighting has a
 // plausible time. It is the only answer to that question: forced drains and messages use it.
 func (d Drain) Start(upgradeStart, now time.Time) time.Time {
 	var start time.Time
@@ -91,7 +91,7 @@ func (n *Node) DrainNotCordoned() bool {
 }
 
 // drainFirstSeen returns when the drain of that request was first seen, as it is recorded on the
-// node; zero means that no valid time is recorded.
+// node, or zero if no valid time is recorded.
 func drainFirstSeen(node *corev1.Node, request string) time.Time {
 	recorded, recordedRequest, _ := strings.Cut(node.Annotations[AnnotationDrainFirstSeen], " ")
 	if recordedRequest != request {
@@ -104,7 +104,7 @@ func drainFirstSeen(node *corev1.Node, request string) time.Time {
 	return at
 }
 
-// cordonTaint returns the taint of a cordoned node; nil means that the node has none.
+// cordonTaint returns the taint of a cordoned node, or nil if the node has none.
 func cordonTaint(node *corev1.Node) *corev1.Taint {
 	at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
@@ -115,7 +115,7 @@ func cordonTaint(node *corev1.Node) *corev1.Taint {
 	return &node.Spec.Taints[at]
 }
 
-// taintTime returns when a taint was added; zero means that this is unknown.
+// taintTime returns when a taint was added, or zero if it is unknown.
 func taintTime(taint *corev1.Taint) time.Time {
 	if taint == nil || taint.TimeAdded == nil {
 		return time.Time{}

@@ -62,7 +62,7 @@ func NewDrainDeadlines(start time.Time, timeout, pdbTimeout time.Duration) Drain
 	return d
 }
 
-// First returns the earlier deadline; zero means that there is none.
+// First returns the earlier deadline, or zero if there is none.
 func (d DrainDeadlines) First() time.Time {
 	if d.Unprotected.IsZero() || !d.PDB.IsZero() && d.PDB.Before(d.Unprotected) {
 		return d.PDB

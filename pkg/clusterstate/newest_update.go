@@ -91,8 +91,8 @@ func (v Version) isOfferedConditionally(version string) bool {
 	return false
 }
 
-// UpdatesUnknown returns why it is not known which updates are available; empty means that it is
-// known. A cluster without a channel has none.
+// UpdatesUnknown returns why it is not known which updates are available, or "" if it is known. A
+// cluster without a channel has none.
 func (v Version) UpdatesUnknown() string {
 	switch {
 	case v.RetrievedUpdates.IsTrue(), v.RetrievedUpdates.Reason == "NoChannel":

@@ -85,7 +85,7 @@ func (n *Node) Condition(name corev1.NodeConditionType) Condition {
 	return Condition{}
 }
 
-// Label returns the value of a label of the node; empty means that it has none.
+// Label returns the value of a label of the node, or "" if it has none.
 func (n *Node) Label(key string) string { return n.labels[key] }
 
 // Degraded reports whether the machine config operator cannot continue with the node by itself.

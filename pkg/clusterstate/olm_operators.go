@@ -102,7 +102,7 @@ func ListSubscriptions(ctx context.Context, live client.Reader) ([]Subscription,
 	return all, nil
 }
 
-// GetInstallPlan returns an InstallPlan; nil means that it does not exist.
+// GetInstallPlan returns an InstallPlan, or nil if it does not exist.
 func GetInstallPlan(ctx context.Context, live client.Reader, name types.NamespacedName) (*InstallPlan, error) {
 	var raw rawInstallPlan
 	object, err := getOLM(ctx, live, "InstallPlan", name, &raw)
@@ -125,7 +125,7 @@ func GetInstallPlan(ctx context.Context, live client.Reader, name types.Namespac
 	return plan, nil
 }
 
-// GetClusterServiceVersion returns a ClusterServiceVersion; nil means that it does not exist.
+// GetClusterServiceVersion returns a ClusterServiceVersion, or nil if it does not exist.
 func GetClusterServiceVersion(ctx context.Context, live client.Reader, name types.NamespacedName) (*ClusterServiceVersion, error) {
 	object, err := getOLM(ctx, live, "ClusterServiceVersion", name, nil)
 	if object == nil || err != nil {
@@ -134,7 +134,7 @@ func GetClusterServiceVersion(ctx context.Context, live client.Reader, name type
 	return new(clusterServiceVersionOf(object)), nil
 }
 
-// CatalogConnected returns when OLM last connected to a CatalogSource; zero means that this is unknown.
+// CatalogConnected returns when OLM last connected to a CatalogSource, or zero if it is unknown.
 func CatalogConnected(ctx context.Context, live client.Reader, name types.NamespacedName) (time.Time, error) {
 	var raw struct {
 		Status struct {

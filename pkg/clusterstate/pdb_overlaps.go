@@ -39,8 +39,8 @@ func OverlappingPDBs(pdbs []PDB) (pairs []PDBPair, undecided [][]PDB) {
 	return pairs, undecided
 }
 
-// comparePDBs returns the overlapping pairs of budgets of one namespace; false means that only the pods
-// show them.
+// comparePDBs returns the overlapping pairs of budgets of one namespace; false if only the pods show
+// them.
 func comparePDBs(pdbs []PDB) (pairs []PDBPair, decided bool) {
 	if len(pdbs) > maxComparedPDBs {
 		return nil, false

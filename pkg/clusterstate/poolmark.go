@@ -86,7 +86,7 @@ func (m PoolMark) String() string {
 // Kept reports whether only a user unpauses the pool.
 func (m PoolMark) Kept() bool { return !m.KeptSince.IsZero() }
 
-// markOf returns the mark of a pool; nil means that it has none that counts.
+// markOf returns the mark of a pool, or nil if it has none that counts.
 func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
 	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
 	if !ok || pool.Spec.Paused && OwnedByOthers(pool.ManagedFields, "paused") {

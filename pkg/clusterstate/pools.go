@@ -191,10 +191,9 @@ func (p Pool) Required() bool {
 	return role == RoleControlPlane || role == RoleRequired || p.LabelsTooLong
 }
 
-// PoolOf returns the name of the node's pool; empty means that it is in no pool. A node is in at most one pool, as for
-// the machine config operator: a custom one, unless the control plane's selects the node as well; else the arbiters' or
-// the workers'. A node that several custom pools select is in no pool, see ConflictingPools. Windows nodes are in no
-// pool.
+// PoolOf returns the name of the node's pool, or "" if it is in no pool. A node is in at most one pool, as for the
+// machine config operator: a custom one, unless the control plane's selects the node as well; else the arbiters' or the
+// workers'. A node that several custom pools select is in no pool, see ConflictingPools. Windows nodes are in no pool.
 func PoolOf(pools []Pool, node *Node) string {
 	in, _ := poolOf(pools, node)
 	return in

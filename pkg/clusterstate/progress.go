@@ -104,7 +104,7 @@ func (p Progress) Observe(a Awaited, now time.Time) Progress {
 	return next
 }
 
-// StuckAt returns when nothing has changed for as long as a limit; zero means that this is unknown.
+// StuckAt returns when nothing has changed for as long as a limit, or zero if it is unknown.
 func (p Progress) StuckAt(limit time.Duration) time.Time {
 	if p.Changed.IsZero() {
 		return time.Time{}

@@ -203,8 +203,8 @@ func (v Version) WaitsFor(operator string) bool {
 	return v.Progressing.Mentions(operator) || v.Failing.IsTrue() && v.Failing.Mentions(operator)
 }
 
-// UpdatingTo returns the release that the cluster is updating to; false means that the newest one
-// is completely installed.
+// UpdatingTo returns the release that the cluster is updating to; false if the newest one is
+// completely installed.
 func (v Version) UpdatingTo() (Release, bool) {
 	return v.Current, v.Current != (Release{}) && !v.Completed
 }

@@ -127,8 +127,8 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	return body, err
 }
 
-// DoDated does what Do does, and returns the time at which the server responded, by its clock and in seconds; zero means
-// that it does not say.
+// DoDated does what Do does, and returns the time at which the server responded, by its clock and in seconds, or zero
+// if it does not say.
 func (c *Client) DoDated(ctx context.Context, r Request) ([]byte, time.Time, error) {
 	target := c.base.JoinPath(escapePath(r.Path)...)
 	target.RawQuery = r.Query.Encode()

@@ -68,7 +68,7 @@ func RootCAs(file, extra string) (*x509.CertPool, error) {
 	return parseCAs(ca, source, file == "")
 }
 
-// readCAs returns the PEM bundle that RootCAs parses, and the path of its file; nil means that there is none.
+// readCAs returns the PEM bundle that RootCAs parses, and the path of its file, or nil if there is none.
 func readCAs(file, extra string) (ca []byte, source string, err error) {
 	source, limit := file, int64(maxFileBytes)
 	if file == "" {

@@ -20,10 +20,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Find returns all insights about the update that a request describes; none means that nothing is
-// worth reporting. The fields of the request may be empty. An error that Wait returns makes the
-// caller try again after five seconds. Any other error is reported as a failure of the informer,
-// with the insights that accompany it: the caller then resolves no insight that is missing.
+// Find returns all insights about the update that a request describes; none if nothing is worth
+// reporting. The fields of the request may be empty. An error that Wait returns makes the caller
+// try again after five seconds. Any other error is reported as a failure of the informer, with the
+// insights that accompany it: the caller then resolves no insight that is missing.
 type Find func(ctx context.Context, request hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error)
 
 // Wait returns an error with which a Find answers that it still acquires data.

@@ -39,7 +39,7 @@ type Heartbeat struct {
 	Client dynamic.Interface
 	// Informer is the name of the UpdateInformer.
 	Informer string
-	// State returns the state of the informer; nil means that it works as expected.
+	// State returns the state of the informer, or nil if it works as expected.
 	State func(context.Context) State
 	// Clock is where times come from; nil means the real clock.
 	Clock clock.WithTicker

@@ -46,7 +46,7 @@ type Config struct {
 	// PlanInsights finds what would be a problem if an update were started; nil means that the
 	// informer does not know.
 	PlanInsights Find
-	// State returns the state of the informer; nil means that it works as expected.
+	// State returns the state of the informer, or nil if it works as expected.
 	State func(context.Context) State
 	// Users are the users who may query the informer; empty means StatusControllerUser.
 	Users []string

@@ -192,7 +192,7 @@ func invisible(reported string) string {
 	}, reported)
 }
 
-// cleanURL returns a URL if it is a plain https URL; empty means that it is none.
+// cleanURL returns a URL if it is a plain https URL, or "" if it is none.
 func cleanURL(reported string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`{|}", r) }
 	if reported == "" || len(reported) > maxReference || strings.ContainsFunc(reported, odd) {
@@ -205,8 +205,8 @@ func cleanURL(reported string) string {
 	return reported
 }
 
-// cleanFinish returns the estimated finish if it is a time or a duration that is plausible; empty means
-// that it is none.
+// cleanFinish returns the estimated finish if it is a time or a duration that is plausible, or "" if it
+// is none.
 func cleanFinish(reported *updatev1beta1.InsightRemediation, acquired, at time.Time) string {
 	if len(reported.EstimatedFinish) > maxFinish || strings.HasPrefix(reported.EstimatedFinish, "-") {
 		return ""
@@ -218,8 +218,8 @@ func cleanFinish(reported *updatev1beta1.InsightRemediation, acquired, at time.T
 	return reported.EstimatedFinish
 }
 
-// cleanLevel returns the level that an informer reported; false means that it is an unknown one, which
-// counts as a warning.
+// cleanLevel returns the level that an informer reported; false if it is an unknown one, which counts
+// as a warning.
 func cleanLevel(reported updatev1beta1.Level) (updatev1beta1.Level, bool) {
 	level := updatev1beta1.Level(strings.ToLower(strings.TrimSpace(string(reported))))
 	if level.Known() {

@@ -121,7 +121,7 @@ func (h *Holders) Register(name schema.GroupKind, kind ManagedKind) {
 }
 
 // Claimant returns an object other than that holder, of any kind that this operator manages, whose
-// record holds that it has the lock; nil means that there is none.
+// record holds that it has the lock, or nil if there is none.
 func (h *Holders) Claimant(ctx context.Context, lock client.ObjectKey, except Holder) (*Holder, error) {
 	h.mu.Lock()
 	kinds := maps.Clone(h.byKind)

@@ -427,7 +427,7 @@ func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *H
 	return nil
 }
 
-// spec returns the spec of a Lease that is held; nil means that it is free.
+// spec returns the spec of a Lease that is held, or nil if it is free.
 func (l *Lock) spec(holder *Holder) coordinationv1.LeaseSpec {
 	if holder == nil {
 		return coordinationv1.LeaseSpec{}
@@ -445,7 +445,7 @@ func HolderOf(lease *coordinationv1.Lease) Holder {
 	return parseHolder(*lease.Spec.HolderIdentity)
 }
 
-// AttemptOf returns the attempt for which a Lease is held; zero means that it names none.
+// AttemptOf returns the attempt for which a Lease is held, or zero if it names none.
 func AttemptOf(lease *coordinationv1.Lease) Attempt {
 	number, err := strconv.ParseInt(lease.Annotations[annotationNumber], 10, 32)
 	if err != nil {

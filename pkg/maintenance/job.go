@@ -25,7 +25,7 @@ func AttemptStart(job *maintenancev1beta1.UpgradeJob, record history.Record) (ti
 }
 
 // LatestAttempt returns the record of the latest attempt at an UpgradeJob, in whatever order the
-// records are; nil means that there is none.
+// records are, or nil if there is none.
 func LatestAttempt(job *maintenancev1beta1.UpgradeJob) *history.Record {
 	var latest *history.Record
 	for i := range job.Status.History {
@@ -63,8 +63,8 @@ func IsOver(job *maintenancev1beta1.UpgradeJob) bool {
 	return latest != nil && latest.Finished() && !slices.Contains(job.Finalizers, maintenancev1beta1.Finalizer)
 }
 
-// EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
-// left to do for it: its latest attempt is not over, or a user has requested another one.
+// EndPhase returns the phase in which an UpgradeJob has ended; false if there is something left to
+// do for it: its latest attempt is not over, or a user has requested another one.
 func EndPhase(job *maintenancev1beta1.UpgradeJob) (history.Phase, bool) {
 	if !IsOver(job) {
 		return "", false

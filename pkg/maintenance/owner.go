@@ -111,7 +111,7 @@ const (
 	AttemptCommenced              // it has commenced, and has not ended
 )
 
-// Attempt returns the state of an attempt of an object, and its record; nil means that there is none. If the record was
+// Attempt returns the state of an attempt of an object, and its record, or nil if there is none. If the record was
 // lost, the attempt is resumed: it ends with the finalizer, or before another attempt begins.
 func (k OwnerKind) Attempt(object client.Object, number int32) (AttemptState, *history.Record) {
 	records := k.history(object)

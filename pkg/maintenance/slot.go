@@ -60,8 +60,8 @@ func IsSuspended(cfg *maintenancev1beta1.UpgradeConfig) bool {
 	return cfg.Spec.Schedule.Suspend != nil && *cfg.Spec.Schedule.Suspend
 }
 
-// OwnerUID returns the UID of the UpgradeConfig that created an UpgradeJob for a slot; empty means
-// that a user created it.
+// OwnerUID returns the UID of the UpgradeConfig that created an UpgradeJob for a slot, or "" if a
+// user created it.
 func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 	owner := metav1.GetControllerOf(job)
 	if owner == nil || owner.Kind != "UpgradeConfig" || job.Labels[maintenancev1beta1.SlotLabel] == "" {
@@ -74,8 +74,8 @@ func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 }
 
 // SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the reason
-// ReasonSuspended or ReasonRescheduled, and a message; empty means that it may. The owner is the UpgradeConfig that
-// created the UpgradeJob; nil means that there is none. The windows are the windows of the namespace.
+// ReasonSuspended or ReasonRescheduled, and a message; empty if it may. The owner is the UpgradeConfig that created
+// the UpgradeJob; nil means that there is none. The windows are the windows of the namespace.
 //
 // The schedule and schedule.suspend of the owner apply to the start of the slot only, neither to a
 // requested upgrade nor to a retry: those override them. Windows apply to every start.

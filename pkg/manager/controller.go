@@ -73,8 +73,8 @@ type Kind struct {
 	// Transform drops what is not read from an object before it is cached; nil drops the managed
 	// fields.
 	Transform toolscache.TransformFunc
-	// Requests returns the requests that a change of an object causes; nil means that its changes
-	// cause none.
+	// Requests returns the requests that a change of an object causes, or nil if its changes cause
+	// none.
 	Requests handler.MapFunc
 	// IsUrgent reports whether the requests that an object causes are served before all others that wait; nil means
 	// that no request is urgent.

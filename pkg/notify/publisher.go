@@ -65,8 +65,8 @@ type StepPublisher interface {
 // AsyncPublisher is a Publisher that never blocks, and delivers later.
 type AsyncPublisher interface {
 	Publisher
-	// PendingError returns why notifications about an object are not delivered yet; nil means that
-	// all are.
+	// PendingError returns why notifications about an object are not delivered yet, or nil if all
+	// are.
 	PendingError(uid string) error
 }
 
@@ -119,8 +119,8 @@ func (m MultiPublisher) Reset(uid string) {
 	m.Events.Reset(uid)
 }
 
-// PendingError returns which notifications about an object were not delivered yet, and why; nil
-// means that all were.
+// PendingError returns which notifications about an object were not delivered yet, and why, or nil
+// if all were.
 func (m MultiPublisher) PendingError(uid string) error {
 	if m.Webhook == nil {
 		return nil

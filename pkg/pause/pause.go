@@ -173,7 +173,7 @@ func combine(rules []rule, now time.Time) Pause {
 	return paused
 }
 
-// resume returns the first time at which no rule pauses the update; false means that there is none.
+// resume returns the first time at which no rule pauses the update; false if there is none.
 func resume(rules []rule, now time.Time) (time.Time, bool) {
 	at := now
 	for range maxPauses {

@@ -38,7 +38,7 @@ type window struct {
 // exclusion is an enforcing exclusion.
 type exclusion struct{ start, end time.Time }
 
-// parse returns the content of spec.versionManagement as it is decoded from JSON; nil means that it is
+// parse returns the content of spec.versionManagement as it is decoded from JSON, or nil if it is
 // absent. The result is an error unless every part has the documented shape: an unknown field may be a
 // pause that this version does not know.
 func parse(value any) (management, error) {
@@ -169,7 +169,7 @@ func parseExclusion(name string, value any) (parsed exclusion, enforcing bool, e
 	return parsed, enforcing, nil
 }
 
-// object returns the fields of an object, which are some of the known ones; nil means that it is absent.
+// object returns the fields of an object, which are some of the known ones, or nil if it is absent.
 func object(name string, value any, known ...string) (map[string]any, error) {
 	if value == nil {
 		return nil, nil

@@ -57,7 +57,7 @@ func (c virtualContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Deadline returns the virtual time at which a context ends; false means that none was set.
+// Deadline returns the virtual time at which a context ends; false if none was set.
 func Deadline(ctx context.Context) (time.Time, bool) {
 	deadline, set := ctx.Value(deadlineKey{}).(time.Time)
 	return deadline, set

@@ -288,7 +288,7 @@ func setJobCondition(job *batchv1.Job, name batchv1.JobConditionType, reason, me
 	})
 }
 
-// jobEnd returns the condition that shows that a Job has ended; nil means that it has not.
+// jobEnd returns the condition that shows that a Job has ended, or nil if it has not.
 func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
 	if complete := jobCondition(job, batchv1.JobComplete); complete != nil {
 		return complete

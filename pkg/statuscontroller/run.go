@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return manager.Run(ctx, o.Options, restConfig, log, p.binary())
 }
 
-// newAlerts returns the source of alerts; nil means that none is configured. It sends no request.
+// newAlerts returns the source of alerts, or nil if none is configured. It sends no request.
 func newAlerts(o Options) (checks.AlertSource, error) {
 	if o.AlertsURL == "" {
 		return nil, nil

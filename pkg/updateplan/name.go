@@ -45,9 +45,9 @@ func Validate(plan *updatev1beta1.UpdatePlan) error {
 	return nil
 }
 
-// NotAnUpdate returns why no update of a cluster to the target is possible; empty means that one may be,
-// or that the release of the cluster is unknown. Once the control plane is at the target, the update of paused pools
-// of worker nodes is left.
+// NotAnUpdate returns why no update of a cluster to the target is possible, or "" if one may be, or the release of
+// the cluster is unknown. Once the control plane is at the target, the update of paused pools of worker nodes is
+// left.
 func NotAnUpdate(version clusterstate.Version, pools []clusterstate.Pool, target string) string {
 	current := version.Current.Version
 	if current == "" {

@@ -86,7 +86,7 @@ func activeCondition(paused pause.Pause, reason, message string) metav1.Conditio
 	return condition
 }
 
-// missing returns why sources cannot be read; empty means that all can.
+// missing returns why sources cannot be read, or "" if all can.
 func missing(f checks.Facts, sources ...checks.Source) string {
 	var messages []string
 	for _, source := range sources {

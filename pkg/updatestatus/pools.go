@@ -195,7 +195,7 @@ func (c *computation) addMachinePool(of *checks.MachinePool) {
 	c.add(p, observed, subject)
 }
 
-// pausingPool returns the first MachineConfigPool that pauses the update of nodes; nil means that at
+// pausingPool returns the first MachineConfigPool that pauses the update of nodes, or nil if at
 // least one of the outdated nodes is in a pool that is not paused.
 func (c *computation) pausingPool(nodes []clusterstate.NodeProgress) *clusterstate.Pool {
 	var first *clusterstate.Pool

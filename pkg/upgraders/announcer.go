@@ -65,7 +65,7 @@ func (a announcer) notification(milestone engine.Milestone, eventType, reason, m
 	return n
 }
 
-// upgradeTo returns how messages name the upgrade to a version; empty means that it has none.
+// upgradeTo returns how messages name the upgrade to a version, or "" if it has none.
 func upgradeTo(version string) string {
 	if version == "" {
 		return "the upgrade"

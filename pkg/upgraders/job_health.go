@@ -73,7 +73,7 @@ func isSet(value *bool) bool { return value == nil || *value }
 // ReasonInvalidHealthChecks means that the health checks of an UpgradeJob cannot pass.
 const ReasonInvalidHealthChecks = "InvalidHealthChecks"
 
-// objectsProblem returns what is wrong with the first condition on objects that is invalid; empty means that none is.
+// objectsProblem returns what is wrong with the first condition on objects that is invalid, or "" if none is.
 func (t Deps) objectsProblem(job *maintenancev1beta1.UpgradeJob) string {
 	config := &job.Spec.Config
 	for _, list := range []struct {

@@ -98,7 +98,7 @@ func (j Job) PoolStatusAfterEnd(
 }
 
 // ConfigProblem returns the reason for which spec.config is invalid or does not suit the pools of the cluster, with a
-// message; empty means that it is fine.
+// message; empty if it is fine.
 func (j Job) ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error) {
 	if problem := j.objectsProblem(job); problem != "" {
 		return ReasonInvalidHealthChecks, problem, nil

@@ -108,7 +108,7 @@ func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes()) // the client may have disconnected
 }
 
-// steps returns the steps of the newest attempt; nil means that the patch has none.
+// steps returns the steps of the newest attempt, or nil if the patch has none.
 func (s *saves) steps(body []byte) []history.StepCondition {
 	var patch struct {
 		Status upgradev1alpha1.UpgradeConfigStatus `json:"status"`

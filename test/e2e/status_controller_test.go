@@ -170,7 +170,7 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 	w.checkPermissions()
 }
 
-// trueConditions returns the types of the conditions of an informer, in order; nil means that one is not true.
+// trueConditions returns the types of the conditions of an informer, in order, or nil if one is not true.
 func trueConditions(informer *updatev1beta1.UpdateInformer) []string {
 	var types []string
 	for _, c := range informer.Status.Conditions {

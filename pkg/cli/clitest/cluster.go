@@ -32,7 +32,7 @@ type FakeCluster struct {
 	*session.Cluster
 
 	Requests []string
-	// Err returns the error of a read of a kind; nil means that it succeeds.
+	// Err returns the error of a read of a kind, or nil if it succeeds.
 	Err func(kind string) error
 }
 

@@ -190,7 +190,7 @@ func (d *Dump) addJSON(name string, in io.Reader) error {
 // list holds the fields of a list that precede its items.
 type list struct{ apiVersion, kind string }
 
-// of returns the kind of the items; empty means that each has its own.
+// of returns the kind of the items, or "" if each has its own.
 func (l list) of() string { return strings.TrimSuffix(l.kind, "List") }
 
 // addJSONDocument adds an object, or the items of a list one by one.

@@ -207,7 +207,7 @@ func (o *statusOptions) watchFleet(ctx context.Context, cluster *session.Cluster
 	}
 }
 
-// nextFleet returns the next snapshot that can be read, and reports errors until then; nil means that the user has
+// nextFleet returns the next snapshot that can be read, and reports errors until then, or nil if the user has
 // interrupted it.
 func (o *statusOptions) nextFleet(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, report func(string) error) *Snapshot {
 	for {

@@ -26,10 +26,10 @@ type Estimate struct {
 // load is the clusters of a stage that are not finished.
 type load struct{ inFlight, pending int }
 
-// NewEstimate returns the estimate of a rollout with so many slots; false means that too few clusters are complete.
-// Stages follow each other; in each of them, clusters follow each other in the slots. The low estimate counts the
-// clusters that have not begun, each as fast as a quarter of the earlier ones; the high estimate also counts the
-// clusters in flight, each as slow as a quarter of the earlier ones.
+// NewEstimate returns the estimate of a rollout with so many slots; false if too few clusters are complete. Stages
+// follow each other; in each of them, clusters follow each other in the slots. The low estimate counts the clusters
+// that have not begun, each as fast as a quarter of the earlier ones; the high estimate also counts the clusters in
+// flight, each as slow as a quarter of the earlier ones.
 func NewEstimate(took []time.Duration, stages []load, slots int) (Estimate, bool) {
 	e := Estimate{Done: len(took)}
 	if len(took) < minSamples || slots == 0 {

@@ -84,8 +84,8 @@ func (s *Snapshot) Verdict() Verdict {
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
 }
 
-// undelivered returns why an action is not delivered, for which the step of an action stalls; empty means that
-// none does.
+// undelivered returns why an action is not delivered, for which the step of an action stalls, or "" if none
+// does.
 func (s *Snapshot) undelivered() string {
 	causes := s.Upgrade.Status.Causes
 	for i := range causes {

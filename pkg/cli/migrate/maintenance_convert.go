@@ -45,8 +45,7 @@ func (m *maintenanceMigration) lose(field, format string, args ...any) {
 // not.
 var otherSpellings = []string{"maxSchedulingDelay", "skipDegradedOperatorsCheck", "enabled", "selector", "force", "architecture", "creationTimestamp"}
 
-// convert returns the object of this operator; nil means that there is none. It names each field that is left
-// out.
+// convert returns the object of this operator, or nil if there is none. It names each field that is left out.
 func (m *maintenanceMigration) convert(from *unstructured.Unstructured) fields {
 	m.object = from.GetKind() + "/" + from.GetName()
 	spec, _ := from.Object["spec"].(fields)

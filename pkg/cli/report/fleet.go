@@ -283,7 +283,7 @@ func (g Group) row() row {
 	return r
 }
 
-// causes returns the section of the causes; nil means that there are none.
+// causes returns the section of the causes, or nil if there are none.
 func (p *fleetPage) causes() *html.Node {
 	if len(p.Causes) == 0 {
 		return nil

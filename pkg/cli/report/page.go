@@ -136,7 +136,7 @@ func facets(all []Fact) *html.Node {
 	})...)
 }
 
-// causesSection returns the section of the causes; nil means that there are none.
+// causesSection returns the section of the causes, or nil if there are none.
 func causesSection(all []Cause) *html.Node {
 	if len(all) == 0 {
 		return nil
@@ -219,7 +219,7 @@ func (v view) events() *html.Node {
 	return section
 }
 
-// attempts returns the section of earlier attempts; nil means that there were none.
+// attempts returns the section of earlier attempts, or nil if there were none.
 func (v view) attempts() *html.Node {
 	if len(v.Attempts) == 0 {
 		return nil

@@ -161,5 +161,5 @@ func (p *Session) Namespace() (name string, explicit bool, err error) {
 	return name, explicit, nil
 }
 
-// NamespaceFlag returns the value of the flag --namespace; empty means that it is not set.
+// NamespaceFlag returns the value of the flag --namespace, or "" if it is not set.
 func (p *Session) NamespaceFlag() string { return *p.Config.Namespace }

@@ -32,7 +32,7 @@ func (p *Session) Explain(err error) string {
 	return message
 }
 
-// hint returns what a user can do about an error; empty means that its message says so.
+// hint returns what a user can do about an error, or "" if its message says so.
 func (p *Session) hint(err error) string {
 	var statusErr apierrors.APIStatus
 	var address *url.Error

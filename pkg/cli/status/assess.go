@@ -142,8 +142,8 @@ func informerSources(ctx context.Context, c *session.Cluster) []updatev1beta1.So
 	return sources
 }
 
-// unreachableReason returns why the Update Status Controller could not reach an informer; empty means
-// that it could, or that this is unknown.
+// unreachableReason returns why the Update Status Controller could not reach an informer, or "" if it
+// could, or this is unknown.
 func unreachableReason(informer *updatev1beta1.UpdateInformer) string {
 	for _, name := range []string{updatev1beta1.ConditionCABundleResolved, updatev1beta1.ConditionReachable, updatev1beta1.ConditionDiscovered} {
 		for _, condition := range informer.Status.Conditions {

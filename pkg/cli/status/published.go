@@ -88,7 +88,7 @@ func published(ctx context.Context, reader client.Reader, namespace string, now 
 }
 
 // compareRelease returns why an assessment does not count for the release that the Cluster Version Operator
-// works on; nil means that it counts. A requested update that it has neither accepted nor refused yet is
+// works on, or nil if it counts. A requested update that it has neither accepted nor refused yet is
 // assessed already. A ClusterVersion without a history names no release.
 func compareRelease(assessment *updatev1beta1.Assessment, current string) *updatev1beta1.Source {
 	switch {
@@ -121,7 +121,7 @@ func (p publication) findStale(now time.Time) *updatev1beta1.Source {
 	}
 }
 
-// lastSign returns when the controller last showed life; nil means that this is unknown.
+// lastSign returns when the controller last showed life, or nil if it is unknown.
 func (p publication) lastSign() *metav1.Time {
 	last := p.seen
 	if observed := p.object.Status.ObservedTime; observed != nil && observed.After(last) {

@@ -246,7 +246,7 @@ func refusePaused(p *session.Session, done string, target upgradeTarget) error {
 }
 
 // holdNote returns what a user must know about the annotation that holds all upgrades of the cluster, as
-// the end of a message; empty means that it is not set.
+// the end of a message, or "" if it is not set.
 func holdNote(ctx context.Context, p *session.Session, cluster *session.Cluster) string {
 	const annotation = "the annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion holds the cluster"
 	var version configv1.ClusterVersion

@@ -124,7 +124,7 @@ func findStarted(ctx context.Context, p *session.Session, cluster *session.Clust
 	return targets[i], nil
 }
 
-// started returns the latest attempt that has started; nil means that there is none.
+// started returns the latest attempt that has started, or nil if there is none.
 func started(target upgradeTarget) *history.Record {
 	records := target.history()
 	i := slices.IndexFunc(records, func(r history.Record) bool { return r.StartTime != nil })

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// requested returns the UpgradeConfig of a name; nil means that there is none.
+// requested returns the UpgradeConfig of a name, or nil if there is none.
 func requested(t *testing.T, cluster *clitest.FakeCluster, namespace, name string) *upgradev1alpha1.UpgradeConfigSpec {
 	t.Helper()
 	upgrade := &upgradev1alpha1.UpgradeConfig{}

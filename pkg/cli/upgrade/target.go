@@ -103,8 +103,8 @@ func (t upgradeTarget) history() []history.Record {
 	}
 }
 
-// current returns the record of the attempt that the spec or a request for another attempt is about; nil
-// means that the operator has not recorded it yet.
+// current returns the record of the attempt that the spec or a request for another attempt is about, or
+// nil if the operator has not recorded it yet.
 func (t upgradeTarget) current() *history.Record {
 	switch t.kind {
 	case kindUpgrade:

@@ -162,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: min(max(next.Sub(now), time.Millisecond), maxRequeue)}, nil
 }
 
-// openShift returns OpenShift's object from the cache; nil means that there is none.
+// openShift returns OpenShift's object from the cache, or nil if there is none.
 func (r *Reconciler) openShift(ctx context.Context) (*configv1.ClusterVersion, error) {
 	var version configv1.ClusterVersion
 	if err := r.Client.Get(ctx, clusterstate.VersionKey, &version); err != nil {

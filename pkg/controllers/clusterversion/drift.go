@@ -74,7 +74,7 @@ func ofObjects(list []any) bool {
 }
 
 // managerOf returns the field manager that changed a field of the spec last, other than this
-// controller; empty means that it is unknown, for example because the field was removed.
+// controller, or "" if it is unknown, for example because the field was removed.
 func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
 	var manager string
 	var latest time.Time

@@ -84,7 +84,7 @@ func (p plan) next() time.Time {
 }
 
 // otherClusterID returns where parameters name another cluster than the one with the ID, and its
-// ID; empty means that none do.
+// ID; empty if none do.
 func (p plan) otherClusterID(id string) (where, other string) {
 	if other := p.current.otherClusterID(id); other != "" {
 		return "the parameters that apply now", other

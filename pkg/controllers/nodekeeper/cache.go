@@ -40,7 +40,7 @@ func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
 	return state.seen
 }
 
-// nextPass returns when the next pass over a node is due; zero means that none had these deadlines.
+// nextPass returns when the next pass over a node is due, or zero if none had these deadlines.
 func (c *nodeCache) nextPass(node string, d clusterstate.DrainDeadlines) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

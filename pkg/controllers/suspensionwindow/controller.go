@@ -86,8 +86,8 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// nextStart returns the start of an UpgradeJob that a window may suspend; false means that there is
-// none, since the UpgradeJob has ended or its times are invalid.
+// nextStart returns the start of an UpgradeJob that a window may suspend; false if there is none,
+// since the UpgradeJob has ended or its times are invalid.
 func nextStart(job *maintenancev1beta1.UpgradeJob) (time.Time, bool) {
 	if _, ended := maintenance.EndPhase(job); ended {
 		return time.Time{}, false
@@ -175,8 +175,7 @@ func (r *Reconciler) observe(ctx context.Context, window *maintenancev1beta1.Upg
 	return status, err
 }
 
-// validate returns the reason and the message of a window that is invalid; empty means that it is
-// valid.
+// validate returns the reason and the message of a window that is invalid; empty if it is valid.
 func validate(window *maintenancev1beta1.UpgradeSuspensionWindow) (reason, message string) {
 	if _, _, err := maintenance.WindowTimes(window); err != nil {
 		return reasonInvalidTime, err.Error() + "; the window suspends nothing"

@@ -41,7 +41,7 @@ type pass struct {
 	poolsUnknown bool
 }
 
-// run makes the pass, and returns when the next one is due; zero means that nothing is planned.
+// run makes the pass, and returns when the next one is due, or zero if nothing is planned.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
 	if version, err := checks.ReadVersion(ctx, p.Client); err == nil { // else the release is unknown
 		p.version, p.current = version, version.Current.Version

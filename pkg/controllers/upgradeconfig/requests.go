@@ -45,7 +45,7 @@ func (r *Reconciler) answerRequests(ctx context.Context, cfg *upgradev1alpha1.Up
 	return true, nil
 }
 
-// refusal returns why a request to start the upgrade has no effect; empty means that it has one.
+// refusal returns why a request to start the upgrade has no effect, or "" if it has one.
 func refusal(cfg *upgradev1alpha1.UpgradeConfig, annotation string) string {
 	record := ended(cfg)
 	switch {
@@ -60,7 +60,7 @@ func refusal(cfg *upgradev1alpha1.UpgradeConfig, annotation string) string {
 	return ""
 }
 
-// ended returns the record of the requested attempt if that has ended; nil means that it has not.
+// ended returns the record of the requested attempt if that has ended, or nil if it has not.
 func ended(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	start, err := maintenance.UpgradeStart(cfg)
 	if err != nil {
@@ -76,7 +76,7 @@ func ended(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	return &cfg.Status.History[at]
 }
 
-// inProgress returns the record of the attempt in progress; nil means that there is none.
+// inProgress returns the record of the attempt in progress, or nil if there is none.
 func inProgress(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	at := slices.IndexFunc(cfg.Status.History, history.Record.InProgress)
 	if at < 0 {

@@ -36,7 +36,7 @@ type Upgrader interface {
 	// without a change of a pool; the zero time means never.
 	PoolStatusAfterEnd(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, time.Time, error)
 	// ConfigProblem returns the reason for which the UpgradeJob does not suit the machine config pools of the
-	// cluster, with a message; empty means that it does.
+	// cluster, with a message; empty if it does.
 	ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 }
 

@@ -202,7 +202,7 @@ func (e *testEnv) jobs() []batchv1.Job {
 	return jobs.Items
 }
 
-// jobOf returns the Job of an item of an UpgradeJob; nil means that there is none.
+// jobOf returns the Job of an item of an UpgradeJob, or nil if there is none.
 func (e *testEnv) jobOf(upgrade, item string) *batchv1.Job {
 	e.t.Helper()
 	jobs := e.jobs()

@@ -55,8 +55,8 @@ func (s *scope) verify(ctx context.Context) error {
 	return nil
 }
 
-// findJob returns the UpgradeJob of a slot from the API server; nil means that there is none. It
-// returns errBehind if the UpgradeConfig is not as it is cached.
+// findJob returns the UpgradeJob of a slot from the API server, or nil if there is none. It returns
+// errBehind if the UpgradeConfig is not as it is cached.
 func (s *scope) findJob(ctx context.Context, slot string) (*maintenancev1beta1.UpgradeJob, error) {
 	if err := s.verify(ctx); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *scope) findJob(ctx context.Context, slot string) (*maintenancev1beta1.U
 	return nil, nil
 }
 
-// cachedJob returns the UpgradeJob of a slot from the cache; nil means that there is none.
+// cachedJob returns the UpgradeJob of a slot from the cache, or nil if there is none.
 func (s *scope) cachedJob(slot string) *maintenancev1beta1.UpgradeJob {
 	for i := range s.jobs {
 		if s.jobs[i].Labels[maintenancev1beta1.SlotLabel] == slot {

@@ -53,8 +53,7 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	return true, s.publish(ctx, id, corev1.EventTypeNormal, "JobCreated", describeJob(job))
 }
 
-// refuseRunNow returns why no upgrade can run now, as the slot of the request; empty means that one
-// can.
+// refuseRunNow returns why no upgrade can run now, as the slot of the request, or "" if one can.
 func (s *scope) refuseRunNow(slot string) string {
 	if s.problem.reason != "" {
 		return s.problem.message

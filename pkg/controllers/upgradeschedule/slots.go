@@ -121,7 +121,7 @@ func (s *scope) window(start time.Time, slot string) (maintenance.Suspension, bo
 	return maintenance.SuspendedBy(s.windows, s.jobLabels(slot), start, maintenance.SelectedJobs)
 }
 
-// suspendedBy returns what suspends a start; empty means that nothing does.
+// suspendedBy returns what suspends a start, or "" if nothing does.
 func (s *scope) suspendedBy(start time.Time) string {
 	if maintenance.IsSuspended(s.cfg) {
 		return maintenance.SuspendField

@@ -73,7 +73,7 @@ func (s *scope) handle(ctx context.Context) error {
 	return s.handleSlots(ctx)
 }
 
-// notAccepted returns why the spec is not accepted; zero means that it is.
+// notAccepted returns why the spec is not accepted, or zero if it is.
 func (s *scope) notAccepted() condition {
 	if s.problem.reason != "" {
 		return s.problem

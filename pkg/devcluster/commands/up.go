@@ -124,7 +124,7 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 const readyTimeout = 15 * time.Second
 
 // notReady waits until the operator is ready. It returns a warning if the operator is not in time, for
-// example because its ServiceAccount lacks the permissions to watch a kind; empty means that it is.
+// example because its ServiceAccount lacks the permissions to watch a kind, or "" if it is.
 func notReady(ctx context.Context, operator *devcluster.Operator) string {
 	replica := operator.Replicas()[0]
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {

@@ -35,8 +35,8 @@ func New(o httpclient.Options) (*Client, error) {
 	return &Client{http: e}, nil
 }
 
-// Silences lists the silences that have all of the matchers, in every state. It also returns the time of Alertmanager, by
-// which silences end; zero means that the response has none.
+// Silences lists the silences that have all of the matchers, in every state. It also returns the time of Alertmanager,
+// by which silences end, or zero if the response has none.
 func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, time.Time, error) {
 	query := url.Values{}
 	for _, m := range filter {

@@ -51,7 +51,7 @@ func (w *Webhook) Flush(ctx context.Context) error {
 	}
 }
 
-// peek returns the next notification and its receiver; nil means that none waits.
+// peek returns the next notification and its receiver, or nil if none waits.
 func (w *Webhook) peek() (*notification, *receiver) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,8 +24,8 @@ type Options struct {
 	// Source returns the cluster from which the events come, as a URI reference. It is called for
 	// each delivery, which fails if it does.
 	Source func(context.Context) (string, error)
-	// Cluster returns the name for people of the cluster of an object; empty means that it is not known. Nil means that
-	// events have none.
+	// Cluster returns the name for people of the cluster of an object; empty if it is not known. Nil means that events
+	// have none.
 	Cluster func(context.Context, Object) string
 	// Omit reports which notifications of steps are not sent; nil sends all.
 	Omit  func(notify.StepNotification) bool
@@ -151,8 +151,7 @@ func (w *Webhook) Reset(uid string) {
 	delete(w.rejected, uid)
 }
 
-// PendingError returns why notifications about an object are not delivered yet; nil means that all
-// are.
+// PendingError returns why notifications about an object are not delivered yet, or nil if all are.
 func (w *Webhook) PendingError(uid string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -165,7 +165,7 @@ func (c *spoke) remove(a *applied) {
 	}
 }
 
-// object returns an object that was applied as the cluster has it; nil means that it is gone.
+// object returns an object that was applied as the cluster has it, or nil if it is gone.
 func (c *spoke) object(a *applied, s *script, now time.Time) object {
 	switch a.meta.Kind {
 	case "ClusterVersion":

@@ -166,8 +166,7 @@ func SetVersion(operator *configv1.ClusterOperator, version string) {
 	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
 }
 
-// blockingReason returns the reason why an update waits for an operator; empty means that it does
-// not.
+// blockingReason returns the reason why an update waits for an operator, or "" if it does not.
 func blockingReason(operator *configv1.ClusterOperator) string {
 	if c := findCondition(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
 		return "ClusterOperatorNotAvailable"

@@ -100,7 +100,7 @@ func inHistory(version *configv1.ClusterVersion, desired string) bool {
 	return slices.ContainsFunc(version.Status.History, func(entry configv1.UpdateHistory) bool { return entry.Version == desired && entry.Image != "" })
 }
 
-// desiredUpdate returns the release to install, or why the request is invalid; nil means that the payload
+// desiredUpdate returns the release to install, or why the request is invalid, or nil if the payload
 // stays. Without a request of which something comes, it is the release of the running pod of the
 // operator: an update whose request is removed before the pod of its release runs goes back.
 func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.Update, error) {

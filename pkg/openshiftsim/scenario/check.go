@@ -143,7 +143,7 @@ func (r *Run) checkUpgradeJob(ctx context.Context, expected ExpectedUpgradeJob) 
 	return checkRecord(job, name, expected.Phase, expected.Conditions, expected.Steps)
 }
 
-// upgradeJob returns the expected UpgradeJob; nil means that it does not exist. The jobs of an
+// upgradeJob returns the expected UpgradeJob, or nil if it does not exist. The jobs of an
 // UpgradeConfig are named after it and after the time of their slot.
 func (r *Run) upgradeJob(ctx context.Context, expected ExpectedUpgradeJob) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}

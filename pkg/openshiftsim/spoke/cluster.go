@@ -73,7 +73,7 @@ func Image(release string) string {
 // Version returns the ClusterVersion.
 func (c *Cluster) Version() *unstructured.Unstructured { return c.objects[versionID] }
 
-// Object returns an object; nil means that it does not exist.
+// Object returns an object, or nil if it does not exist.
 func (c *Cluster) Object(group, kind, namespace, name string) *unstructured.Unstructured {
 	return c.objects[id{group, kind, namespace, name}]
 }

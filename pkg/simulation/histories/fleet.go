@@ -151,7 +151,7 @@ func (f *fleet) addPlacement() error {
 	return f.people.Create(context.Background(), p)
 }
 
-// member returns the cluster of that name; nil means that there is none.
+// member returns the cluster of that name, or nil if there is none.
 func (f *fleet) member(name string) *member {
 	i := slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })
 	if i < 0 {

@@ -279,7 +279,7 @@ func (f *fleet) hold(m *member, held bool) {
 	})
 }
 
-// anyWork returns a work of a cluster; nil means that there is none.
+// anyWork returns a work of a cluster, or nil if there is none.
 func (f *fleet) anyWork() *workv1.ManifestWork {
 	var works workv1.ManifestWorkList
 	if err := f.people.List(context.Background(), &works); err != nil || len(works.Items) == 0 {

@@ -108,7 +108,7 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	return ""
 }
 
-// runOf returns the run of a cluster; nil means that there is none.
+// runOf returns the run of a cluster, or nil if there is none.
 func (c *fleetChecker) runOf(u *fleetv1beta1.ManagedClustersUpgrade, cluster string) *fleetv1alpha1.ClusterUpgradeRun {
 	for key, run := range c.runs {
 		if key.Namespace == cluster && run.Spec.ManagedClustersUpgrade.UID == string(u.UID) {
@@ -118,7 +118,7 @@ func (c *fleetChecker) runOf(u *fleetv1beta1.ManagedClustersUpgrade, cluster str
 	return nil
 }
 
-// leftWork returns why a work must not be left; empty means that it may.
+// leftWork returns why a work must not be left, or "" if it may.
 func (c *fleetChecker) leftWork(key client.ObjectKey) string {
 	work := c.works[key]
 	u := c.upgrades[work.Labels[fleetv1beta1.UpgradeLabel]]

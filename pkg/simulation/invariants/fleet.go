@@ -146,8 +146,8 @@ func (f *Fleet) Run(run *fleetv1alpha1.ClusterUpgradeRun) error {
 	return errors.Join(attempts(before, run), states(before, run), steps(run))
 }
 
-// Note notes a run that another client has stored: it is not checked. It returns the run before; nil means
-// that the cluster had none.
+// Note notes a run that another client has stored: it is not checked. It returns the run before, or nil if
+// the cluster had none.
 func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.ClusterUpgradeRun {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -82,7 +82,7 @@ func (w *jobWorld) runFor(d time.Duration) {
 	}
 }
 
-// job returns the Job; nil means that it is gone.
+// job returns the Job, or nil if it is gone.
 func (w *jobWorld) job() *batchv1.Job {
 	w.t.Helper()
 	var job batchv1.Job

@@ -245,7 +245,7 @@ func release(version string) configv1.Release {
 	return configv1.Release{Version: version, Image: "example.com/release:" + version}
 }
 
-// currentImage returns the image of the newest entry of the history; empty means that there is none.
+// currentImage returns the image of the newest entry of the history, or "" if there is none.
 func currentImage(version *configv1.ClusterVersion) string {
 	if len(version.Status.History) == 0 {
 		return ""

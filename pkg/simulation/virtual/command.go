@@ -87,7 +87,7 @@ func (c scriptClock) Now() time.Time { return c.now.Now() }
 // Since returns the virtual time that has passed since t.
 func (c scriptClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
 
-// After waits, and returns a channel with the time; nil means that the run has ended.
+// After waits, and returns a channel with the time, or nil if the run has ended.
 func (c scriptClock) After(d time.Duration) <-chan time.Time {
 	if !c.wait(d) {
 		return nil

@@ -225,7 +225,7 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	return engine.Done("no extra node is left"), nil
 }
 
-// drainStatus returns since when a node is being drained; empty means that it is not.
+// drainStatus returns since when a node is being drained, or "" if it is not.
 func drainStatus(node *corev1.Node) string {
 	drain := clusterstate.DrainState(node)
 	if !drain.Active {

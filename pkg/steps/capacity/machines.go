@@ -53,7 +53,7 @@ func (s machineState) nodeOf(set machineSet) (node, reason string) {
 	return "", cmp.Or(reason, set.errorMessage(), fmt.Sprintf("its extra one, %s, has no Machine yet", set.GetName()))
 }
 
-// notReadyReason returns why a Machine has no ready node; empty means that it has one.
+// notReadyReason returns why a Machine has no ready node, or "" if it has one.
 func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	status := &machine.Status
 	state := "has no node"

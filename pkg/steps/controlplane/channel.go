@@ -66,9 +66,9 @@ func needsChannel(version clusterstate.Version, target clusterstate.Target) bool
 	return !version.Observe(target).HasBegun() && target.Channel != "" && version.Channel != target.Channel
 }
 
-// channelMismatch returns why the target cannot be offered in its channel; empty means that it may
-// be, or that this is unknown before the channel is set. A channel without the current release offers
-// no update from it.
+// channelMismatch returns why the target cannot be offered in its channel, or "" if it may be, or
+// this is unknown before the channel is set. A channel without the current release offers no update
+// from it.
 func channelMismatch(version clusterstate.Version, target clusterstate.Target) string {
 	update := version.AvailableUpdate(target)
 	switch {

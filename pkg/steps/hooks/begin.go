@@ -121,7 +121,7 @@ func (e *eventRun) upgrade(ctx context.Context) (client.Object, error) {
 	return upgrade, nil
 }
 
-// liveHook returns the hook as the API server has it; nil means that there is none.
+// liveHook returns the hook as the API server has it, or nil if there is none.
 func (e *eventRun) liveHook(ctx context.Context, name string) (*maintenancev1beta1.UpgradeJobHook, error) {
 	var hook maintenancev1beta1.UpgradeJobHook
 	err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &hook)

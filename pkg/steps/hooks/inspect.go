@@ -117,7 +117,7 @@ func (e *eventRun) inspectPods(ctx context.Context, job *batchv1.Job) string {
 // maxPods is the number of pods of a Job that are inspected.
 const maxPods = 16
 
-// problemOf returns why a pod does not run; empty means that it runs, has ended, or is starting.
+// problemOf returns why a pod does not run, or "" if it runs, has ended, or is starting.
 func problemOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

@@ -151,7 +151,7 @@ func (e *eventRun) isOurs(job *batchv1.Job) bool {
 	return job.Annotations[annotationEvent] == e.event.key() && owner != nil && owner.UID == e.owner.UID
 }
 
-// selection returns the hooks of the event that a Job lists; nil means that it lists none.
+// selection returns the hooks of the event that a Job lists, or nil if it lists none.
 func selection(job *batchv1.Job) []hookRef {
 	var all []hookRef
 	if err := utiljson.Unmarshal([]byte(job.Annotations[annotationHooks]), &all); err != nil {
@@ -185,7 +185,7 @@ func resultIn(conditions []history.StepCondition, job *batchv1.Job) bool {
 	return false
 }
 
-// finishedCondition returns the condition that reports how a Job ended; nil means that it has not.
+// finishedCondition returns the condition that reports how a Job ended, or nil if it has not.
 func finishedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]

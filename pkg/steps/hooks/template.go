@@ -117,7 +117,7 @@ func setSecurityContext(pod map[string]any) {
 	}
 }
 
-// object returns an object within another one, which it creates if it is absent; nil means that
+// object returns an object within another one, which it creates if it is absent, or nil if
 // something else is there, which the API server rejects.
 func object(parent map[string]any, key string) map[string]any {
 	setDefault(parent, key, map[string]any{})

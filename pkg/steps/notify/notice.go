@@ -11,7 +11,7 @@ import (
 )
 
 // NoticeKeepAlive publishes a notification while there is something to say, as a keep-alive of a step
-// that waits. notice returns it; nil means that there is nothing to say. By its ID, each notification is
+// that waits. notice returns it, or nil if there is nothing to say. By its ID, each notification is
 // published once. A delivery that fails holds up nothing.
 func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*Notification, error)) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {

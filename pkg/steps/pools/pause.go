@@ -69,8 +69,8 @@ func (d Delayed) PauseAdded() engine.UpgradeStep {
 	}
 }
 
-// expired returns which of the pools can no longer be updated in their release windows; empty means that
-// all can. A pool that a user has unpaused is updated at once.
+// expired returns which of the pools can no longer be updated in their release windows, or "" if all
+// can. A pool that a user has unpaused is updated at once.
 func (d Delayed) expired(selected []delayedPool, now time.Time) string {
 	late := names(selected, func(p delayedPool) bool {
 		return (!p.ours || p.Paused) && !now.Before(clusterstate.ReleaseEnd(d.mark(p.selected)))

@@ -169,7 +169,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePla
 	}
 }
 
-// get returns the plan; nil means that it does not exist.
+// get returns the plan, or nil if it does not exist.
 func (p Plan) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
 	plan := &updatev1beta1.UpdatePlan{}
 	switch err := p.Client.Get(ctx, client.ObjectKey{Name: p.name()}, plan); {

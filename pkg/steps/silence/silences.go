@@ -82,7 +82,7 @@ func (w Window) expiry(now time.Time) time.Time {
 }
 
 // active lists the silences that have the matchers and have not ended, the one that ends last first. It also returns
-// the time of Alertmanager; zero means that it is not known.
+// the time of Alertmanager, or zero if it is not known.
 func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
 	found, now, err := s.Alertmanager.Silences(ctx, filter...)
 	if err != nil {

@@ -82,7 +82,7 @@ func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]m
 	return windows, nil
 }
 
-// ownerOf returns the UpgradeConfig that created the UpgradeJob for a slot; nil means that there is
+// ownerOf returns the UpgradeConfig that created the UpgradeJob for a slot, or nil if there is
 // none.
 func ownerOf(ctx context.Context, r client.Reader, job *maintenancev1beta1.UpgradeJob) (*maintenancev1beta1.UpgradeConfig, error) {
 	uid := maintenance.OwnerUID(job)
