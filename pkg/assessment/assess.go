@@ -19,7 +19,7 @@ type Input struct {
 	// Previous is the last assessment; nil means none. It is the only memory: when parts were first
 	// seen, how long nodes took, and the latest end that was shown.
 	Previous *updatev1beta1.Assessment
-	// PreviousTime is when Previous was confirmed last; zero means that this is unknown.
+	// PreviousTime is when Previous was confirmed last; zero if unknown.
 	PreviousTime time.Time
 	// Sources are the Update Status Controller and the enabled informers, in the order in which they
 	// are printed. One with the name of a required source replaces what the facts report about it.

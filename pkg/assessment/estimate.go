@@ -53,7 +53,7 @@ type sectionEstimate struct {
 	left  span
 	// taken is the part of left that the nodes being updated have already used, if nothing stops them.
 	taken span
-	// resumes is when a section that is paused resumes; zero means that it is not paused.
+	// resumes is when a section that is paused resumes; zero if it is not paused.
 	resumes time.Time
 	// left is derived from basis; unknown says why it cannot be derived.
 	basis, unknown string

@@ -205,8 +205,8 @@ func foreignRemedy(from *chain, first *link) *updatev1beta1.Remedy {
 }
 
 // budgetRemedy returns how to let a drain continue that a budget holds: one more pod, if the budget
-// demands a number of pods, all of them are healthy, and a Deployment has created them. nil means that
-// no command is known to help.
+// demands a number of pods, all of them are healthy, and a Deployment has created them; nil if no
+// command is known to help.
 func (c *cluster) budgetRemedy(first *link) *updatev1beta1.Remedy {
 	remedy := &updatev1beta1.Remedy{Type: fixes, Text: "Add a replica; the update then continues on its own:"}
 	for _, v := range first.objects {

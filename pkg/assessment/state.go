@@ -43,14 +43,14 @@ type verdict struct {
 	// or a step of an upgrade of ours failed.
 	refused []insight
 	// failing reports that the cluster version operator has been failing for too long. Since is since
-	// when; zero means that this is unknown.
+	// when; zero if unknown.
 	failing      bool
 	failingSince time.Time
 	// behind reports that the section waits for the control plane.
 	behind bool
-	// unclear is why it is unknown whether the section progresses; empty means that it is known.
+	// unclear is why it is unknown whether the section progresses; empty if it is known.
 	unclear string
-	// forcedAt is when the last pod is forced off the nodes that are stuck; zero means that none is.
+	// forcedAt is when the last pod is forced off the nodes that are stuck; zero if none is.
 	forcedAt time.Time
 
 	detail      string

@@ -14,7 +14,7 @@ import (
 )
 
 // unclear returns why it is unknown whether a section progresses although its sources were read: what
-// they report is incomplete or contradictory. Empty means that it is known.
+// they report is incomplete or contradictory. Empty if it is known.
 func (c *cluster) unclear(s *section) string {
 	switch rollout := c.rolloutOf(s); {
 	case !s.observed && s.unobserved != "":
@@ -93,7 +93,7 @@ func managedObject(s *section) string {
 	return o.kind + " " + o.fullName()
 }
 
-// adviseUnclear shows what the first section that cannot be judged consists of; nil means that there is none.
+// adviseUnclear shows what the first section that cannot be judged consists of; nil if there is none.
 func (c *cluster) adviseUnclear() *updatev1beta1.Remedy {
 	for _, s := range c.sections {
 		switch {

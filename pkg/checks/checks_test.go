@@ -465,7 +465,7 @@ func TestRemedy_for_paused_pools(t *testing.T) {
 	const waits = "Wait: the operator unpauses the pool between 2027-03-02T22:00:00Z and 2027-03-02T23:00:00Z."
 	begin := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		now         time.Time // zero means that there is no clock
+		now         time.Time // zero if there is no clock
 		description string    // of pool night
 		remedy      string
 	}{

@@ -32,11 +32,11 @@ const (
 type Facts struct {
 	// Now is when the facts were read.
 	Now time.Time
-	// ClusterID is the ID of the cluster; empty means that it is unknown.
+	// ClusterID is the ID of the cluster; empty if unknown.
 	ClusterID string
 	Version   clusterstate.Version
 	// VersionManagement is spec.versionManagement of the ClusterVersion, as it was decoded from JSON;
-	// nil means that it is absent.
+	// nil if it is absent.
 	VersionManagement any
 	Operators         []clusterstate.ClusterOperator
 	Nodes             []clusterstate.Node
@@ -73,7 +73,7 @@ type Facts struct {
 	// missing are not installed, or not needed now.
 	Read []Source
 	// MachineConfigImage is the image of the operator machine-config that the release has deployed. It
-	// is read while an update changes only the image; empty means that it is unknown.
+	// is read while an update changes only the image; empty if unknown.
 	MachineConfigImage string
 
 	// Options narrow what counts, for one upgrade object. They are zero for an update status.
@@ -91,7 +91,7 @@ type Facts struct {
 	// FailingObjects are the objects of a gate that do not satisfy their conditions.
 	FailingObjects []FailingObject
 
-	shared func() rollout // computes the rollouts once; nil means that they are computed each time
+	shared func() rollout // computes the rollouts once; nil means they are computed each time
 }
 
 // Has reports whether nothing of the source is missing. It has also what is not installed.
@@ -116,17 +116,16 @@ type MachinePool struct {
 	Version string
 	// Updating reports that not all machines have the version yet.
 	Updating bool
-	// Unknown is why it is not known whether they have; empty means that it is.
+	// Unknown is why it is not known whether they have; empty if it is.
 	Unknown string
-	// VersionManagement is spec.versionManagement, as it was decoded from JSON; nil means that it is
-	// absent.
+	// VersionManagement is spec.versionManagement, as it was decoded from JSON; nil if it is absent.
 	VersionManagement any
 }
 
 // Drain is the drain of a node that the machine config operator is draining for the update.
 type Drain struct {
 	Node string
-	// Start is when the drain began to count; zero means that this is unknown.
+	// Start is when the drain began to count; zero if unknown.
 	Start time.Time
 	// Read reports that the pods were read. Only so many drains are read at a time, the longest first.
 	Read bool

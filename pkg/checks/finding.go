@@ -73,8 +73,7 @@ type Finding struct {
 	Informer string
 	// Key identifies what the finding is about if it has no resources.
 	Key string
-	// ID is the UID of a finding that reason, key, and resources do not identify; empty means that
-	// they do.
+	// ID is the UID of a finding that reason, key, and resources do not identify; empty if they do.
 	ID        string
 	Scope     Scope
 	Resources []Resource
@@ -87,14 +86,14 @@ type Finding struct {
 	Summary string
 	// Description is the object's own report about it, in one bounded line; it may be empty.
 	Description string
-	// Since is when it began; zero means that this is unknown.
+	// Since is when it began; zero if unknown.
 	Since time.Time
 	// Reference is an https URL with more about it; empty means none.
 	Reference string
-	// Remedy says what a person can do about it; empty means that no remedy is known.
+	// Remedy says what a person can do about it; empty if no remedy is known.
 	Remedy string
-	// Err is why something could not be determined; nil means that it could. A gate reports the error in
-	// place of the finding.
+	// Err is why something could not be determined; nil if it could. A gate reports the error in place
+	// of the finding.
 	Err error
 	// CausedBy lists the UIDs of the findings that cause this one.
 	CausedBy []string
@@ -132,7 +131,7 @@ func NewUID(parts ...string) string {
 
 // PlanUID returns the UID with which an UpdatePlan reports the finding, by what is wrong and with which
 // object. Health gates and plans report the same: what an administrator has accepted in a plan is
-// recognized by it. Empty means that plans report no such finding.
+// recognized by it. Empty if plans report no such finding.
 func (f Finding) PlanUID() string {
 	switch {
 	case f.Key == keyClusterVersion:

@@ -53,7 +53,7 @@ type Runner struct {
 	Options      Options
 	// Accepted returns the UIDs, see Finding.PlanUID, of the findings whose risk an administrator has
 	// accepted for this update. Such a finding is noted and does not block. It is called only if
-	// something blocks. Nil means that nothing is accepted.
+	// something blocks. Nil means nothing is accepted.
 	Accepted func(context.Context) map[string]bool
 	// Ahead means that the result opens no gate, so that results of limited queries suffice
 	// although they are outdated.
@@ -61,7 +61,7 @@ type Runner struct {
 }
 
 // Run applies the rules of the gates to what it reads. The metrics observe them at the given time; zero means
-// that they do not.
+// they do not.
 func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 	var report Report
 	g := r.gathering()

@@ -37,14 +37,14 @@ type Readers struct {
 	Reader, Live client.Reader
 	// Cached reports that Reader is a cache, whose lists cost no requests.
 	Cached bool
-	// Prometheus is the source of alerts, and Metrics the source of what pods request; nil means that none is
+	// Prometheus is the source of alerts, and Metrics the source of what pods request; nil if none is
 	// configured. The sources of gates are in Sources.
 	Prometheus AlertSource
 	Metrics    Metrics
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
 	Clock         clock.PassiveClock
-	// Sources limits how often what is not cached is read; nil means that it is read each time.
+	// Sources limits how often what is not cached is read; nil means it is read each time.
 	Sources *Sources
 }
 

@@ -20,7 +20,7 @@ type machineKind struct {
 	gvk schema.GroupVersionKind
 	// version is the path of the version that the machines are to have; nil means none.
 	version []string
-	// rollout reads into the facts whether the machines have that version; nil means that nothing shows it.
+	// rollout reads into the facts whether the machines have that version; nil if nothing shows it.
 	rollout func(*unstructured.Unstructured, *MachinePool)
 }
 

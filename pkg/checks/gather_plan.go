@@ -31,8 +31,8 @@ type PlanFacts struct {
 	Etcd []clusterstate.EtcdCondition
 	// OptionalOperators are the installed ClusterServiceVersions.
 	OptionalOperators []clusterstate.ClusterServiceVersion
-	// Holder is the upgrade that holds the lock of the cluster; zero means that it is free. HolderTarget
-	// is the version to which that upgrade leads; empty means that it is unknown.
+	// Holder is the upgrade that holds the lock of the cluster; zero if it is free. HolderTarget is the
+	// version to which that upgrade leads; empty if unknown.
 	Holder       lock.Holder
 	HolderTarget string
 	// Loads compare what the nodes have with what is requested of it, by node and resource.

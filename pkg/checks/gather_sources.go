@@ -62,7 +62,7 @@ const (
 type source struct {
 	// required reports that no cluster is judged without the source. Without another one, less is known.
 	required bool
-	// cached is the kind that gates read from the cache; nil means that they read none.
+	// cached is the kind that gates read from the cache; nil if they read none.
 	cached client.Object
 	// kind is the kind of the objects that findings of the phases involve.
 	kind   string

@@ -22,7 +22,7 @@ type Upgrade struct {
 	UID        string
 	// To is the requested version, and Image its image; an empty one means any.
 	To, Image string
-	// From is the version that was installed when the upgrade commenced; empty means that it has not.
+	// From is the version that was installed when the upgrade commenced; empty if it has not.
 	From string
 	// Phase is the phase of the latest attempt.
 	Phase history.Phase
@@ -33,7 +33,7 @@ type Upgrade struct {
 	Start, StartBefore time.Time
 	// NextTime is when something is going to happen next, as the operator reports it.
 	NextTime time.Time
-	// Record is the record of the latest attempt; nil means that none has begun.
+	// Record is the record of the latest attempt; nil if none has begun.
 	Record *history.Record
 	// Step is the step that the latest attempt is at: the one that failed or runs; nil means none.
 	Step *history.StepCondition
@@ -52,8 +52,8 @@ type Schedule struct {
 	APIVersion string
 	// Start is the next start that nothing suspends.
 	Start time.Time
-	// To is the version that would be installed if the upgrade started now; empty means that no update
-	// is available, or that the available updates are unknown.
+	// To is the version that would be installed if the upgrade started now; empty if no update is
+	// available, or the available updates are unknown.
 	To string
 }
 

@@ -30,8 +30,8 @@ func findRollout(in Facts, _ Phase) []Finding {
 }
 
 // Unsettled returns what is still being installed, by the cluster version operator or, in the pools,
-// on the nodes; nothing means that the cluster is settled. It is the only answer to that question:
-// the health gates and the cleanup of an upgrade use it. A paused pool rolls out nothing.
+// on the nodes; nothing if the cluster is settled. It is the only answer to that question: the
+// health gates and the cleanup of an upgrade use it. A paused pool rolls out nothing.
 func Unsettled(ctx context.Context, r client.Reader, now time.Time) ([]Finding, error) {
 	g := Runner{Reader: r}.gathering()
 	g.facts.Now = now
@@ -93,8 +93,8 @@ func controlPlaneUpdating(version clusterstate.Version, now time.Time) (Finding,
 
 // Rollout is the state of the rollout of the installed release to the nodes.
 type Rollout struct {
-	// OperatorBehind is why the machine config operator may still change the pools; empty means that
-	// it will not.
+	// OperatorBehind is why the machine config operator may still change the pools; empty if it will
+	// not.
 	OperatorBehind string
 	// Pools are all pools, sorted by name.
 	Pools []clusterstate.PoolProgress

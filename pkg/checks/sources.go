@@ -35,9 +35,9 @@ type Prometheus interface {
 type Sources struct {
 	// AlertsDisabled means that alerts are not queried. They block only with Options.RequireAlerts.
 	AlertsDisabled bool
-	// Prometheus is the source of alerts; nil means that none is known, and no gate opens.
+	// Prometheus is the source of alerts; nil means none is known, and no gate opens.
 	Prometheus Prometheus
-	// Conditions evaluates the conditions on objects; nil means that none can be evaluated.
+	// Conditions evaluates the conditions on objects; nil means none can be evaluated.
 	Conditions Conditions
 	Clock      clock.PassiveClock
 	Interval   time.Duration

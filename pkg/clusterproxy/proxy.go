@@ -31,7 +31,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	readAt time.Time
-	of     func(*url.URL) (*url.URL, error) // nil means that it was never read
+	of     func(*url.URL) (*url.URL, error) // nil if it was never read
 }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=proxies,resourceNames=cluster,verbs=get

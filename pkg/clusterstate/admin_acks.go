@@ -30,8 +30,8 @@ var adminGateName = regexp.MustCompile(`^ack-([4-9]\.[0-9]{1,5})-[^-]`)
 // AdminGate is something that an administrator must acknowledge.
 type AdminGate struct {
 	Name string
-	// Minor is the minor version that a cluster with the gate has, for example 4.13; empty means that
-	// the name is malformed.
+	// Minor is the minor version that a cluster with the gate has, for example 4.13; empty if the
+	// name is malformed.
 	Minor string
 	// Description says what to acknowledge, in one bounded line.
 	Description string

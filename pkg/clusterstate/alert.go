@@ -12,11 +12,11 @@ import (
 // Alert is an alert of Prometheus that is firing or pending.
 type Alert struct {
 	Name      string
-	Namespace string // empty means that it has none
+	Namespace string // empty if it has none
 	Severity  string
 	// Firing reports that the alert fires; otherwise, its condition has not held long enough.
 	Firing bool
-	// Since is when its condition began to hold; zero means that this is unknown.
+	// Since is when its condition began to hold; zero if unknown.
 	Since time.Time
 	// Labels and Annotations are all that the alert has.
 	Labels, Annotations map[string]string

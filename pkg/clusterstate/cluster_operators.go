@@ -32,7 +32,7 @@ func isProfileAnnotation(key string) bool {
 // ClusterOperator holds the facts of a ClusterOperator.
 type ClusterOperator struct {
 	Name        string
-	Version     string // that it has rolled out; empty means that it is not reported
+	Version     string // that it has rolled out; empty if it is not reported
 	Available   Condition
 	Degraded    Condition
 	Progressing Condition
@@ -41,7 +41,7 @@ type ClusterOperator struct {
 	// InRelease reports that the operator comes with the release: the cluster version operator has
 	// annotated it with the cluster profiles that include or exclude it.
 	InRelease bool
-	// Created is when the object was created; zero means that this is unknown.
+	// Created is when the object was created; zero if unknown.
 	Created time.Time
 }
 

@@ -40,12 +40,11 @@ const (
 // ClusterServiceVersion holds the facts of an installed optional operator.
 type ClusterServiceVersion struct {
 	Namespace, Name string
-	// Phase is the state of the installation; empty means that it is not reported.
+	// Phase is the state of the installation; empty if it is not reported.
 	Phase           string
 	Reason, Message string
 	// MaxVersion is the last minor version of OpenShift that the operator supports, for example 4.14;
-	// empty means that it names none. It is not a version if the properties of the operator are
-	// malformed.
+	// empty if it names none. It is not a version if the properties of the operator are malformed.
 	MaxVersion string
 }
 

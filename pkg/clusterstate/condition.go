@@ -16,10 +16,10 @@ import (
 
 // Condition is a condition of an object. The zero Condition means that it is not reported.
 type Condition struct {
-	Status  string // True, False, or Unknown; empty means that it is not reported
+	Status  string // True, False, or Unknown; empty if it is not reported
 	Reason  string
 	Message string
-	// Since is when the status last changed; zero means that this is unknown.
+	// Since is when the status last changed; zero if unknown.
 	Since time.Time
 }
 

@@ -32,11 +32,11 @@ func MachineConfigAnnotations() []string {
 type Rendered struct {
 	Name string
 	// Version is the version of the release of which the machine config operator has rendered it;
-	// empty means that it does not name one.
+	// empty if it does not name one.
 	Version string
 	// Controller is the build of the machine config operator that has rendered it.
 	Controller string
-	// Created is when it was rendered; zero means that this is unknown.
+	// Created is when it was rendered; zero if unknown.
 	Created time.Time
 }
 

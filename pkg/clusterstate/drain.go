@@ -33,10 +33,10 @@ type Drain struct {
 	Active bool
 	// Request identifies the drain: the machine config operator requests each by another name.
 	Request string
-	// Since is when the node was cordoned; zero means that this is unknown.
+	// Since is when the node was cordoned; zero if unknown.
 	Since time.Time
-	// FirstSeen is when the operator first saw the drain, as it is recorded on the node; zero means
-	// that no time is recorded.
+	// FirstSeen is when the operator first saw the drain, as it is recorded on the node; zero if no
+	// time is recorded.
 	FirstSeen time.Time
 }
 

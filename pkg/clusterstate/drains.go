@@ -80,10 +80,10 @@ type Hold struct {
 	Reason HoldReason
 	// Deadline is when the pod is forced at the earliest; zero means never.
 	Deadline time.Time
-	// Terminating is until when a deleted pod may take to terminate; zero means that it is not
-	// deleted, or that its time is unknown.
+	// Terminating is until when a deleted pod may take to terminate; zero if it is not deleted, or
+	// its time is unknown.
 	Terminating time.Time
-	// Exempt explains why the pod is never forced; empty means that it may be.
+	// Exempt explains why the pod is never forced; empty if it may be.
 	Exempt string
 }
 
@@ -98,7 +98,7 @@ type DrainedPod struct {
 	// PDBs are the namespaces and names of the budgets that select the pod.
 	PDBs []string
 	// Refused reports that the API server refuses the eviction of the pod, and Refusal is its answer, in
-	// one bounded line; empty means that the answer is unknown.
+	// one bounded line; empty if the answer is unknown.
 	Refused bool
 	Refusal string
 	// IgnoredNamespace reports that pods in its namespace are never forced.

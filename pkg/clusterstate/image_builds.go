@@ -18,7 +18,7 @@ type ImageBuild struct {
 	Name string
 	// Config is the rendered configuration for which the image is built.
 	Config string
-	// Start is when the build began; zero means that this is unknown.
+	// Start is when the build began; zero if unknown.
 	Start time.Time
 	// Phase identifies what the build reports about its progress.
 	Phase string

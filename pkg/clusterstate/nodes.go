@@ -37,11 +37,11 @@ const (
 // Node holds the facts of a Node.
 type Node struct {
 	Name string
-	// Ready is the condition of that name, and ReadySince the time of its last transition; zero means
-	// that it is unknown.
+	// Ready is the condition of that name, and ReadySince the time of its last transition; zero if
+	// unknown.
 	Ready bool
 	// Cordoned reports that no pods are scheduled to the node, and CordonedSince since when; zero
-	// means that this is unknown.
+	// if unknown.
 	Cordoned bool
 	// Updating reports that the machine config operator is updating the node.
 	Updating bool
@@ -53,7 +53,7 @@ type Node struct {
 	Drain Drain
 	// Pressure lists what the node lacks, such as "disk", sorted.
 	Pressure []string
-	// Machine is the namespace and name of the Machine of the node; empty means that none is known.
+	// Machine is the namespace and name of the Machine of the node; empty if none is known.
 	Machine string
 	// CurrentConfig is the rendered configuration that the node has, and DesiredConfig the one that
 	// it is to have. Both are empty for a node that the machine config operator does not manage.
@@ -68,7 +68,7 @@ type Node struct {
 	// "uncordon-…", and AppliedDrain the last one that the machine config controller has carried out.
 	DesiredDrain, AppliedDrain string
 
-	// Created is when the object was created; zero means that this is unknown.
+	// Created is when the object was created; zero if unknown.
 	Created time.Time
 
 	labels     labels.Set

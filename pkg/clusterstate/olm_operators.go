@@ -41,9 +41,9 @@ type Subscription struct {
 	// yet, and until the next resolution OLM reports the same about a release that has a successor.
 	AtLatest bool
 	// Problem is why OLM does not know whether there is a newer release, for the end of a message; empty
-	// means that it does.
+	// if it does.
 	Problem string
-	// LastUpdated is when OLM last looked at the Subscription; zero means that this is unknown.
+	// LastUpdated is when OLM last looked at the Subscription; zero if unknown.
 	LastUpdated time.Time
 }
 

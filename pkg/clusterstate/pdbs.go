@@ -21,14 +21,14 @@ import (
 // PDB holds the facts of a PodDisruptionBudget.
 type PDB struct {
 	Namespace, Name string
-	// SelectorError is why the selector is invalid, in one bounded line; empty means that it is
-	// valid. A budget with an invalid selector guards no pod, as for the API server.
+	// SelectorError is why the selector is invalid, in one bounded line; empty if it is valid. A
+	// budget with an invalid selector guards no pod, as for the API server.
 	SelectorError string
 	// Observed reports that the status belongs to the current spec. Until then the Eviction API refuses to evict the
 	// pods of the budget.
 	Observed bool
 	// SyncError is why the disruption controller cannot compute the budget, in one bounded line;
-	// empty means that it can.
+	// empty if it can.
 	SyncError string
 	// GuardsPods reports that the status counts pods that the budget selects.
 	GuardsPods bool

@@ -26,8 +26,8 @@ type Pod struct {
 	// node: a DaemonSet or the node owns it, or it is the mirror of a static pod. The annotation
 	// kubernetes.io/config.source does not count: any creator of a pod may set it.
 	IgnoredByDrain bool
-	// TerminationDeadline is the end of the grace period of a deleted pod; zero means that the pod
-	// was not deleted.
+	// TerminationDeadline is the end of the grace period of a deleted pod; zero if the pod was not
+	// deleted.
 	TerminationDeadline time.Time
 	// RemovedAtOnce reports that the grace period of the pod is 0: the API server removes it when it
 	// is deleted, whether its containers have ended or not. Only ListWholePodsOnNode reads it.

@@ -30,7 +30,7 @@ type NodeProgress struct {
 	Step NodeStep
 	// Outdated reports that the node does not have what is being installed.
 	Outdated bool
-	// Version is the version that the node runs; empty means that it is unknown.
+	// Version is the version that the node runs; empty if unknown.
 	Version string
 	// Joining reports that the node counts for nothing yet.
 	Joining bool

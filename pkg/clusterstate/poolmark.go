@@ -32,7 +32,7 @@ type PoolMark struct {
 	// ReleaseAfter and ReleaseBefore are the window in which the operator unpauses the pool.
 	ReleaseAfter, ReleaseBefore time.Time
 	// KeptSince is when the pool was paused because the upgrade failed: only a user unpauses it. Zero
-	// means that the operator unpauses it in the window.
+	// means the operator unpauses it in the window.
 	KeptSince time.Time
 }
 

@@ -28,11 +28,11 @@ type Pool struct {
 	Labels        map[string]string
 	LabelsTooLong bool
 	Paused        bool
-	// Mark is the mark of the operator, whether the pool is paused or not; nil means that it has none,
-	// or an invalid one.
+	// Mark is the mark of the operator, whether the pool is paused or not; nil if it has none, or an
+	// invalid one.
 	Mark *PoolMark
-	// Config is the rendered configuration that the machines are to have; empty means that the
-	// machine config operator has not rendered one.
+	// Config is the rendered configuration that the machines are to have; empty if the machine
+	// config operator has not rendered one.
 	Config string
 	// Observed reports that the status belongs to the current spec.
 	Observed bool

@@ -39,7 +39,7 @@ func AwaitedOperators(version Version, operators []ClusterOperator, isUpdated fu
 }
 
 // AddPool adds how many machines of a pool are done, and the nodes that are not, with the pods that are left on
-// those that are being drained; none means that they were not read.
+// those that are being drained; none if they were not read.
 func (a *Awaited) AddPool(p *PoolProgress, left func(Node) []DrainedPod) {
 	a.phases = append(a.phases, fmt.Sprint(p.Pool.Name, p.Pool.Config, p.Pool.UpdatedMachines))
 	for i := range p.Nodes {
@@ -83,10 +83,10 @@ func fingerprintOf(values []string) string {
 // Progress remembers how an update in progress has advanced. It is the only answer to the question whether the update
 // progresses: the steps of upgrades and the assessment of the update status use it.
 type Progress struct {
-	// Fingerprint identifies what the objects reported that the update waits for; empty means that nothing is
+	// Fingerprint identifies what the objects reported that the update waits for; empty means nothing is
 	// remembered.
 	Fingerprint string
-	// Changed is when any of that last changed; zero means that this is unknown.
+	// Changed is when any of that last changed; zero if unknown.
 	Changed time.Time
 }
 

@@ -69,8 +69,8 @@ func (v Version) Observe(target Target) Observed {
 	return ObservedNone
 }
 
-// ObserveOwn is Observe for an upgrade that has requested the target with an image; nil means that it
-// is not known with which. A request that another client wrote counts as Other.
+// ObserveOwn is Observe for an upgrade that has requested the target with an image; nil if it is not
+// known with which. A request that another client wrote counts as Other.
 func (v Version) ObserveOwn(target Target, image *string) Observed {
 	state := v.Observe(target)
 	switch state {
@@ -94,9 +94,9 @@ const (
 )
 
 // IsOwnRequest reports whether the operator wrote the request in spec.desiredUpdate, for a version and with an image;
-// nil means that it is not known with which. The text alone does not tell: another client may request the same version.
-// It is unknown if no field managers are recorded, as in the cache, and the text is the operator's. An image other than
-// the noted one comes from another process of the operator if the operator is the field manager of everything that is
+// nil if it is not known with which. The text alone does not tell: another client may request the same version. It is
+// unknown if no field managers are recorded, as in the cache, and the text is the operator's. An image other than the
+// noted one comes from another process of the operator if the operator is the field manager of everything that is
 // requested.
 func (v Version) IsOwnRequest(version string, image *string) Answer {
 	r := v.Requested

@@ -194,7 +194,7 @@ func TestIsOwnRequest(t *testing.T) {
 	const own = clusterstate.FieldManager
 	for name, tc := range map[string]struct {
 		desired  *configv1.Update
-		managers map[string]string // nil means that none is recorded, as in the cache
+		managers map[string]string // nil if none is recorded, as in the cache
 		image    *string           // with which the target was requested
 		want     clusterstate.Answer
 	}{

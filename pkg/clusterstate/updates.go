@@ -17,7 +17,7 @@ type Update struct {
 	// is in progress if it is the newest one; otherwise, another one replaced it.
 	Completed bool
 	// Start is when the installation began, and End when it was completed or another update replaced
-	// it; zero means that this is unknown, or that it has not ended.
+	// it; zero if this is unknown, or it has not ended.
 	Start, End time.Time
 }
 

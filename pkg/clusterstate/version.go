@@ -19,11 +19,11 @@ var VersionKey = client.ObjectKey{Name: "version"}
 
 // Version holds the facts of the ClusterVersion.
 type Version struct {
-	// Installed is the version of the newest Completed entry of the history; empty means that there
-	// is none.
+	// Installed is the version of the newest Completed entry of the history; empty if there is
+	// none.
 	Installed string
 	// Current is the release that the cluster runs or is updating to: the newest entry of the
-	// history, in any state; zero means that the history is empty.
+	// history, in any state; zero if the history is empty.
 	Current Release
 	// Completed reports whether Current is completely installed.
 	Completed bool
@@ -33,7 +33,7 @@ type Version struct {
 	// Channel is the update channel.
 	Channel string
 	// CurrentChannels are the channels that have the current release, as far as the update service
-	// reports them; empty means that they are unknown.
+	// reports them; empty if unknown.
 	CurrentChannels []string
 	// Observed reports whether the status belongs to the current spec. It does not for as long as the cluster version
 	// operator refuses a request.
@@ -144,7 +144,7 @@ func (v Version) HasBegunSince(target Target, since time.Time) bool {
 const maxContradiction = time.Minute
 
 // Contradiction returns why it is unknown whether a release is being installed: the condition Progressing
-// contradicts the history, for longer than the two take to be written. Empty means that they agree.
+// contradicts the history, for longer than the two take to be written. Empty if they agree.
 func (v Version) Contradiction(now time.Time) string {
 	if len(v.Updates) == 0 || v.Progressing.IsTrue() != v.Completed || !v.Progressing.IsTrue() && !v.Progressing.IsFalse() {
 		return ""

@@ -13,7 +13,7 @@ import (
 )
 
 // Custom is the section of the file that belongs to upgraders of other projects: a mapping, as JSON. Nil
-// means that the file does not have it.
+// if the file does not have it.
 type Custom []byte
 
 // UnmarshalJSON keeps the section as it is.

@@ -76,7 +76,7 @@ type Cluster struct {
 	Kubelets *kubelet.Kubelets
 	// MachineConfig simulates the machine config operator.
 	MachineConfig *machineconfig.Simulator
-	// Monitoring runs Prometheus and Alertmanager; nil means that the Spec has no monitoring.
+	// Monitoring runs Prometheus and Alertmanager; nil if the Spec has no monitoring.
 	Monitoring *monitoring.Monitoring
 	// Sink receives the notifications of the operator's webhook.
 	Sink *sink.Server
@@ -84,7 +84,7 @@ type Cluster struct {
 	spec           openshiftsim.Spec
 	programs       []string
 	graph          *updategraph.Server
-	realCVO        *realcvo.Operator // nil means that it is simulated
+	realCVO        *realcvo.Operator // nil means it is simulated
 	key            *realcvo.Key      // signs releases; nil means no signatures
 	stopSimulators context.CancelFunc
 	simulators     chan error

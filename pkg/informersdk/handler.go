@@ -34,11 +34,10 @@ const (
 
 // Options configure a handler.
 type Options struct {
-	// UpdateInsights finds insights about the update in progress; nil means that the informer has
-	// none.
+	// UpdateInsights finds insights about the update in progress; nil if the informer has none.
 	UpdateInsights Find
-	// PlanInsights finds what would be a problem if an update were started; nil means that the
-	// informer does not know.
+	// PlanInsights finds what would be a problem if an update were started; nil if the informer
+	// does not know.
 	PlanInsights Find
 	// Authorize returns nil if the bearer token of a request authorizes it, ErrUnauthenticated or
 	// ErrForbidden if it does not, and another error if that is unknown. TokenReview has one.

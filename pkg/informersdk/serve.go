@@ -40,11 +40,10 @@ type Config struct {
 	Informer string
 	// Namespace and Service name the Service in the UpdateInformer.
 	Namespace, Service string
-	// UpdateInsights finds insights about the update in progress; nil means that the informer has
-	// none.
+	// UpdateInsights finds insights about the update in progress; nil if the informer has none.
 	UpdateInsights Find
-	// PlanInsights finds what would be a problem if an update were started; nil means that the
-	// informer does not know.
+	// PlanInsights finds what would be a problem if an update were started; nil if the informer
+	// does not know.
 	PlanInsights Find
 	// State returns the state of the informer, or nil if it works as expected.
 	State func(context.Context) State

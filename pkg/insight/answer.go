@@ -52,7 +52,7 @@ type Answer struct {
 	Unread []string
 	// UnreadUIDs are prefixes of the uids of insights that are neither confirmed nor resolved, either.
 	UnreadUIDs []string
-	// Degraded is why the informer reports that it does not work, in its condition Online; empty means
-	// that it does not report that.
+	// Degraded is why the informer reports that it does not work, in its condition Online; empty if it
+	// does not report that.
 	Degraded string
 }

@@ -84,7 +84,7 @@ func NotShown(informer string, count int) string {
 }
 
 // AddOwn adds an insight of the controller to the insights of the control plane. It keeps the times at which the
-// insight was published before; nil means that nothing was.
+// insight was published before; nil if nothing was.
 func AddOwn(to []updatev1beta1.InformerInsights, made updatev1beta1.Insight, published *updatev1beta1.ControlPlaneStatus) []updatev1beta1.InformerInsights {
 	made.FirstObservedTime = made.AcquisitionTime
 	if before := own(published, made.UUID); before != nil {

@@ -86,8 +86,8 @@ type rejection struct {
 // entry is an insight that applies, or of which it is not certain that it does not.
 type entry struct {
 	insight updatev1beta1.Insight
-	// missingSince is when the latest series of answers without the insight began; zero means that the
-	// latest answer has it.
+	// missingSince is when the latest series of answers without the insight began; zero if the latest
+	// answer has it.
 	missingSince time.Time
 }
 

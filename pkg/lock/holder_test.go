@@ -81,7 +81,7 @@ func TestHolders(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: group, Kind: "UpgradeConfig"}}
 	for name, tc := range map[string]struct {
 		holder  lock.Holder
-		object  *upgradev1alpha1.UpgradeConfig // nil means that there is none
+		object  *upgradev1alpha1.UpgradeConfig // nil if there is none
 		attempt lock.Attempt
 		getErr  error
 		want    bool

@@ -84,7 +84,7 @@ type Attempt struct {
 	Channels      string `json:"channels,omitempty"`
 	FormerChannel string `json:"formerChannel,omitempty"`
 
-	// Image is the image that was requested, NoImage if the version alone was; empty means that it is not noted.
+	// Image is the image that was requested, NoImage if the version alone was; empty if it is not noted.
 	Image string `json:"image,omitempty"`
 	// PrecedingVersion is the version that was installed before, and CommenceTime is when the upgrade commenced.
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
@@ -170,12 +170,12 @@ type Lock struct {
 	// InProgress reports whether the upgrade of a holder is still in progress. An error means that
 	// it is unknown: the holder then keeps the lock.
 	InProgress func(context.Context, Holder, Attempt) (bool, error)
-	// Abandon cleans up after a holder whose upgrade is not in progress, unless it still exists; nil means that there is
-	// nothing to do. It is called before its lock is released or acquired by another one, and reports whether the upgrade
-	// has commenced and continues. If it returns an error, the lock stays.
+	// Abandon cleans up after a holder whose upgrade is not in progress, unless it still exists; nil if there is
+	// nothing to do. It is called before its lock is released or acquired by another one, and reports whether the
+	// upgrade has commenced and continues. If it returns an error, the lock stays.
 	Abandon Abandon
 
-	written string // the resource version of the last write; empty means that there was none
+	written string // the resource version of the last write; empty if there was none
 }
 
 // Acquire acquires the lock for an attempt of the holder. It returns the current holder if that is

@@ -110,7 +110,7 @@ const (
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		held   *string // nil means that there is no Lease yet
+		held   *string // nil if there is no Lease yet
 		there  []lock.Holder
 		want   *lock.Holder
 		after  string

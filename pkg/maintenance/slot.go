@@ -75,7 +75,7 @@ func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 
 // SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the reason
 // ReasonSuspended or ReasonRescheduled, and a message; empty if it may. The owner is the UpgradeConfig that created
-// the UpgradeJob; nil means that there is none. The windows are the windows of the namespace.
+// the UpgradeJob; nil if there is none. The windows are the windows of the namespace.
 //
 // The schedule and schedule.suspend of the owner apply to the start of the slot only, neither to a
 // requested upgrade nor to a retry: those override them. Windows apply to every start.

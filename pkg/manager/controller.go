@@ -51,7 +51,7 @@ type Clients struct {
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
-	// AddToScheme registers the kind; nil means that the AddToScheme of a controller does.
+	// AddToScheme registers the kind; nil means the AddToScheme of a controller does.
 	AddToScheme func(*runtime.Scheme) error
 	// ClusterScoped declares that the objects have no namespace. It is declared, not discovered, so that
 	// a binary starts, and reports that it is not ready, while the API server does not serve the kind.
@@ -77,7 +77,7 @@ type Kind struct {
 	// none.
 	Requests handler.MapFunc
 	// IsUrgent reports whether the requests that an object causes are served before all others that wait; nil means
-	// that no request is urgent.
+	// no request is urgent.
 	IsUrgent func(client.Object) bool
 	// Predicates select the changes that cause requests. All of them must agree.
 	Predicates []predicate.Predicate

@@ -46,7 +46,7 @@ func (l *lockedInformers) RemoveInformer(ctx context.Context, obj client.Object)
 }
 
 // optionalNodes returns optional kinds of which Node is the only one. The API server answers discovery with
-// serves; nil means that it serves every kind.
+// serves; nil means it serves every kind.
 func optionalNodes(t *testing.T, kind Kind, serves func() (bool, error)) *optionalKinds {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -42,10 +42,10 @@ type Binary struct {
 	// AddToScheme registers the kinds that are read or written in addition to the kinds of the controllers.
 	AddToScheme []func(*runtime.Scheme) error
 	// Bind hands the clients to what the controllers share. It is called once, before the controllers
-	// are bound; nil means that they share nothing.
+	// are bound; nil means they share nothing.
 	Bind func(Clients) error
 	// Preflight is called once, when the API server has answered and before anything is set up. An error
-	// ends the binary; nil means that there is nothing to check.
+	// ends the binary; nil means there is nothing to check.
 	Preflight func(context.Context) error
 	// Metrics holds the metrics of the binary; nil means none.
 	Metrics prometheus.Collector

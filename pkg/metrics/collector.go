@@ -26,8 +26,8 @@ type Snapshot struct {
 	Slow bool
 	// Held reports whether a hold keeps the upgrade from being committed.
 	Held bool
-	// StartAfter and StartBefore are the window of an upgrade that waits in its steps; zero means that
-	// the kind has none.
+	// StartAfter and StartBefore are the window of an upgrade that waits in its steps; zero if the
+	// kind has none.
 	StartAfter, StartBefore time.Time
 	// At is when the reconcile ended; Err is its error.
 	At  time.Time

@@ -38,13 +38,12 @@ type Fleet struct {
 	Stalled int32
 	// BudgetLeft is how many further failures are tolerated; nil means any number.
 	BudgetLeft *int
-	// Blocked is the reason for which no cluster begins; empty means that one may.
+	// Blocked is the reason for which no cluster begins; empty if one may.
 	Blocked string
-	// OldestInFlight is the start time of the longest-running cluster; zero means that
-	// none is in flight.
+	// OldestInFlight is the start time of the longest-running cluster; zero if none is in flight.
 	OldestInFlight time.Time
 	// LastPass is when the last reconcile ended without an error, or when the upgrade was deleted; zero
-	// means that the upgrade is finished and need not be reconciled.
+	// if the upgrade is finished and need not be reconciled.
 	LastPass time.Time
 }
 

@@ -23,7 +23,7 @@ const (
 // Pool is the state of a pool.
 type Pool struct {
 	Updating bool
-	// PausedReason is why the operator has paused the pool; empty means that it has not.
+	// PausedReason is why the operator has paused the pool; empty if it has not.
 	PausedReason PausedReason
 	// PausedUntil is when the pool should be unpaused, for PausedByFailure when it was paused.
 	PausedUntil time.Time

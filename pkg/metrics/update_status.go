@@ -36,7 +36,7 @@ type Plan struct {
 	Startable bool
 	// Accepted and Unaccepted count the insights that need acceptance.
 	Accepted, Unaccepted int32
-	// Analyzed is when the last analysis was complete; zero means that none was.
+	// Analyzed is when the last analysis was complete; zero if none was.
 	Analyzed time.Time
 }
 

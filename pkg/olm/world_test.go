@@ -29,7 +29,7 @@ type world struct {
 	tb      testing.TB
 	client  client.WithWatch
 	onTick  func(elapsed time.Duration)
-	onPatch func(name string) error // returns the response to an approval; nil means that it succeeds
+	onPatch func(name string) error // returns the response to an approval; nil means it succeeds
 	olm     simulatedolm.Simulator
 
 	approvals []string

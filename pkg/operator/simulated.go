@@ -24,7 +24,7 @@ type Externals struct {
 	Alertmanager silence.Alertmanager
 	// Webhook delivers notifications; nil means no webhook.
 	Webhook notify.AsyncPublisher
-	// Registry receives the metrics; nil means that nothing reads them.
+	// Registry receives the metrics; nil means nothing reads them.
 	Registry *prometheus.Registry
 }
 

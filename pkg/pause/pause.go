@@ -31,8 +31,7 @@ const (
 // Pause says what pauses an update. The zero Pause means that nothing does.
 type Pause struct {
 	State State
-	// Until is when the update resumes, after every pause that follows; zero means that no time is
-	// known.
+	// Until is when the update resumes, after every pause that follows; zero if no time is known.
 	Until time.Time
 	// Message names everything that pauses the update now, in sentences.
 	Message string
@@ -42,23 +41,23 @@ type Pause struct {
 type Subject struct {
 	// Kind is the kind of the object, for messages.
 	Kind string
-	// VersionManagement is spec.versionManagement of the object, as it is decoded from JSON; nil means
-	// that the object has none.
+	// VersionManagement is spec.versionManagement of the object, as it is decoded from JSON; nil if
+	// the object has none.
 	VersionManagement any
-	// Missing is why spec.versionManagement cannot be read; empty means that it can.
+	// Missing is why spec.versionManagement cannot be read; empty if it can.
 	Missing string
 	// Started reports that the update of the control plane has begun. It cannot be interrupted, so
 	// windows and exclusions do not pause it.
 	Started bool
-	// Pool is the MachineConfigPool; nil means that the subject is none. PoolUpToDate reports that it has nothing to
+	// Pool is the MachineConfigPool; nil means the subject is none. PoolUpToDate reports that it has nothing to
 	// update.
 	Pool         *clusterstate.Pool
 	PoolUpToDate bool
 }
 
 // Of returns what pauses the update of a subject. The cluster is the subject of the control plane,
-// whose pauses hold for every pool; nil means that the subject is the control plane itself. A window of
-// the cluster holds for pools also after the update of the control plane has begun.
+// whose pauses hold for every pool; nil means the subject is the control plane itself. A window of the
+// cluster holds for pools also after the update of the control plane has begun.
 func Of(subject Subject, cluster *Subject, now time.Time) Pause {
 	var all []rule
 	if cluster != nil {

@@ -24,7 +24,7 @@ const maxExclusions = 256
 // management is the content of spec.versionManagement. The zero management pauses nothing.
 type management struct {
 	paused      bool
-	pausedUntil time.Time // zero means that no date is set
+	pausedUntil time.Time // zero if no date is set
 	window      *window   // nil means no enforcing window
 	exclusions  []exclusion
 }

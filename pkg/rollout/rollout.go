@@ -51,13 +51,13 @@ type Plan struct {
 	StallTimeout time.Duration
 	// RequireCanaries reports whether the plan selects canaries: without any, nothing begins.
 	RequireCanaries bool
-	// CanariesFixed is how many canaries were fixed when the rollout started; zero means that they are not fixed yet.
+	// CanariesFixed is how many canaries were fixed when the rollout started; zero if they are not fixed yet.
 	CanariesFixed int
 	// Paused, Cancelled, and DryRun are the fields of the spec.
 	Paused, Cancelled, DryRun bool
-	// RecordsLost describes how records of begun clusters were lost; empty means that none were.
+	// RecordsLost describes how records of begun clusters were lost; empty if none were.
 	RecordsLost string
-	// SelectionUnstable describes why the selection cannot be used now; empty means that it can.
+	// SelectionUnstable describes why the selection cannot be used now; empty if it can.
 	SelectionUnstable string
 	// DependencyMissing and DependencyIncomplete describe which dependency is; empty means none.
 	DependencyMissing, DependencyIncomplete string
@@ -67,9 +67,9 @@ type Plan struct {
 	// Departed counts the failures of clusters that are gone, in this attempt.
 	Departed Departed
 	// NoOperatorImage describes that the hub cannot upgrade the operators that the upgrade includes; empty
-	// means that it can.
+	// if it can.
 	NoOperatorImage string
-	// Window is the maintenance window; nil means that clusters may begin at any time.
+	// Window is the maintenance window; nil means clusters may begin at any time.
 	Window *Window
 }
 
@@ -84,7 +84,7 @@ type Departed struct {
 
 // Window is the state of the maintenance windows.
 type Window struct {
-	// Invalid describes a window that cannot be read: no cluster begins. Empty means that each can.
+	// Invalid describes a window that cannot be read: no cluster begins. Empty if each can.
 	Invalid string
 	// Open reports whether clusters may begin now.
 	Open bool
@@ -121,9 +121,9 @@ type Member struct {
 	LateSuccess bool
 	// Forgotten reports whether a person has said that the failure of the cluster no longer counts.
 	Forgotten bool
-	// Hold describes why the cluster itself must not begin; empty means that it may.
+	// Hold describes why the cluster itself must not begin; empty if it may.
 	Hold string
-	// HeldSince is since when there is a reason; zero means that it is not known.
+	// HeldSince is since when there is a reason; zero if unknown.
 	HeldSince time.Time
 	// Waived reports whether a person continues without the canary. It takes its turn as any other cluster.
 	Waived bool

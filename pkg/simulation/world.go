@@ -70,7 +70,7 @@ type World struct {
 	// fieldManager is the field manager of the request that is being served; empty means the actor.
 	fieldManager string
 	// applied is the configuration that is being applied, with the fields that it names and no others;
-	// nil means that none is.
+	// nil if none is.
 	applied *unstructured.Unstructured
 	burst   int
 	turn    int // the process whose turn it is

@@ -39,7 +39,7 @@ func TestDefinitions_of_others(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinitionSpec, []string)
-		want   string // part of the error; empty means that the definition is accepted
+		want   string // part of the error; empty if the definition is accepted
 	}{
 		"its own":      {func(*apiextensionsv1.CustomResourceDefinitionSpec, []string) {}, ""},
 		"another kind": {func(s *apiextensionsv1.CustomResourceDefinitionSpec, _ []string) { s.Names.Kind = "Update" }, "it defines Update, scope Cluster"},

@@ -45,9 +45,9 @@ type Analysis struct {
 	// Missing are the names of the informers that have not answered yet because they were enabled after
 	// the analysis was complete.
 	Missing []string
-	// Current is the release of the cluster; empty means that it is unknown.
+	// Current is the release of the cluster; empty if unknown.
 	Current string
-	// NotAnUpdate is why no update to the target is possible; empty means that one may be.
+	// NotAnUpdate is why no update to the target is possible; empty if one may be.
 	NotAnUpdate string
 	// Published reports that the insights are those that the status shows: it may be too small for all.
 	Published bool

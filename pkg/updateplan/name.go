@@ -33,7 +33,7 @@ func Name(target string) string {
 }
 
 // Validate returns why a plan cannot be analyzed: its release is malformed, or it has not the name of
-// the plan of its release. Nil means that it can.
+// the plan of its release. Nil if it can.
 func Validate(plan *updatev1beta1.UpdatePlan) error {
 	target := plan.Spec.TargetRelease
 	if _, err := semver.Parse(target); err != nil {

@@ -21,7 +21,7 @@ const (
 	MaxUnrequested = 30 * 24 * time.Hour
 )
 
-// PruneReason is why a plan is pruned; empty means that it is kept.
+// PruneReason is why a plan is pruned; empty if it is kept.
 type PruneReason string
 
 // The reasons.
@@ -39,8 +39,7 @@ type Age struct {
 	Installed bool
 	// UnderWay reports that the update of the plan is in progress or requested, or being analyzed.
 	UnderWay bool
-	// NotOfferedSince is since when the release is not offered; zero means that it is, or that this is
-	// unknown.
+	// NotOfferedSince is since when the release is not offered; zero if it is, or this is unknown.
 	NotOfferedSince time.Time
 }
 

@@ -17,7 +17,7 @@ import (
 type Change struct {
 	Reported
 
-	// Before is the level that was reviewed; empty means that the insight is new.
+	// Before is the level that was reviewed; empty if the insight is new.
 	Before updatev1beta1.Level
 }
 

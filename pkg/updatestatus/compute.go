@@ -95,7 +95,7 @@ type computation struct {
 	pools        []*pool
 	// resumes are when paused sections resume. The zero reference is the control plane.
 	resumes map[updatev1beta1.ResourceReference]time.Time
-	// named are the pools that insights are about; nil means that they are not collected yet.
+	// named are the pools that insights are about; nil if they are not collected yet.
 	named map[updatev1beta1.ResourceReference]bool
 	// dropped are the numbers of insights beyond the limits, by informer.
 	dropped map[string]int

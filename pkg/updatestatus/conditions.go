@@ -18,7 +18,7 @@ import (
 
 // observation is whether an update of a section is pending.
 type observation struct {
-	// unknown is why that cannot be observed; empty means that it can.
+	// unknown is why that cannot be observed; empty if it can.
 	unknown string
 	pending bool
 	// outdated are the nodes of a pool that do not match the release.

@@ -82,7 +82,7 @@ func (c *computation) onlyNodesLeft() bool {
 	return left
 }
 
-// operatorProgress counts the operators of the release; nil means that they cannot be observed.
+// operatorProgress counts the operators of the release; nil if they cannot be observed.
 func (c *computation) operatorProgress() *updatev1beta1.Progress {
 	if !c.Facts.Has(checks.SourceOperators) || !c.Facts.Has(checks.SourceClusterVersion) {
 		return nil

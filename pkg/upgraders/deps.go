@@ -21,10 +21,10 @@ type Deps struct {
 	Live         client.Reader // reads from the API server
 	Notifier     notify.Notifier
 	Sources      *checks.Sources
-	Drains       *checks.DrainExplanations // nil means that drains are not explained
+	Drains       *checks.DrainExplanations // nil means drains are not explained
 	Dependencies *externaldeps.Dependencies
 	Silencer     *silence.Silencer
 	ExtraNodes   *capacity.ExtraNodes
-	Hooks        *hooks.Runner // nil means that there are no hooks
+	Hooks        *hooks.Runner // nil if there are no hooks
 	Config       config.Config
 }

@@ -19,7 +19,7 @@ func (s base) runHooks(name maintenancev1beta1.HookEvent) engine.UpgradeStep {
 	return s.runHooksOf(name, "")
 }
 
-// runHooksOf is runHooks for an event of a pool; empty means that it is not about one.
+// runHooksOf is runHooks for an event of a pool; empty if it is not about one.
 func (s base) runHooksOf(name maintenancev1beta1.HookEvent, pool string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if s.Hooks == nil {

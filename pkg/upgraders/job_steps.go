@@ -35,7 +35,7 @@ type jobSteps struct {
 	pinned controlplane.Pinned
 	// requested reports whether this attempt has requested the version.
 	requested bool
-	// delayProblem is why entries of spec.config.machineConfigPools are invalid; empty means that they are valid.
+	// delayProblem is why entries of spec.config.machineConfigPools are invalid; empty if they are valid.
 	delayProblem string
 
 	plan prechecks.Plan

@@ -26,7 +26,7 @@ type Attempt struct {
 	Config *upgradev1alpha1.UpgradeConfig
 	// Job is the UpgradeJob that requests the upgrade; nil means an empty one.
 	Job *maintenancev1beta1.UpgradeJob
-	// Record is the record of the attempt; zero means that nothing is recorded.
+	// Record is the record of the attempt; zero if nothing is recorded.
 	Record history.Record
 	// Acquire is done once the attempt has the lock of the cluster. A table with Commit.After has a step for it; for
 	// other tables, the lock is acquired before the first step. Nil never acquires it: the table is only read.

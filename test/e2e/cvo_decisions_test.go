@@ -74,7 +74,7 @@ const (
 type input struct {
 	name string
 	spec map[string]any
-	// reason is why ClusterOperator etcd is not upgradeable meanwhile; empty means that it is.
+	// reason is why ClusterOperator etcd is not upgradeable meanwhile; empty if it is.
 	reason string
 	// apart is a condition that is not compared: the real one differs in it, see docs/decisions/0097.
 	apart configv1.ClusterStatusConditionType

@@ -36,7 +36,7 @@ type saves struct {
 
 	mu sync.Mutex // held during a save
 	// onSave is called with the steps that are about to be saved. It forwards the request by calling pass, which
-	// reports whether they were saved. Nil means that all requests are forwarded.
+	// reports whether they were saved. Nil means all requests are forwarded.
 	onSave func(steps []history.StepCondition, pass func() bool)
 }
 

@@ -148,7 +148,7 @@ type statusWrites struct {
 	proxy *httputil.ReverseProxy
 
 	mu       sync.Mutex
-	process  *childprocess.Process // nil means that the program is not killed
+	process  *childprocess.Process // nil means the program is not killed
 	before   bool                  // it is killed before the write, else after it
 	kills    int
 	statuses []updatev1beta1.UpdateStatusStatus // as the API server has stored them

@@ -18,7 +18,7 @@ import (
 
 // alerts are the responses of /api/v1/alerts in a dump.
 type alerts struct {
-	err    error // nil means that the responses are complete
+	err    error // nil if the responses are complete
 	alerts []prometheusv1.Alert
 }
 

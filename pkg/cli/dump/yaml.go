@@ -32,7 +32,7 @@ type yamlReader struct {
 	awaitsItems bool
 	isList      bool
 	pending     []any
-	// last is the kind of the last document; empty means that nothing was read of it.
+	// last is the kind of the last document; empty if nothing was read of it.
 	last string
 }
 

@@ -27,7 +27,7 @@ import (
 
 // fleetChange is a change of the spec of an upgrade.
 type fleetChange struct {
-	// fields are the fields of the spec to set; nil means that they are set already.
+	// fields are the fields of the spec to set; nil if they are set already.
 	fields map[string]any
 	// done describes the upgrade afterwards, or why there is nothing to set.
 	done string

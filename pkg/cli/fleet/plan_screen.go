@@ -38,7 +38,7 @@ type Forecast struct {
 	Slots int
 	// Stop is why no cluster would begin; its zero value means that one would.
 	Stop rollout.Stop
-	// Unchecked says what the hub has not checked; empty means that it has checked each cluster.
+	// Unchecked says what the hub has not checked; empty if it has checked each cluster.
 	Unchecked string
 	obstacles []row
 }

@@ -33,8 +33,8 @@ type Snapshot struct {
 	// Plan is the plan of the spec, and Decision the decision of rollout.Decide by it.
 	Plan     rollout.Plan
 	Decision rollout.Decision
-	// Unreadable is why the user cannot read the selected clusters; nil means that they were read. The
-	// members are then those that have a run, and there is no decision.
+	// Unreadable is why the user cannot read the selected clusters; nil if they were read. The members
+	// are then those that have a run, and there is no decision.
 	Unreadable error
 	// Now is the time.
 	Now time.Time

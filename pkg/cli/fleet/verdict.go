@@ -35,7 +35,7 @@ type Verdict struct {
 	Text string
 	// Stopped reports whether the rollout has stopped until its next attempt.
 	Stopped bool
-	// Detail explains the state and contains the remedy; empty means that Text does.
+	// Detail explains the state and contains the remedy; empty if Text does.
 	Detail string
 	// Verb is the command that a person runs next; empty means none.
 	Verb string

@@ -74,7 +74,7 @@ func (m *maintenanceMigration) loseUnknown(converted fields, typed any, except .
 	}
 }
 
-// convertSpec converts the spec of an object; false means that this operator has no such object.
+// convertSpec converts the spec of an object; false if this operator has no such object.
 func (m *maintenanceMigration) convertSpec(from *unstructured.Unstructured, spec fields) bool {
 	switch from.GetKind() {
 	case "NodeForceDrain":

@@ -23,7 +23,7 @@ func TestSpellings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in     string
 		as     bool
-		output string // of the conversion, in part; empty means that nothing is left
+		output string // of the conversion, in part; empty if nothing is left
 	}{
 		"matchLabels as labels":             {configManifest(pools + "matchLabels: {name: night}\n  delayUpgrade: {delayMin: 1h, delayMax: 2h}"), applies, "name: night"},
 		"matchLabels as a label selector":   {configManifest(pools + "matchLabels: {matchLabels: {name: night}}\n  delayUpgrade: {delayMin: 1h, delayMax: 2h}"), applies, "name: night"},

@@ -27,7 +27,7 @@ type plansScreen struct {
 // comparedRisk is a risk of at least one of the releases.
 type comparedRisk struct {
 	first updateplan.Judged
-	// cells are its levels by release; empty means that the release does not have it.
+	// cells are its levels by release; empty if the release does not have it.
 	cells []string
 }
 

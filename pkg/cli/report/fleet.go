@@ -49,7 +49,7 @@ type Fleet struct {
 	// Verdict is the state, and Tone is how good it is.
 	Verdict string
 	Tone    Tone
-	// Detail explains the state; empty means that the verdict does.
+	// Detail explains the state; empty if the verdict does.
 	Detail string
 	// Command says what a person runs next, and Advice introduces it; empty means nothing.
 	Advice, Command string
@@ -215,7 +215,7 @@ type fleetPage struct {
 	shown       []Cluster
 	pages, more int
 	stateLink   func(state string, page int) string
-	clusterLink func(Cluster) string // empty means that the cluster has no page
+	clusterLink func(Cluster) string // empty if the cluster has no page
 }
 
 func (p *fleetPage) page(refresh time.Duration) *html.Node {

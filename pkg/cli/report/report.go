@@ -30,7 +30,7 @@ const (
 
 // Report holds what is known about an attempt.
 type Report struct {
-	// Cluster is the name of the cluster; empty means that it is not known.
+	// Cluster is the name of the cluster; empty if unknown.
 	Cluster string
 	// Upgrade names the object, and Namespace is where it is.
 	Upgrade, Namespace string

@@ -20,7 +20,7 @@ import (
 type Change struct {
 	// Done describes the object afterward, for the user.
 	Done string
-	// Apply makes the change. Nil means that the object is already as requested.
+	// Apply makes the change. Nil if the object is already as requested.
 	Apply func(client.Client) error
 }
 

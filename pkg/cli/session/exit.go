@@ -50,7 +50,7 @@ type ExitMeaning struct {
 	Meaning string
 }
 
-// ExitError ends the program with an exit code. Err is printed; nil means that the command has printed everything.
+// ExitError ends the program with an exit code. Err is printed; nil if the command has printed everything.
 type ExitError struct {
 	code ExitCode
 	Err  error

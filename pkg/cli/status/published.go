@@ -29,7 +29,7 @@ const staleStatus = 3 * time.Minute
 
 // publication holds what the Update Status Controller has published.
 type publication struct {
-	// object is the UpdateStatus; nil means that there is none, or that it cannot be read.
+	// object is the UpdateStatus; nil if there is none, or it cannot be read.
 	object *updatev1beta1.UpdateStatus
 	// installed reports that the API server has the kind.
 	installed bool
@@ -37,7 +37,7 @@ type publication struct {
 	seen time.Time
 	// alive is how old the Lease may be.
 	alive time.Duration
-	// stale is why the object is not the current state of the cluster; nil means that it is.
+	// stale is why the object is not the current state of the cluster; nil if it is.
 	stale *updatev1beta1.Source
 	// forbidden reports that the user may not read the object, the Lease, or the ClusterVersion.
 	forbidden bool

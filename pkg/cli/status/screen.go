@@ -35,7 +35,7 @@ type origin struct {
 	published bool
 	// installed reports that the Update Status Controller is installed.
 	installed bool
-	// controllerSeen is the last sign of life of the controller; zero means that it is unknown.
+	// controllerSeen is the last sign of life of the controller; zero if unknown.
 	controllerSeen time.Time
 	// dump is the folder of a dump; empty means a cluster.
 	dump string

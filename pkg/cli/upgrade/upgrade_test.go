@@ -461,7 +461,7 @@ func TestWatchUpgrade(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object client.Object
 		first  history.Phase
-		end    *history.Record // nil means that the object is deleted
+		end    *history.Record // nil means the object is deleted
 		code   session.ExitCode
 	}{
 		"upgraded":                    {commenced, history.PhaseUpgrading, new(clitest.UpgradedRecord()), session.ExitDone},

@@ -39,7 +39,7 @@ type overlay struct {
 type plan struct {
 	// current are the parameters that apply now.
 	current parameters
-	// applied is the time of the overlay that applies now; zero means that none does.
+	// applied is the time of the overlay that applies now; zero if none does.
 	applied time.Time
 	// upcoming are the overlays that apply later, the next one first.
 	upcoming []overlay

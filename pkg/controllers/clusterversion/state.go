@@ -13,8 +13,8 @@ import (
 type state struct {
 	// verified is the result of the last pass that compared or applied.
 	verified verified
-	// applied are the parameters in effect, and overlay is the time of their overlay; nil means
-	// that the status names both.
+	// applied are the parameters in effect, and overlay is the time of their overlay; nil if the
+	// status names both.
 	applied parameters
 	overlay time.Time
 	// notRemoved are the fields that are no longer wanted and were still there in that pass; leftovers

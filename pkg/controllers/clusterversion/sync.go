@@ -45,16 +45,16 @@ type scope struct {
 
 // outcome is the result of a pass.
 type outcome struct {
-	// rejected is why the spec is not accepted; empty means that it is, or that this is unknown.
+	// rejected is why the spec is not accepted; empty if it is, or this is unknown.
 	rejected string
 	// accepted reports that the API server has accepted the parameters. If the spec is neither
 	// accepted nor rejected, the condition Accepted stays.
 	accepted bool
-	// synced is the reason of the condition Synced; empty means that the condition stays.
+	// synced is the reason of the condition Synced; empty if the condition stays.
 	synced string
 	// message is the message of the conditions that are not true.
 	message string
-	// applied are the parameters in effect; nil means that they stay as the status has them.
+	// applied are the parameters in effect; nil if they stay as the status has them.
 	applied parameters
 	// next is when the next pass is due; zero means not before something changes.
 	next time.Time

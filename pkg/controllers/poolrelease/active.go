@@ -27,7 +27,7 @@ const ownerPageSize = 25
 type owner struct {
 	maintenance.OwnerKind
 
-	object client.Object // nil means that there is none
+	object client.Object // nil if there is none
 }
 
 // attempt returns the state of the attempt that has marked a pool.

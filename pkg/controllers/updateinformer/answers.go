@@ -46,7 +46,7 @@ type planAsk struct {
 	failures     int
 	waitingSince time.Time
 	nextAt       time.Time
-	answer       *insight.Answer // nil means that the informer has not finished
+	answer       *insight.Answer // nil if the informer has not finished
 	unavailable  bool            // the informer could not be asked; once it can be, it is
 }
 

@@ -29,10 +29,10 @@ type state struct {
 	annotation string
 
 	connection *connection
-	// ca are the authorities. They were last resolved at caReadAt; zero means that they are due.
+	// ca are the authorities. They were last resolved at caReadAt; zero if they are due.
 	ca       string
 	caReadAt time.Time
-	// handlers were discovered at discoveredAt; zero means that a discovery is due.
+	// handlers were discovered at discoveredAt; zero if a discovery is due.
 	handlers     []updatev1beta1.InformerHandler
 	discoveredAt time.Time
 	breaker      breaker
@@ -68,7 +68,7 @@ func (s *state) close() {
 	}
 }
 
-// set stores the result of a check that a condition reports; nil means that it passed.
+// set stores the result of a check that a condition reports; nil if it passed.
 func (s *state) set(condition string, p *problem) {
 	s.checked[condition] = true
 	delete(s.problems, condition)

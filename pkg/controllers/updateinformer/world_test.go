@@ -59,7 +59,7 @@ type world struct {
 	events      []string
 	serviceCA   string
 	discovery   string
-	discover    http.HandlerFunc // answers instead of discovery; nil means that it does not
+	discover    http.HandlerFunc // answers instead of discovery; nil if it does not
 	patience    time.Duration    // of a pass; 0 means the controller's
 }
 

@@ -72,7 +72,7 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts, and Metrics the source of the requests of pods; nil means that none is
+	// Prometheus is the source of alerts, and Metrics the source of the requests of pods; nil if none is
 	// configured.
 	Prometheus checks.AlertSource
 	Metrics    checks.Metrics
@@ -97,11 +97,11 @@ type state struct {
 	uid types.UID
 	// round identifies the analysis that this process has begun; nil means none.
 	round *round
-	// insights are the insights of the plan; zero means that the plan is not followed.
+	// insights are the insights of the plan; zero if the plan is not followed.
 	insights insight.State
 	// lastPass is when the plan was last evaluated.
 	lastPass time.Time
-	// notOfferedSince is since when the release is not offered; zero means that it is.
+	// notOfferedSince is since when the release is not offered; zero if it is.
 	notOfferedSince time.Time
 	// replaced is the version that the last write replaced.
 	replaced manager.Replaced
@@ -111,7 +111,7 @@ type state struct {
 type round struct {
 	// fromRelease is the release of the cluster, and token the value of the annotation that requested the analysis.
 	fromRelease, token string
-	// requestedAt is when a user requested the analysis; zero means that something else did.
+	// requestedAt is when a user requested the analysis; zero if something else did.
 	requestedAt time.Time
 	// releaseChanged reports that the analysis is the first one for this release, and generation is the generation of
 	// the spec then.
@@ -122,7 +122,7 @@ type round struct {
 	// facts are those that are not cached, and gatheredAt is when they were read; zero means never.
 	facts      checks.PlanFacts
 	gatheredAt time.Time
-	// completedAt is when each informer had answered; zero means that some have not.
+	// completedAt is when each informer had answered; zero if some have not.
 	completedAt time.Time
 }
 

@@ -34,7 +34,7 @@ type pass struct {
 	now       time.Time
 
 	version clusterstate.Version
-	// current is the release of the cluster; empty means that it is unknown.
+	// current is the release of the cluster; empty if unknown.
 	current string
 	// pools are the MachineConfigPools, unless they are unknown.
 	pools        []clusterstate.Pool

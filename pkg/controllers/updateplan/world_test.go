@@ -41,9 +41,9 @@ type world struct {
 	// changes are the changes that were published, with the status before them.
 	changes map[string]bool
 	alerts  []clusterstate.Alert
-	// metricsError is why the requests of pods are unknown; nil means that they are known.
+	// metricsError is why the requests of pods are unknown; nil if they are known.
 	metricsError error
-	// eventError is why no Event can be published once; nil means that one can.
+	// eventError is why no Event can be published once; nil if one can.
 	eventError error
 }
 

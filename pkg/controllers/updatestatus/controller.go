@@ -58,7 +58,7 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts; nil means that none is configured.
+	// Prometheus is the source of alerts; nil if none is configured.
 	Prometheus checks.AlertSource
 	// Answers returns the latest answers of the update informers, and Changed receives an event
 	// when there is another one.
@@ -79,7 +79,7 @@ type Reconciler struct {
 	budget       budget
 
 	mu      sync.Mutex
-	request *hooksv1alpha.RequestSpec // of the last pass; nil means that there was none
+	request *hooksv1alpha.RequestSpec // of the last pass; nil if there was none
 }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=create;list;watch

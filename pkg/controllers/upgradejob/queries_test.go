@@ -29,7 +29,7 @@ import (
 
 // monitor is an HTTP server in place of Prometheus that counts queries by their text.
 type monitor struct {
-	samples func(query string) string // of a result; nil means that results are empty
+	samples func(query string) string // of a result; nil means results are empty
 
 	mu      sync.Mutex
 	queries map[string]int

@@ -49,7 +49,7 @@ type world struct {
 	cluster *openshift.Script
 	config  config.Config
 
-	definitions []*simulation.Definition // that validate what is written; nil means that nothing is
+	definitions []*simulation.Definition // that validate what is written; nil if nothing is
 	maxBurst    int                      // of reconciles at one time
 
 	plan     simulation.Plan // of the writes, from the first one on
@@ -59,7 +59,7 @@ type world struct {
 	runner   *hooks.Runner
 	sources  *checks.Sources
 	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
-	alerts   checks.Prometheus                                 // the source of alerts; nil means that they are disabled
+	alerts   checks.Prometheus                                 // the source of alerts; nil means they are disabled
 	writes   int                                               // of the operator
 	commits  int                                               // how often a version was requested
 

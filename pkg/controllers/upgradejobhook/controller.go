@@ -50,7 +50,7 @@ type Reconciler struct {
 	Runner *hooks.Runner
 	// ConfigChanged receives an event whenever the configuration changes; nil means never.
 	ConfigChanged <-chan event.GenericEvent
-	// Publisher publishes that a hook cannot run; nil means that it is not published.
+	// Publisher publishes that a hook cannot run; nil means it is not published.
 	Publisher notify.Publisher
 	// Metrics has the series of hooks.
 	Metrics *metrics.Hooks

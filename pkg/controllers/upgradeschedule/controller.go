@@ -47,8 +47,7 @@ type Reconciler struct {
 	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
 	WatchNamespaces []string
 	// ConfigProblem returns the reason for which the entries of spec.config.machineConfigPools of an UpgradeJob
-	// do not suit the pools of the cluster, with a message; empty if they do. Nil means that they are not
-	// compared.
+	// do not suit the pools of the cluster, with a message; empty if they do. Nil means they are not compared.
 	ConfigProblem func(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 	// Events publishes what happens to slots, Metrics counts it.
 	Events  notify.EventPublisher

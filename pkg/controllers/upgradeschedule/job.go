@@ -35,7 +35,7 @@ const nameAttempts = 3
 type request struct {
 	slot    string // the value of the slot's label
 	start   time.Time
-	release clusterstate.Release // zero means that only hooks run
+	release clusterstate.Release // zero means only hooks run
 	name    string               // the text whose hash ends the name
 }
 

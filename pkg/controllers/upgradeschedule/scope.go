@@ -44,13 +44,13 @@ type scope struct {
 
 	cron       schedule.Schedule // selects no start without a cron expression
 	pin, delay time.Duration
-	problem    condition // why no slot is handled; zero means that slots are
-	pools      condition // why the entries of pools do not suit the cluster now; zero means that they do
+	problem    condition // why no slot is handled; zero if slots are
+	pools      condition // why the entries of pools do not suit the cluster now; zero if they do
 
 	windows []maintenancev1beta1.UpgradeSuspensionWindow // of the namespace
 	jobs    []maintenancev1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
 	newest  clusterstate.Newest
-	unknown string // why the available updates are not known; empty means that they are
+	unknown string // why the available updates are not known; empty if they are
 
 	due     time.Time // the slot that was to be served; zero means none
 	waiting condition // what it waits for; zero means nothing

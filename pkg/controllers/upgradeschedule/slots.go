@@ -309,7 +309,7 @@ type passed struct {
 	missed, suspended int
 	suspendedBy       string                         // of the last one that was suspended
 	more              bool                           // whether there were more than were counted
-	job               *maintenancev1beta1.UpgradeJob // of the only one; nil means that it has none
+	job               *maintenancev1beta1.UpgradeJob // of the only one; nil if it has none
 }
 
 // passOver passes over all slots that are over, from the first one on. Those that were suspended

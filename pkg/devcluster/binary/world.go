@@ -53,7 +53,7 @@ type World struct {
 
 	repository string
 	informers  informers
-	// status is the Update Status Controller; nil means that it is not installed.
+	// status is the Update Status Controller; nil if it is not installed.
 	status *childprocess.Process
 }
 

@@ -65,8 +65,8 @@ type Fleet struct {
 
 	// Client has all permissions, and reads from the API server.
 	Client client.WithWatch
-	// Spokes are the clusters of a real fleet, in the order of their numbers; nil means that the clusters
-	// are simulated.
+	// Spokes are the clusters of a real fleet, in the order of their numbers; nil means the clusters are
+	// simulated.
 	Spokes []*Spoke
 
 	spec       Spec

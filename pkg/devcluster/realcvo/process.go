@@ -30,7 +30,7 @@ type process struct {
 	onExit    func(error)
 
 	mu        sync.Mutex
-	container *corev1.Container // nil means that none runs
+	container *corev1.Container // nil if none runs
 	started   time.Time
 	running   *childprocess.Process
 	ended     bool // it is never started again

@@ -44,7 +44,7 @@ type Options struct {
 	Log string
 	// Client is the configuration of the process for the API server.
 	Client *rest.Config
-	// Prometheus is the URL for queries about risks; empty means that they fail.
+	// Prometheus is the URL for queries about risks; empty means they fail.
 	Prometheus string
 	// Signatures is the URL of the signatures by Key.
 	Signatures string

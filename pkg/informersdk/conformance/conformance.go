@@ -35,8 +35,8 @@ type Target struct {
 	// ServerName is the name that the certificate must have, such as update-informer.ns.svc; empty
 	// means the host of the URL.
 	ServerName string
-	// Token authorizes the requests. Empty means that the informer needs none; then its
-	// authentication is not checked.
+	// Token authorizes the requests. Empty if the informer needs none; then its authentication is
+	// not checked.
 	Token string
 	// Release is the target release of the requests; empty means 4.99.0.
 	Release string

@@ -24,8 +24,8 @@ type Options struct {
 	// Source returns the cluster from which the events come, as a URI reference. It is called for
 	// each delivery, which fails if it does.
 	Source func(context.Context) (string, error)
-	// Cluster returns the name for people of the cluster of an object; empty if it is not known. Nil means that events
-	// have none.
+	// Cluster returns the name for people of the cluster of an object; empty if it is not known. Nil means events have
+	// none.
 	Cluster func(context.Context, Object) string
 	// Omit reports which notifications of steps are not sent; nil sends all.
 	Omit  func(notify.StepNotification) bool

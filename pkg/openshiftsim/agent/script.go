@@ -29,7 +29,7 @@ const defaultDuration = 10 * time.Second
 // script says what a cluster does.
 type script struct {
 	duration    time.Duration
-	fails       string // empty means that nothing fails
+	fails       string // empty means nothing fails
 	hangs       bool
 	unreachable bool
 }

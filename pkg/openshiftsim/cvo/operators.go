@@ -30,7 +30,7 @@ const (
 type syncWork struct {
 	startTime time.Time
 	current   int       // index of the operator that is being updated
-	since     time.Time // when the update of that operator started; zero means that it has not
+	since     time.Time // when the update of that operator started; zero if it has not
 }
 
 func (w *syncWork) next() {

@@ -35,8 +35,8 @@ type payloadLoad struct {
 }
 
 // Desired returns the release that a ClusterVersion requests, with its image, or why the request is invalid.
-// Nil means that nothing comes of the request: without an image, only an available update can be
-// requested. The image and force identify the release; whether it is another one is decided by the image.
+// Nil means nothing comes of the request: without an image, only an available update can be requested. The
+// image and force identify the release; whether it is another one is decided by the image.
 func Desired(version *configv1.ClusterVersion) (*configv1.Update, error) {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil {
@@ -196,7 +196,7 @@ func (s *Simulator) retrieve(version *configv1.ClusterVersion, desired *configv1
 }
 
 // rollbackProblem returns why a release cannot be rolled back to: only the one before the current one can,
-// within its minor version. Empty means that it can.
+// within its minor version. Empty if it can.
 func rollbackProblem(version *configv1.ClusterVersion, from, to semver.Version) string {
 	for _, entry := range version.Status.History {
 		if entry.Version == version.Status.Desired.Version && entry.Image == version.Status.Desired.Image {

@@ -69,7 +69,7 @@ type Behavior struct {
 	Message string `json:"message,omitempty"`
 	// Hang answers no request until the behavior changes.
 	Hang bool `json:"hang,omitempty"`
-	// Break is a way to fail; empty means that nothing fails. It also applies to the discovery.
+	// Break is a way to fail; empty means nothing fails. It also applies to the discovery.
 	Break Break `json:"break,omitempty"`
 }
 

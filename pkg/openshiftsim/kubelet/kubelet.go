@@ -31,7 +31,7 @@ type Kubelets struct {
 	clock   clock.PassiveClock
 	wake    chan event.GenericEvent // nodes to reconcile again
 	options Options
-	local   *localPods // nil means that pods cannot run as local processes
+	local   *localPods // nil means pods cannot run as local processes
 
 	mu    sync.Mutex
 	nodes map[string]*machine // by the name of the node
@@ -58,10 +58,10 @@ const farFuture = 365 * 24 * time.Hour
 type Options struct {
 	// Clock is the clock of the nodes.
 	Clock clock.PassiveClock
-	// Run runs the content of a pod that ends by itself; nil means that it succeeds at once.
+	// Run runs the content of a pod that ends by itself; nil means it succeeds at once.
 	Run Run
 	// LocalDir is the folder for the logs and working folders of pods that run as local processes;
-	// empty means that there are none.
+	// empty if there are none.
 	LocalDir string
 	// Reader reads the ConfigMaps and Secrets that the environment of local processes refers to.
 	Reader client.Reader

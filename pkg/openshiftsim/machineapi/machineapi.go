@@ -60,7 +60,7 @@ type Provider struct {
 	// defaults to 4m.
 	InstallTakes timescale.Duration `json:"installTakes,omitempty"`
 	// Refused is the error with which the cloud rejects instances, as in "InsufficientResources:
-	// You have exceeded your quota."; empty means that it creates them.
+	// You have exceeded your quota."; empty means it creates them.
 	Refused string `json:"refused,omitempty"`
 	// NotReady means that the nodes never become ready.
 	NotReady bool `json:"notReady,omitempty"`

@@ -65,7 +65,7 @@ type Node struct {
 	// RebootTakes is how long a reboot takes in a real cluster, or "never"; it defaults to 4m.
 	RebootTakes timescale.Duration `json:"rebootTakes,omitempty"`
 	// Broken is the reason why the daemon of the node cannot write the files of a new
-	// configuration, which makes the node degraded; empty means that it can.
+	// configuration, which makes the node degraded; empty if it can.
 	Broken *string `json:"broken,omitempty"`
 }
 

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runAction runs one action. The object is the one that the rule applies to; nil means that the
-// rule is not about objects.
+// runAction runs one action. The object is the one that the rule applies to; nil means the rule is
+// not about objects.
 func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, action Action, object *unstructured.Unstructured) error {
 	switch {
 	case action.Patch != nil:

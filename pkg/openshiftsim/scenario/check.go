@@ -22,8 +22,7 @@ import (
 
 const checkInterval = 200 * time.Millisecond
 
-// Check returns what is not as expected at this moment; nothing means that all expectations are
-// met.
+// Check returns what is not as expected at this moment; nothing if all expectations are met.
 func (r *Run) Check(ctx context.Context) []string {
 	requests, held, failures := r.observations.snapshot()
 	expect := r.Scenario.Expect

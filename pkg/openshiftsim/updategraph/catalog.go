@@ -30,8 +30,8 @@ type Release struct {
 	From []string `json:"from,omitempty"`
 	// Risks make updates to this release conditional.
 	Risks []Risk `json:"risks,omitempty"`
-	// Refused is the reason why the release cannot be loaded, such as a missing manifest. Empty
-	// means that it can.
+	// Refused is the reason why the release cannot be loaded, such as a missing manifest. Empty if
+	// it can.
 	Refused string `json:"refused,omitempty"`
 	// Unsigned releases are refused because they have no signature.
 	Unsigned bool `json:"unsigned,omitempty"`

@@ -36,9 +36,9 @@ type Scene struct {
 	Namespace string
 	// Now is the time of the cluster.
 	Now time.Time
-	// Series are the metrics of the operator that leads; none means that no operator runs.
+	// Series are the metrics of the operator that leads; none if no operator runs.
 	Series []*dto.MetricFamily
-	// Requests are the versions that the operator has requested; nil means that they are not known.
+	// Requests are the versions that the operator has requested; nil if unknown.
 	Requests *Requests
 }
 

@@ -38,7 +38,7 @@ type clean struct {
 	pool     *mcfgv1.MachineConfigPool
 	hook     *batchv1.Job
 	series   prometheus.Labels // of the phase
-	paused   prometheus.Labels // of the pool that an upgrade has paused; nil means that there is no series
+	paused   prometheus.Labels // of the pool that an upgrade has paused; nil if there is no series
 	requests int
 }
 

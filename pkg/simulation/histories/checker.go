@@ -49,9 +49,9 @@ type checker struct {
 	configs map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig
 	lease   *coordinationv1.Lease
 	// idleSince is since when, with an undisturbed operator, the holder of the lock has ended or does not
-	// exist; zero means that it is in progress, or that the lock is free.
+	// exist; zero if it is in progress, or the lock is free.
 	idleSince time.Time
-	// waitingSince is since when another upgrade waits for such a lock; zero means that none does.
+	// waitingSince is since when another upgrade waits for such a lock; zero if none does.
 	waitingSince time.Time
 
 	// heldAt is when control plane and pools were last at a version, by version; commencedAt is when
@@ -65,10 +65,10 @@ type checker struct {
 	ours string
 	// asked are the schedules that were ever seen, by version.
 	asked map[string][]schedule
-	// heldSince is since when all upgrades are held; zero means that they are not.
+	// heldSince is since when all upgrades are held; zero if they are not.
 	heldSince time.Time
-	// channelBefore is the channel that the operator has replaced, channelSetAt is when; nil means
-	// that another client has set the present one.
+	// channelBefore is the channel that the operator has replaced, channelSetAt is when; nil if
+	// another client has set the present one.
 	channelBefore *string
 	channelSetAt  time.Time
 	// pausedAt and deletedAt are since when an upgrade is paused, or deleted.

@@ -73,8 +73,8 @@ func (c *fleetChecker) calm(now time.Time) bool {
 	return now.After(c.f.disturbed.Add(reaction)) && !c.f.clockStepped && len(c.f.alive()) == 1
 }
 
-// long reports whether an undisturbed hub has had the time to react to what is since then; zero means
-// that it is not.
+// long reports whether an undisturbed hub has had the time to react to what is since then; zero if it
+// is not.
 func (c *fleetChecker) long(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) > fleetReaction && c.calm(since) && c.calm(now)
 }

@@ -57,11 +57,11 @@ type runner struct {
 	once     hooks
 	receiver receiver
 	backup   *simulation.Backup
-	registry *prometheus.Registry // of the newest life; nil means that nothing reads its metrics
+	registry *prometheus.Registry // of the newest life; nil means nothing reads its metrics
 
 	backupVersion string // of the cluster in the backup
 
-	race *race // of two leaders; nil means that there is none
+	race *race // of two leaders; nil if there is none
 }
 
 // hooks are actions that wait for a moment of an upgrade. They come some seconds after it.

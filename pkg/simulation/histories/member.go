@@ -36,7 +36,7 @@ type member struct {
 	takes    time.Duration // how long it takes to install a release
 	pending  bool          // it is about to act
 	offline  bool          // its agent cannot reach the hub
-	silent   time.Time     // since when its agent has not renewed its Lease; zero means that it does
+	silent   time.Time     // since when its agent has not renewed its Lease; zero if it does
 	fails    bool          // an upgrade fails halfway
 	refuses  bool          // the cluster version operator refuses what is requested
 	jobFail  bool          // Jobs fail

@@ -104,7 +104,7 @@ func began(name string, status metav1.ConditionStatus) runEdit {
 }
 
 // TestFleet stores one upgrade and one run after another. The last of them violates what want names; empty
-// means that it violates nothing.
+// if it violates nothing.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	const open = fleetv1beta1.ReasonOpen

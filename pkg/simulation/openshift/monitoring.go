@@ -21,7 +21,7 @@ const severityCritical = "critical"
 
 // Alerts simulates Prometheus. It answers with what was set last.
 type Alerts struct {
-	// Err is the reason why Prometheus cannot be queried; nil means that it can.
+	// Err is the reason why Prometheus cannot be queried; nil if it can.
 	Err error
 	// Queries counts the queries.
 	Queries int
@@ -75,7 +75,7 @@ func (a *Alerts) HasSamples(context.Context, string) (bool, error) {
 
 // Alertmanager simulates Alertmanager: it keeps silences, by its own clock.
 type Alertmanager struct {
-	// Err is the answer to each request; nil means that requests are served.
+	// Err is the answer to each request; nil means requests are served.
 	Err error
 
 	clock    clock.PassiveClock

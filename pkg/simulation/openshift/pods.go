@@ -15,7 +15,7 @@ import (
 // nodes of the world that are ready, whose status stays as it is. The annotations of package kubelet choose what
 // becomes of a pod; without them, it succeeds after two seconds. Jobs are deleted after their time to live, and
 // dependents with their owners. The plan decides what becomes of the requests of the kube-controller-manager, such as
-// the creation of pods; nil means that all are served.
+// the creation of pods; nil means all are served.
 func StartPods(w *simulation.World, plan simulation.Plan) error {
 	kubelets := kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: time.Duration(retryInterval)})
 	controllerManager := simulation.KubeControllerManager()

@@ -119,7 +119,7 @@ func silenceContent(s alertmanager.Silence) map[string]any {
 
 // receiver is the receiver of notifications.
 type receiver struct {
-	err    error // why it accepts none; nil means that it accepts all
+	err    error // why it accepts none; nil means it accepts all
 	events []event.Event
 	lives  int // number of webhooks
 }

@@ -56,13 +56,13 @@ type World struct {
 
 	simulation *simulation.World
 	program    *simulation.Program
-	operator   *simulation.Process // nil means that it does not run
-	// statusController is the Update Status Controller; nil means that it is not installed.
+	operator   *simulation.Process // nil if it does not run
+	// statusController is the Update Status Controller; nil if it is not installed.
 	statusController *simulation.Process
 	registry         *prometheus.Registry // of the present life of the operator
 	requests         aftermath.Requests   // by the operator
 	update           UpdateProgram
-	alerts           checks.AlertSource // nil means that the cluster has no monitoring
+	alerts           checks.AlertSource // nil if the cluster has no monitoring
 	receiver         receiver
 	handlers         map[schema.GroupVersionKind][]scenario.Handler
 	observing        bool
@@ -72,7 +72,7 @@ type World struct {
 }
 
 // New installs a cluster and prepares the operator. Commands of kubectl-update are run by the program; nil
-// means that the scenario may have none.
+// means the scenario may have none.
 func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 	if story.Binary {
 		return nil, ErrBinary

@@ -30,7 +30,7 @@ func TestSpecValid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		history []configv1.UpdateHistory
 		target  clusterstate.Target
-		reason  string // empty means that it passes
+		reason  string // empty if it passes
 		fails   bool
 	}{
 		"an upgrade":                     {history: []configv1.UpdateHistory{done("4.4.5")}, target: clusterstate.Target{Version: "4.4.6"}},

@@ -94,7 +94,7 @@ type extra struct {
 	name    string
 	source  string                     // the name of the MachineSet that it copies
 	desired *unstructured.Unstructured // the desired state
-	actual  *machineSet                // the actual state; nil means that it does not exist
+	actual  *machineSet                // the actual state; nil if it does not exist
 }
 
 // desired returns the extra MachineSets of an attempt: one for each MachineSet that has Machines of

@@ -18,8 +18,8 @@ import (
 
 // UpdateAvailable waits until the target is offered, see Available. The spec may request another
 // channel by now: the requested channels are those that this attempt has requested so far; nil means
-// that the channel cannot change. The step waits until KeepChannel has set the last one and the
-// cluster version operator has observed it.
+// the channel cannot change. The step waits until KeepChannel has set the last one and the cluster
+// version operator has observed it.
 func UpdateAvailable(r client.Reader, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)

@@ -93,7 +93,7 @@ func TestDependency(t *testing.T) {
 	cases := map[string]struct {
 		answer  http.HandlerFunc
 		timeout time.Duration
-		want    string // why it is not available; empty means that it is
+		want    string // why it is not available; empty if it is
 		asked   int32
 	}{
 		"it answers":                       {answer: answers(200), asked: 1},

@@ -78,7 +78,7 @@ func (e *eventRun) begin(ctx context.Context, candidates []hookRef) ([]hookRun, 
 
 // selectedHook is a hook that runs on the event.
 type selectedHook struct {
-	hook       *maintenancev1beta1.UpgradeJobHook // nil means that it does not run
+	hook       *maintenancev1beta1.UpgradeJobHook // nil if it does not run
 	claimedNow bool                               // whether this event is the first for which the upgrade claimed it
 }
 

@@ -37,7 +37,7 @@ type hookRun struct {
 	hookRef
 
 	item  history.StepItem
-	job   *batchv1.Job // nil means that there is none
+	job   *batchv1.Job // nil if there is none
 	abort bool         // whether its failure aborts the upgrade
 }
 

@@ -56,9 +56,9 @@ type Runner struct {
 	Live client.Reader
 	// Config returns the configuration in effect.
 	Config func() config.Hooks
-	// Publisher publishes the outcomes of hooks; nil means that they are not published.
+	// Publisher publishes the outcomes of hooks; nil means they are not published.
 	Publisher Publisher
-	// Metrics counts them; nil means that they are not counted.
+	// Metrics counts them; nil means they are not counted.
 	Metrics Metrics
 
 	mu sync.Mutex

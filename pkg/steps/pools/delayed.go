@@ -57,7 +57,7 @@ type Delayed struct {
 	Source string
 	// BeforeRelease returns the step that must pass before a pool is released, AfterUpdate the one that
 	// must pass once it is updated. If the former fails, its pool stays paused until a user unpauses it.
-	// Nil means that nothing is done then.
+	// Nil means nothing is done then.
 	BeforeRelease, AfterUpdate func(pool string) engine.UpgradeStep
 	// Recorded are the items that the record of the attempt holds of the steps that release pools. They
 	// stay part of the results: the engine replaces the items of a step with each result, and the hooks
@@ -81,7 +81,7 @@ type survey struct {
 // delayedPool is a pool that an entry selects, or that the operator has or had paused.
 type delayedPool struct {
 	clusterstate.Pool
-	selected *Delay // nil means that no entry selects it now
+	selected *Delay // nil if no entry selects it now
 	ours     bool   // this attempt has paused it
 	upToDate bool
 }

@@ -38,7 +38,7 @@ const requestInterval = 5 * time.Minute
 type Plan struct {
 	// Client reads plans from the cache and writes to the API server.
 	Client client.Client
-	// Clock is the time at which acceptances are judged outside of a pass; nil means that none counts.
+	// Clock is the time at which acceptances are judged outside of a pass; nil means none counts.
 	Clock  clock.PassiveClock
 	Target clusterstate.Target
 	// Required reports whether the upgrade needs the plan. Otherwise, every step skips.

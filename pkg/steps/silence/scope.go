@@ -15,7 +15,7 @@ import (
 
 // Scope selects the alerts that are silenced.
 type Scope struct {
-	// Severities are the severities of the alerts that are silenced; none means that no alert is silenced for its
+	// Severities are the severities of the alerts that are silenced; none means no alert is silenced for its
 	// severity.
 	Severities []string
 	// Namespaces are the namespaces of these alerts; an asterisk stands for any characters. Alerts without a namespace

@@ -23,7 +23,7 @@ type Alertmanager interface {
 // Silencer creates windows. It is created once and used in every pass: it knows when to extend a silence, and makes no
 // request before.
 type Silencer struct {
-	// Alertmanager holds the silences; nil means that none is configured, and the steps are skipped.
+	// Alertmanager holds the silences; nil means none is configured, and the steps are skipped.
 	Alertmanager Alertmanager
 
 	throttle engine.Throttle
