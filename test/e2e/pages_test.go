@@ -255,7 +255,10 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	stuck.Name = "stuck"
 	t.Run("an operator is stuck", func(t *testing.T) {
 		stuck = applyUpgrade(t, userClient, stuck)
-		awaitStatus(t, userClient, stuck, upgradev1alpha1.ConditionSlow, metav1.ConditionTrue, "ControlPlaneUpgraded")
+		awaitCondition(t, userClient, stuck, func(c *upgradev1alpha1.UpgradeConfig) bool { // before its operator, the step makes progress
+			slow := meta.FindStatusCondition(c.Status.Conditions, upgradev1alpha1.ConditionSlow)
+			return slow != nil && slow.Status == metav1.ConditionTrue && slow.Reason == "ControlPlaneUpgraded" && strings.Contains(slow.Message, "network")
+		})
 		none := "No resources found"
 		term.follow(t, "ManagedUpgradeStuck", named(stuck), []expectation{
 			{"Slow", "network|4.20.6"},
