@@ -302,7 +302,7 @@ func TestStatus(t *testing.T) {
 		"the phase Failed is accepted":           {status: status(historyRecord(map[string]any{"phase": "Failed"}))},
 		"the phase Unknown is accepted":          {status: status(historyRecord(map[string]any{"phase": "Unknown"}))},
 		"the phase Paused is accepted":           {status: status(historyRecord(map[string]any{"phase": "Paused"}))},
-		"an eighth phase is refused":             {status: status(historyRecord(map[string]any{"phase": "Waiting"})), want: []string{`status.history[0].phase: supported values: "New", "Pending", "Upgrading", "Paused", "Upgraded", "Failed", "Unknown"`}},
+		"an eighth phase is refused":             {status: status(historyRecord(map[string]any{"phase": "Waiting"})), want: []string{`status.history[0].phase: Unsupported value: "Waiting": supported values: "New", "Pending", "Upgrading", "Upgraded", "Failed", "Unknown", "Paused"`}},
 		"an element without a phase is accepted": {status: status(version(6))},
 		"an element without a version is refused": {
 			status: status(map[string]any{"phase": "New"}), want: []string{"status.history[0].version: Required value"},
