@@ -672,7 +672,7 @@ func deletePod(t *testing.T, c *cluster) {
 	}
 }
 
-// ofDaemonSet lets a DaemonSet own a pod, so that it does not hold a drain.
+// ofDaemonSet lets a DaemonSet own a pod, so it does not hold a drain.
 func ofDaemonSet(pod *corev1.Pod) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "x", Controller: new(true)}}
 	return pod

@@ -48,7 +48,7 @@ func countInADay(by, counter string) string {
 	return fmt.Sprintf("sum by (%[1]s) ((%[2]s unless %[2]s offset 1d) or increase(%[2]s[1d]))", by, counter)
 }
 
-// upgradeRows are about the upgrades of a cluster. Expressions about incidents end with "or on() vector(0)", so that a panel
+// upgradeRows are about the upgrades of a cluster. Expressions about incidents end with "or on() vector(0)", so a panel
 // without an incident shows 0 instead of an error.
 var upgradeRows = []row{
 	{"Now", []panel{

@@ -91,7 +91,7 @@ func metricsPage() (string, error) {
 	if err := registry.Register(webhook.New(webhook.Options{})); err != nil {
 		return "", err
 	}
-	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so that its labels are seen
+	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so its labels are seen
 	upgradeMetrics.SetUpgrade(metrics.Snapshot{
 		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},

@@ -60,7 +60,7 @@ type sectionEstimate struct {
 }
 
 // estimate returns how long the update still takes, or nil if none is in progress. One without an end
-// has the latest end that was published last, so that the next one is compared with it.
+// has the latest end that was published last, so the next one is compared with it.
 func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	previous := c.previousEstimate()
 	if out.State == updatev1beta1.StateIdle || !c.anyPending() && previous == nil {

@@ -216,7 +216,7 @@ func (c *cluster) longestNode(pool string) time.Duration {
 
 // isStalled reports whether a section in which no part is being updated has not changed for too long, although nothing
 // pauses it. The limit is the limit of its next part. A section whose last change is unknown counts from when it was
-// first judged. A pool that is no MachineConfigPool has no parts, so that its pace is unknown: it is never stalled.
+// first judged. A pool that is no MachineConfigPool has no parts, so its pace is unknown: it is never stalled.
 func (c *cluster) isStalled(s *section) bool {
 	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue || !s.controlPlane && !s.isConfigPool() {
 		return false

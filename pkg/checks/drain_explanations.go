@@ -20,7 +20,7 @@ import (
 const (
 	// LongDrain is how long a drain lasts before it is explained.
 	LongDrain = 10 * time.Minute
-	// drainInterval is how long an explanation is used. Pods are not cached, so that each costs a
+	// drainInterval is how long an explanation is used. Pods are not cached, so each costs a
 	// request.
 	drainInterval = 5 * time.Minute
 	// unknownInterval is how long it is not tried again to read what holds a drain.

@@ -55,8 +55,8 @@ type Runner struct {
 	// accepted for this update. Such a finding is noted and does not block. It is called only if
 	// something blocks. Nil means nothing is accepted.
 	Accepted func(context.Context) map[string]bool
-	// Ahead means that the result opens no gate, so that results of limited queries suffice
-	// although they are outdated.
+	// Ahead means that the result opens no gate, so results of limited queries suffice although
+	// they are outdated.
 	Ahead bool
 }
 
@@ -104,7 +104,7 @@ func splitUnknown(all []Finding) (found []Finding, unknown []error) {
 	return found, unknown
 }
 
-// accept lowers the level of the findings that are accepted, so that they do not block.
+// accept lowers the level of the findings that are accepted, so they do not block.
 func accept(found []Finding, accepted map[string]bool) {
 	for i := range found {
 		if found[i].Level.Blocks() && accepted[found[i].PlanUID()] {

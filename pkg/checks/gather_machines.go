@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// machineKind is a kind of objects that own machines. They are read without their Go types, so that
+// machineKind is a kind of objects that own machines. They are read without their Go types, so
 // spec.versionManagement is kept and none of their definitions needs to be installed.
 type machineKind struct {
 	gvk schema.GroupVersionKind

@@ -56,7 +56,7 @@ func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {
 }
 
 // poolConflicts returns the nodes that several custom pools select: the machine config operator leaves them
-// alone, so that they are not updated.
+// alone, so they are not updated.
 func (f Facts) poolConflicts() []Finding {
 	custom := 0
 	for i := range f.Pools {

@@ -17,7 +17,7 @@ import (
 )
 
 // findUpdateAlerts returns one finding for each object that alerts of one name are about. An alert says that
-// something is wrong, and not that it holds the update, so that none is more than a warning.
+// something is wrong, and not that it holds the update, so none is more than a warning.
 func findUpdateAlerts(f Facts) []Finding {
 	if !f.Has(SourceAlerts) || !f.Updating() {
 		return nil

@@ -19,7 +19,7 @@ type rollout struct {
 }
 
 // MissingNodes returns why a pool has machines whose nodes are not known, and that may be outdated, or ""
-// if it has none. The machine config operator still counts a node shortly after it was deleted, so that
+// if it has none. The machine config operator still counts a node shortly after it was deleted, so
 // machines that all have a configuration of the newest release are not missed.
 func (f Facts) MissingNodes(p *clusterstate.PoolProgress) string {
 	newest := f.NewestUpdate().Version

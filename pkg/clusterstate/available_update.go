@@ -21,8 +21,8 @@ type AvailableUpdate struct {
 	Available bool
 	// Conditional reports that the release is offered, but not recommended because of its risks.
 	Conditional bool
-	// Listed reports that status.availableUpdates has the release, so that its version alone requests
-	// it, unless it is ambiguous.
+	// Listed reports that status.availableUpdates has the release, so its version alone requests it,
+	// unless it is ambiguous.
 	Listed bool
 	// Ambiguous reports that releases of the same version with other images are also offered.
 	Ambiguous bool

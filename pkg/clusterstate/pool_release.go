@@ -29,7 +29,7 @@ type PoolRelease struct {
 	State ReleaseState
 	// At is when the window begins or has ended; for ReleaseNow, when it ends.
 	At time.Time
-	// UpToDate reports that the pool has nothing to update, so that the window does not matter.
+	// UpToDate reports that the pool has nothing to update, so the window does not matter.
 	UpToDate bool
 }
 

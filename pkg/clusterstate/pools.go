@@ -61,8 +61,8 @@ type Pool struct {
 // Empty reports whether the pool is known to have no machines.
 func (p Pool) Empty() bool { return p.Observed && p.Machines == 0 }
 
-// HoldsBackWorkers reports whether a pool of worker nodes is paused and not updated, so that a person has to start
-// the update of its nodes.
+// HoldsBackWorkers reports whether a pool of worker nodes is paused and not updated, so a person has to start the
+// update of its nodes.
 func HoldsBackWorkers(pools []Pool) bool {
 	return slices.ContainsFunc(pools, func(p Pool) bool { return p.Paused && !p.Updated && !p.Required() && !p.Empty() })
 }
@@ -184,7 +184,7 @@ func (p Pool) Role() PoolRole {
 	return RoleCustom
 }
 
-// Required reports whether the update of the control plane waits for the pool, so that nothing may hold it
+// Required reports whether the update of the control plane waits for the pool, so nothing may hold it
 // back. A pool whose labels are unknown may be required.
 func (p Pool) Required() bool {
 	role := p.Role()

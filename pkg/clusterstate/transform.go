@@ -19,8 +19,8 @@ import (
 )
 
 // The transforms keep what is read from an object and drop everything else before the object is
-// cached, so that the memory of the operator does not follow what other clients may write. What is
-// kept is bounded. A transform changes the object in place and may be applied again.
+// cached, so the memory of the operator does not follow what other clients may write. What is kept
+// is bounded. A transform changes the object in place and may be applied again.
 const (
 	// maxCachedText bounds a reason or a message that is cached, in bytes; less is shown of it.
 	maxCachedText = 2 << 10

@@ -17,8 +17,8 @@ type Duration struct {
 	invalid string // what the file holds instead of a duration, as JSON; empty in a valid configuration
 }
 
-// UnmarshalJSON decodes a duration. It accepts anything, so that validation can report all values
-// that are not durations at once.
+// UnmarshalJSON decodes a duration. It accepts anything, so validation can report all values that
+// are not durations at once.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" { // as for every type: not set
 		return nil

@@ -187,7 +187,7 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request, date
 	return body, nil
 }
 
-// isIdentity reports whether a body is sent as it is, so that the bound of its size also bounds its content.
+// isIdentity reports whether a body is sent as it is, so the bound of its size also bounds its content.
 func isIdentity(header http.Header) bool {
 	encoding := header.Get("Content-Encoding")
 	return encoding == "" || strings.EqualFold(encoding, "identity")

@@ -84,8 +84,8 @@ func isPlausible(acquired, at time.Time) bool {
 	return !acquired.IsZero() && !acquired.After(at.Add(skew)) && acquired.After(at.Add(-maxAge))
 }
 
-// cleanUID returns the uid. One that is missing or too long is replaced by a hash, so that the insight
-// is shown nevertheless.
+// cleanUID returns the uid. One that is missing or too long is replaced by a hash, so the insight is
+// shown nevertheless.
 func cleanUID(reported string, cleaned updatev1beta1.Insight) string {
 	const hashBytes = 8
 	hashed := func(of string) string { return text.Hash(of, hashBytes) }

@@ -166,7 +166,7 @@ func (s State) restore(name string, published updatev1beta1.Insight, observed *m
 }
 
 // Apply applies the latest answer of an informer. An answer that is older than one that was applied
-// changes nothing, so that the order of answers does not matter.
+// changes nothing, so the order of answers does not matter.
 func (s State) Apply(answer Answer, now time.Time) {
 	i := s.informer(answer.Informer)
 	if answer.At.After(now.Add(skew)) {

@@ -18,8 +18,8 @@ import (
 const uuidBytes = sha256.Size / 2
 
 // UUID identifies an insight in the cluster. It is a hash of the informer, the type of the scope, its
-// pools and resources in any order, and the uid. Each part has its length before it, so that no two
-// lists of parts give the same input. The version of an object does not matter, its API group does.
+// pools and resources in any order, and the uid. Each part has its length before it, so no two lists
+// of parts give the same input. The version of an object does not matter, its API group does.
 func UUID(informer string, scope updatev1beta1.InsightScope, uid string) string {
 	hash := sha256.New()
 	write := func(part string) {

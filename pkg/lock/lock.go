@@ -37,7 +37,7 @@ import (
 const Name = "cluster-upgrade"
 
 // The annotations of a held Lease. An operator of the last release knows all but the note, whose text
-// names the holder and the attempt, so that one that such an operator has left behind does not count.
+// names the holder and the attempt, so one that such an operator has left behind does not count.
 const (
 	annotationAttempt = "upgrade.managed.openshift.io/attempt"
 	annotationVersion = "upgrade.managed.openshift.io/version"
@@ -158,8 +158,8 @@ type Lock struct {
 	// Key names the Lease.
 	Key client.ObjectKey
 	// Former is the namespace in which the last release had the Lease of the cluster, with the name Name;
-	// empty if there was none. Others may write there, so that Lease counts only if its holder is of the
-	// same kind, is in that namespace, and is in progress. All others are deleted.
+	// empty if there was none. Others may write there, so Lease counts only if its holder is of the same
+	// kind, is in that namespace, and is in progress. All others are deleted.
 	Former string
 	// Labels are the labels of a new Lease.
 	Labels map[string]string

@@ -53,8 +53,8 @@ type Kind struct {
 	Object client.Object
 	// AddToScheme registers the kind; nil means the AddToScheme of a controller does.
 	AddToScheme func(*runtime.Scheme) error
-	// ClusterScoped declares that the objects have no namespace. It is declared, not discovered, so that
-	// a binary starts, and reports that it is not ready, while the API server does not serve the kind.
+	// ClusterScoped declares that the objects have no namespace. It is declared, not discovered, so a
+	// binary starts, and reports that it is not ready, while the API server does not serve the kind.
 	ClusterScoped bool
 	// Optional declares that the API server may not serve the kind, which a CustomResourceDefinition
 	// defines. While it does not, reads of the kind fail with meta.NoKindMatchError, and with another

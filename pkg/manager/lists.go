@@ -11,8 +11,8 @@ import (
 )
 
 // WholeLists returns a client whose cached lists are whole. A cache of controller-runtime cuts a list off at the limit,
-// says of each list that it continues, and rejects the request for the next page, so that code that reads page by
-// page fails with it.
+// says of each list that it continues, and rejects the request for the next page, so code that reads page by page fails
+// with it.
 func WholeLists(cached client.Client) client.Client { return wholeLists{cached} }
 
 type wholeLists struct{ client.Client }

@@ -107,7 +107,7 @@ func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, err
 	return o, nil
 }
 
-// A CustomResourceDefinition is served a moment after its creation, so that the API server is asked
+// A CustomResourceDefinition is served a moment after its creation, so the API server is asked
 // again. After these retries, which take two minutes, only a change of the definition can help.
 const (
 	firstRetry   = 100 * time.Millisecond
@@ -353,7 +353,7 @@ func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	return err
 }
 
-// otherVersionError means that a kind is defined, so that there may be objects of it, but not in the
+// otherVersionError means that a kind is defined, so there may be objects of it, but not in the
 // version that is read.
 type otherVersionError struct {
 	definition, version string

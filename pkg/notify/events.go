@@ -32,7 +32,7 @@ const (
 	maxReason  = 120
 )
 
-// Events writes Kubernetes Events. The name of an Event derives from its ID, so that an Event that is
+// Events writes Kubernetes Events. The name of an Event derives from its ID, so an Event that is
 // published again after a crash exists already.
 type Events struct {
 	Client client.Client
@@ -45,7 +45,7 @@ type Events struct {
 	OnFailure func()
 
 	mu        sync.Mutex
-	published map[string]map[string]bool // UID of the object → IDs, so that a steady pass writes nothing
+	published map[string]map[string]bool // UID of the object → IDs, so a steady pass writes nothing
 }
 
 // Publish writes one Event about the object, at the present time. It succeeds if the Event exists.

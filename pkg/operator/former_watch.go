@@ -44,7 +44,7 @@ func newFormerWatch(former formerOperator, restConfig *rest.Config) (*formerWatc
 	return &formerWatch{former: former, cache: c}, nil
 }
 
-// NeedLeaderElection returns false: a replica that stands by also ends, so that none becomes the leader beside the
+// NeedLeaderElection returns false: a replica that stands by also ends, so none becomes the leader beside the
 // former operator.
 func (w *formerWatch) NeedLeaderElection() bool { return false }
 

@@ -65,7 +65,7 @@ func (t *tally) canaryNotAvailable(plan *Plan) Stop {
 		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.held.hold, fleetv1beta1.ContinueWithoutCanaryAnnotation)}
 }
 
-// mayStop reports whether the rollout goes on, so that a canary that cannot begin holds it up.
+// mayStop reports whether the rollout goes on, so a canary that cannot begin holds it up.
 func (p *Plan) mayStop() bool {
 	return !p.Paused && !p.DryRun && !p.Cancelled && p.SelectionUnstable == "" && (p.Window == nil || p.Window.Open) && p.Stop.IsZero()
 }

@@ -47,7 +47,7 @@ type Fault struct {
 }
 
 // Plan decides what becomes of each request of a process. It may act on the world by the clients of
-// others, so that they come between a read and a write.
+// others, so they come between a read and a write.
 type Plan func(Request) Fault
 
 // FaultyClient returns a client of an actor whose requests fail by a plan, for code that runs

@@ -108,7 +108,7 @@ func (c *computation) place(section *updatev1beta1.Section, informer string, ins
 }
 
 // sectionsOf returns the sections that an insight is about: the pools that it names, or the pools of its nodes. If
-// there are none, it returns the control plane, so that the insight is shown.
+// there are none, it returns the control plane, so the insight is shown.
 func (c *computation) sectionsOf(of *updatev1beta1.Insight) []*updatev1beta1.Section {
 	if of.Scope.Type != updatev1beta1.ScopeWorkerPool {
 		return []*updatev1beta1.Section{&c.controlPlane}

@@ -275,7 +275,7 @@ func (c *computation) nodesOf(of *checks.MachinePool) []clusterstate.NodeProgres
 }
 
 // addUnassigned adds the section of the nodes that are in no pool. Nothing updates them with the
-// release, so that no update of theirs is pending.
+// release, so no update of theirs is pending.
 func (c *computation) addUnassigned() {
 	if !c.Facts.Has(checks.SourceNodes) || !c.Facts.Has(checks.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
 		return

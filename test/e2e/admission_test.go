@@ -200,7 +200,7 @@ func eventAbout(apiVersion, kind, namespace, source string) *corev1.Event {
 
 func extraLabels() map[string]any { return map[string]any{extraLabel: "0b5ed6d2"} }
 
-// patch sends a merge patch as a dry run, so that cases do not disturb one another.
+// patch sends a merge patch as a dry run, so cases do not disturb one another.
 func patch(ctx context.Context, c client.Client, o client.Object, merge string) error {
 	return c.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(merge)), client.DryRunAll)
 }

@@ -137,7 +137,7 @@ func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 }
 
 // applyCommand returns the command that does what Hive does with the resources of the template: by default, it
-// applies them by force, so that it deletes and creates an object that it may not update.
+// applies them by force, so it deletes and creates an object that it may not update.
 func applyCommand(t *testing.T) string {
 	t.Helper()
 	var processed struct {

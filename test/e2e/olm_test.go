@@ -130,8 +130,8 @@ func (w *olmWorld) script(t *testing.T, name string, env []string, args ...strin
 	return printed
 }
 
-// serve serves a catalog with bundles, oldest first, and makes it the source of the package. The bundles are part of the
-// catalog, so that no image is unpacked.
+// serve serves a catalog with bundles, oldest first, and makes it the source of the package. The bundles are part of
+// the catalog, so no image is unpacked.
 func (w *olmWorld) serve(t *testing.T, versions ...string) {
 	t.Helper()
 	var folders []string

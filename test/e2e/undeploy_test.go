@@ -96,7 +96,7 @@ func (s *server) upgradeInProgress(t *testing.T) *unstructured.Unstructured {
 	return upgrade
 }
 
-// commence records that an upgrade has commenced, so that an admission policy protects it.
+// commence records that an upgrade has commenced, so an admission policy protects it.
 func (s *server) commence(t *testing.T, upgrade *unstructured.Unstructured) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status": {"history": [{"version": "4.20.6", "phase": "Upgrading", "attempt": 1,

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden compares texts that people read with golden files, so that tests assert reasons and objects, and a
+// Package golden compares texts that people read with golden files, so tests assert reasons and objects, and a
 // better sentence is a change of one line. `hack/update-texts.sh` renews the files.
 package golden
 

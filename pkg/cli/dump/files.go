@@ -77,7 +77,7 @@ func kindsOfPath(file string) []string {
 	return kinds
 }
 
-// wantedGroups are the groups whose objects are read from a dump. Other objects are skipped, so that a
+// wantedGroups are the groups whose objects are read from a dump. Other objects are skipped, so a
 // large must-gather is read in seconds.
 var wantedGroups = []string{
 	"apiserver.openshift.io", "cluster.open-cluster-management.io", "cluster.x-k8s.io", "config.openshift.io", "coordination.k8s.io",

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// jsonReader reads the values of a file one by one, so that a list is never in memory as a whole.
+// jsonReader reads the values of a file one by one, so a list is never in memory as a whole.
 type jsonReader struct {
 	in *bufio.Reader
 	// limit bounds a value, in bytes.

@@ -106,8 +106,8 @@ func (s *Snapshot) isOnlyAdmittingCurrent() bool {
 		(c.Reason == fleetv1beta1.ReasonDeleting || c.Reason == fleetv1beta1.ReasonCannotObserve)
 }
 
-// isEachFailureExempt reports whether the clusters that failed were refused, so that each attempt refuses
-// them again.
+// isEachFailureExempt reports whether the clusters that failed were refused, so each attempt refuses them
+// again.
 func (s *Snapshot) isEachFailureExempt() bool {
 	return !slices.ContainsFunc(s.counted(), func(m *status.Member) bool { return m.State == rollout.Failed && !m.Exempt })
 }

@@ -133,7 +133,7 @@ func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
 }
 
 // paragraph adds a part of a description. A command that the built-in checks name at its end is a line of its
-// own, so that it can be copied.
+// own, so it can be copied.
 func (s *planScreen) paragraph(informer, paragraph string) {
 	if before, command, found := strings.Cut(paragraph, ": oc "); found && strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) {
 		s.indented(text.Sanitize(before, text.MaxReason) + ":")

@@ -42,7 +42,7 @@ type startOptions struct {
 	// means the one that is offered.
 	latest bool
 	image  string
-	// pausePools pauses the pools of workers first, so that only the control plane is updated.
+	// pausePools pauses the pools of workers first, so only the control plane is updated.
 	pausePools bool
 }
 
@@ -110,7 +110,7 @@ func (o *startOptions) Validate() error {
 }
 
 // selectRelease finds out which release --to-latest or --to-image stands for. An image that is not offered
-// has no known release, so that pre-checks cannot be made.
+// has no known release, so pre-checks cannot be made.
 func (o *startOptions) selectRelease(version clusterstate.Version) error {
 	switch {
 	case o.latest:
@@ -315,7 +315,7 @@ func requestControlPlane(ctx context.Context, p *session.Session, cluster *sessi
 }
 
 // recordBypass creates an Event that the update was started without pre-checks. The annotation of the ClusterVersion
-// also records that, so that a refused Event is only reported.
+// also records that, so a refused Event is only reported.
 func recordBypass(ctx context.Context, p *session.Session, cluster *session.Cluster, version *configv1.ClusterVersion, release string) {
 	now := metav1.NewTime(p.Clock.Now())
 	user, err := currentUser(ctx, cluster)

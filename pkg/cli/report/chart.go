@@ -216,7 +216,7 @@ func (c chart) withLegend() chart {
 	return c
 }
 
-// namesWidth returns the width of the column of names, in characters: all charts have the same one, so that their times
+// namesWidth returns the width of the column of names, in characters: all charts have the same one, so their times
 // align.
 func namesWidth(charts []chart) int {
 	width := minName

@@ -23,7 +23,7 @@ import (
 const (
 	// RefreshInterval is how often a browser asks for a page again.
 	RefreshInterval = 30 * time.Second
-	// MaxPageAge is how long what was read counts for all browsers, so that they do not load the cluster.
+	// MaxPageAge is how long what was read counts for all browsers, so they do not load the cluster.
 	MaxPageAge = 20 * time.Second
 )
 

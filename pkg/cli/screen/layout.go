@@ -19,8 +19,8 @@ const (
 	MinDetail = 24
 )
 
-// Layout arranges a screen in lines of at most width columns. Only commands may be longer, so that
-// they can be copied.
+// Layout arranges a screen in lines of at most width columns. Only commands may be longer, so they
+// can be copied.
 type Layout struct {
 	Width int
 	Lines []string

@@ -22,8 +22,8 @@ const (
 type Terminal struct {
 	// Width is the number of columns; zero means the default.
 	Width int
-	// Interactive reports whether a person sees the output as it is written, so that it may be
-	// colored and redrawn.
+	// Interactive reports whether a person sees the output as it is written, so it may be colored
+	// and redrawn.
 	Interactive bool
 	// Asks reports whether a person can answer a question.
 	Asks bool

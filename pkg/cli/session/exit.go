@@ -13,7 +13,7 @@ import (
 // ExitCode is the exit code of the program. Scripts rely on the values.
 type ExitCode int
 
-// The exit codes. Each verdict has one, so that a script need not parse a screen.
+// The exit codes. Each verdict has one, so a script need not parse a screen.
 const (
 	// ExitDone means that the command succeeded, and that the cluster is not being updated.
 	ExitDone ExitCode = 0

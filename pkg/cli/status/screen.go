@@ -127,7 +127,7 @@ func (s *statusScreen) headlineText() string {
 	}
 }
 
-// isKnown reports whether the required sources were read, so that what they show is known although the
+// isKnown reports whether the required sources were read, so what they show is known although the
 // cluster cannot be judged.
 func (s *statusScreen) isKnown() bool {
 	return len(s.assessment.Sections) > 0 && !slices.ContainsFunc(s.assessment.Sources, func(source updatev1beta1.Source) bool {

@@ -35,8 +35,8 @@ import (
 // fieldOwner is the field manager of the parameters.
 const fieldOwner = client.FieldOwner("managed-upgrade-operator-clusterversion")
 
-// maxRequeue is the longest time between two passes, so that a clock that was set back delays an
-// overlay by no more.
+// maxRequeue is the longest time between two passes, so a clock that was set back delays an overlay
+// by no more.
 const maxRequeue = time.Hour
 
 // Reconciler syncs the ClusterVersion of OpenShift.

@@ -145,7 +145,7 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 	wasApplied := s.isApplied(wanted)
 	drifted := wasApplied && len(differing) > 0
 	drift := describeDrift(differing, spec, live.GetManagedFields())
-	if drifted { // the Event is first, so that a crash does not lose it
+	if drifted { // the Event is first, so a crash does not lose it
 		if err := s.publishDrift(ctx, live, drift); err != nil {
 			return outcome{}, err
 		}

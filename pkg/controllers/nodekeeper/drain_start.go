@@ -63,7 +63,7 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 }
 
 // setFirstSeen sets the annotation; nil removes it. It changes nothing if the node has changed since
-// it was read, so that the first sighting stays.
+// it was read, so the first sighting stays.
 func (r *Reconciler) setFirstSeen(ctx context.Context, node *corev1.Node, value *string) error {
 	after := node.DeepCopy()
 	if value == nil {

@@ -198,8 +198,8 @@ func (k *testEnv) upgrade(pdbTimeout int32) {
 	}
 }
 
-// triggerReconcile causes an event without a relevant change, so that nodekeeper reconciles the
-// draining nodes.
+// triggerReconcile causes an event without a relevant change, so nodekeeper reconciles the draining
+// nodes.
 func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
 	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}

@@ -7,5 +7,5 @@
 // see checks.ReleaseOf.
 //
 // It never unpauses a pool that a user paused, nor one whose release window has ended. It removes the mark of a pool
-// that a user unpaused, so that the next pause belongs to the user.
+// that a user unpaused, so the next pause belongs to the user.
 package poolrelease

@@ -45,8 +45,8 @@ const (
 	// suggestInterval is the shortest time between two suggestions to the update informers that
 	// they check for updates of their own software.
 	suggestInterval = time.Hour
-	// maxRequeue is the longest time between two passes over a plan, so that a clock that was set
-	// back delays nothing for longer.
+	// maxRequeue is the longest time between two passes over a plan, so a clock that was set back
+	// delays nothing for longer.
 	maxRequeue = 24 * time.Hour
 	// conflictRequeue is when a plan is reconciled again whose cached object is outdated.
 	conflictRequeue = time.Second

@@ -212,7 +212,7 @@ func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateSt
 }
 
 // restore continues from the published status. Until this process has written one itself, its cache
-// may be behind the last write of another leader, so that each other version of the object is a new
+// may be behind the last write of another leader, so each other version of the object is a new
 // beginning.
 func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {

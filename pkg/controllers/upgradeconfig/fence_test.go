@@ -22,7 +22,7 @@ func (w *world) isRequest(r simulation.Request) bool {
 }
 
 // Two leaders save that they request the target. The request of one is served, and the other one gets a
-// conflict: that proves nothing about the first, so that the note stays and a pause withdraws the request.
+// conflict: that proves nothing about the first, so the note stays and a pause withdraws the request.
 func TestConflictIsNoEvidenceThatNothingIsRequested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))

@@ -185,7 +185,7 @@ func TestPending_is_quiet(t *testing.T) {
 	}
 }
 
-// A pre-check ends nothing, so that what it finds is not confirmed by the API server.
+// A pre-check ends nothing, so what it finds is not confirmed by the API server.
 func TestPending_is_quiet_with_something_in_the_way(t *testing.T) {
 	t.Parallel()
 	for name, obstruct := range map[string]func(*world){

@@ -134,7 +134,7 @@ func (s *scope) suspendedBy(start time.Time) string {
 
 // handledUntil returns the time up to which all starts have been handled: at first the creation of
 // the UpgradeConfig. If the status was lost, it is just before the latest start that has an
-// UpgradeJob, so that this slot is handled again and finds it.
+// UpgradeJob, so this slot is handled again and finds it.
 func (s *scope) handledUntil() time.Time {
 	if s.status.HandledUntil != nil {
 		return s.status.HandledUntil.Time

@@ -164,7 +164,7 @@ func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 }
 
 // stillDue returns the published start that is due and waits. It stays while the spec is invalid, so
-// that it is served once the spec is corrected.
+// it is served once the spec is corrected.
 func (s *scope) stillDue() []maintenancev1beta1.NextPossibleSchedule {
 	handled := s.handledUntil()
 	for _, p := range s.cfg.Status.NextPossibleSchedules {

@@ -201,7 +201,7 @@ func (p *printer) keep(opts *globalOptions) {
 	}
 }
 
-// describe prints the upgrades as kubectl describes them. Two kinds are named UpgradeConfig, so that
+// describe prints the upgrades as kubectl describes them. Two kinds are named UpgradeConfig, so
 // kubectl needs their group.
 func describe(ctx context.Context, p *printer, opts *globalOptions, story *scenario.Scenario) error {
 	if len(story.UpgradeConfigs) > 0 {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one control plane. They are issued at each start, so that
-// they never expire in use.
+// authority signs the certificates of one control plane. They are issued at each start, so they
+// never expire in use.
 type authority struct {
 	dir         string
 	key         *ecdsa.PrivateKey

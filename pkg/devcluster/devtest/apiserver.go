@@ -164,8 +164,8 @@ func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) stri
 	return string(printed)
 }
 
-// CheckExplain checks that kubectl explains each field, with the given words in what it prints. The API server serves a new
-// kind before it documents it, so that the check begins when kubectl knows the kinds.
+// CheckExplain checks that kubectl explains each field, with the given words in what it prints. The API server serves a
+// new kind before it documents it, so the check begins when kubectl knows the kinds.
 func (s *APIServer) CheckExplain(t *testing.T, fields map[string]string) {
 	t.Helper()
 	for _, kind := range slices.Sorted(maps.Keys(kindsOf(fields))) {

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 )
 
-// Degrade makes etcd of a cluster degraded, so that an upgrade of the cluster does not complete until
+// Degrade makes etcd of a cluster degraded, so an upgrade of the cluster does not complete until
 // Repair.
 func (f *Fleet) Degrade(ctx context.Context, name string) error {
 	return f.setDegraded(ctx, name, configv1.ConditionTrue)

@@ -98,7 +98,7 @@ func (m *Monitoring) start(ctx context.Context) error {
 		}
 		each.server.address = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	if err := m.StartAlertmanager(ctx); err != nil { // first, so that it misses nothing
+	if err := m.StartAlertmanager(ctx); err != nil { // first, so it misses nothing
 		return err
 	}
 	return m.StartPrometheus(ctx)

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording records what a cluster shows during an update, and plays it, so that programs that judge
-// updates are tested with each moment of a real one.
+// Package recording records what a cluster shows during an update, and plays it, so programs that judge updates are
+// tested with each moment of a real one.
 //
 // A recording is a gzip file with a JSON document for each sample, which has the objects that changed since the one
 // before. The times in a recording match a cluster at the real speed: an accelerated dev cluster is stretched.

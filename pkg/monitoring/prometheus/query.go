@@ -9,8 +9,8 @@ import (
 )
 
 // alertsQuery returns the query for the critical alerts that are firing or pending, and for the
-// watchdog if there is one. The labels that no check reads are aggregated away, so that the size of
-// the response does not grow with the number of alerting pods.
+// watchdog if there is one. The labels that no check reads are aggregated away, so the size of the
+// response does not grow with the number of alerting pods.
 func alertsQuery(watchdog string) string {
 	query := `ALERTS{alertstate=~"firing|pending",severity="critical"}`
 	if watchdog != "" { // PromQL quotes strings as Go does

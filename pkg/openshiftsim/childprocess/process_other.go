@@ -7,7 +7,7 @@ package childprocess
 
 import "syscall"
 
-// attributes returns attributes that give the child its own process group, so that a Ctrl-C in the
+// attributes returns attributes that give the child its own process group, so a Ctrl-C in the
 // terminal reaches only this process. Only Linux can kill the child when this process is killed
 // with SIGKILL.
 func attributes() *syscall.SysProcAttr {

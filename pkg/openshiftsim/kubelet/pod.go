@@ -53,7 +53,7 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 }
 
 // schedule binds a pod to the node with the fewest pods that accepts it. It counts pods whose
-// binding the cache does not show yet, so that pods created at the same time are spread.
+// binding the cache does not show yet, so pods created at the same time are spread.
 func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	k.scheduling.Lock()
 	defer k.scheduling.Unlock()
@@ -295,7 +295,7 @@ func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time
 	return reconcile.Result{}, nil
 }
 
-// patch saves the status. It fails if the cache was behind, so that no pod returns to an earlier state.
+// patch saves the status. It fails if the cache was behind, so no pod returns to an earlier state.
 func (k *Kubelets) patch(ctx context.Context, pod, before *corev1.Pod) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {

@@ -29,7 +29,7 @@ const (
 const MaintenanceAPIVersion = "managedupgrade.appuio.io/v1beta1"
 
 // maintenanceKinds returns the kinds of scheduled maintenance. Two of them have the name of another
-// kind, so that an Object of these needs its API version.
+// kind, so an Object of these needs its API version.
 func maintenanceKinds() []string {
 	return []string{"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 }

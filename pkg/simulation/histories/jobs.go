@@ -302,8 +302,8 @@ func (c *jobChecker) leftBehind() string {
 	if err != nil {
 		return err.Error()
 	}
-	// Other clients replace and withdraw what the operator requests, so that it requests it again; the checker follows
-	// each request.
+	// Other clients replace and withdraw what the operator requests, so it requests it again; the checker follows each
+	// request.
 	scene := aftermath.Scene{Objects: c.h.cluster.Client, Namespace: Namespace, Now: c.h.world.Now(), Series: series}
 	if err := scene.Check(context.Background()); err != nil {
 		return err.Error()

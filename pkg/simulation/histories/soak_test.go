@@ -128,8 +128,8 @@ var failedSeeds = []failedSeed{
 	{"two leaders whose clocks differ save in turn that a step is slow", 990465, 58},
 }
 
-// TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of
-// them with -fixed, else two.
+// TestFailedSeeds replays histories that have found a defect, so it stays repaired: all of them
+// with -fixed, else two.
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
 	replayed := failedSeeds

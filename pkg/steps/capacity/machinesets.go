@@ -45,8 +45,8 @@ var machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
 // fieldOwner is the field manager of extra MachineSets.
 const fieldOwner = client.FieldOwner("managed-upgrade-operator-capacity")
 
-// machineSet is an existing MachineSet. It is unstructured, so that an extra one also copies fields that
-// only a newer API has.
+// machineSet is an existing MachineSet. It is unstructured, so an extra one also copies fields that only
+// a newer API has.
 type machineSet struct{ *unstructured.Unstructured }
 
 func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
@@ -131,7 +131,7 @@ func orphaned(all []machineSet, extras []extra) []machineSet {
 const maxNameLength = 63 - 6
 
 // nameOf returns the name of the extra MachineSet of an attempt: always the same one, and unique. It begins like the
-// name of the original, so that people find it.
+// name of the original, so people find it.
 func nameOf(attempt engine.AttemptRef, source string) string {
 	suffix := "-extra-" + text.Hash(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n"), 4)
 	prefix := source[:min(len(source), maxNameLength-len(suffix))]

@@ -113,8 +113,8 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 }
 
 // RestoreChannel restores the channel from before an upgrade that did not commence. Nil if the channel
-// was not recorded, so that it was not changed either. A channel that is neither the target's nor one
-// of the requested ones was set by another client, and is left alone. So is one whose field manager is
+// was not recorded, so it was not changed either. A channel that is neither the target's nor one of
+// the requested ones was set by another client, and is left alone. So is one whose field manager is
 // another client: the record holds a channel before it is set, and the upgrade may have been held
 // since. The ClusterVersion is read from the API server, since the cache has no field managers and may
 // not show the change yet.

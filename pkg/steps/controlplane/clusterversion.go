@@ -46,8 +46,8 @@ func patch(ctx context.Context, w client.Writer, version *configv1.ClusterVersio
 // FenceAnnotation is the annotation of the ClusterVersion by which a fence changes it.
 const FenceAnnotation = "upgrade.managed.openshift.io/fence"
 
-// fence changes the ClusterVersion unless it has changed since it was read, so that each earlier request that
-// is still on its way conflicts. It returns false if the ClusterVersion has changed.
+// fence changes the ClusterVersion unless it has changed since it was read, so each earlier request that is
+// still on its way conflicts. It returns false if the ClusterVersion has changed.
 func fence(ctx context.Context, w client.Writer, original *configv1.ClusterVersion) (applied bool, err error) {
 	changed := original.DeepCopy()
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, FenceAnnotation, original.ResourceVersion)

@@ -14,7 +14,7 @@ import (
 )
 
 // WithdrawRequest withdraws a target that was requested and that the cluster version operator has not begun to install,
-// so that it does not begin hours later, unobserved. Live reads from the API server, which shows whose the request is:
+// so it does not begin hours later, unobserved. Live reads from the API server, which shows whose the request is:
 // another client's request stays.
 //
 // The ClusterVersion is written even if there is nothing to withdraw, unless the update has begun: an earlier
@@ -62,7 +62,7 @@ func nothingToWithdraw(version clusterstate.Version, target clusterstate.Target)
 }
 
 // WithdrawOutdatedRequest is the keep-alive of the committing step: it withdraws the request of this upgrade if the
-// spec has changed since, so that it requests another image, or no longer accepts a risk. The step then makes another
+// spec has changed since, so it requests another image, or no longer accepts a risk. The step then makes another
 // request as soon as its gates pass.
 func WithdrawOutdatedRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	withdraw := WithdrawRequest(c, live, target)

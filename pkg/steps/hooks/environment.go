@@ -152,7 +152,7 @@ func (e *environment) flattenInto(name string, value any) error {
 	return e.add(name, value)
 }
 
-// nullAbsent adds null for each field that a type has and the value does not, so that $(NAME) expands to null.
+// nullAbsent adds null for each field that a type has and the value does not, so $(NAME) expands to null.
 func (e *environment) nullAbsent(name string, of reflect.Type, value any) error {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -81,8 +81,8 @@ func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 	})
 }
 
-// PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so that risks can be accepted before
-// the upgrade starts, but it never requests another analysis.
+// PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so risks can be accepted before the
+// upgrade starts, but it never requests another analysis.
 func (p Plan) PreCheck() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
