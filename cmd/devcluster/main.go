@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The devcluster is an OpenShift-like cluster on a laptop, and plays scenarios on it.
+// The devcluster runs an OpenShift-like cluster on a laptop, and scenarios on it.
 package main
 
 import (

@@ -46,7 +46,7 @@ const mco = "machineconfiguration.openshift.io/"
 
 // TestCommands runs the commands that the program prints, for each reason that has one, with kubectl
 // against a real API server. A diagnostic must show the objects that its cause names. After a remedy, the
-// cause must be gone. What a remedy sets off is simulated in pkg/cli/status.
+// cause must be gone. The effects of remedies are simulated in pkg/cli/status.
 func TestCommands(t *testing.T) {
 	c := startCluster(t, 2*time.Hour)
 	s := newShell(t, c)
@@ -129,8 +129,8 @@ type shell struct {
 	ran     []string // the commands that were run
 }
 
-// newShell installs oc, which runs kubectl and its plugin as an administrator. What only oc has does the
-// same by a patch.
+// newShell installs oc, which runs kubectl and its plugin as an administrator. For subcommands that only
+// oc has, a patch does the same.
 func newShell(t *testing.T, c *cluster) *shell {
 	t.Helper()
 	script := fmt.Sprintf(`#!/usr/bin/env bash

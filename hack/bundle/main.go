@@ -4,8 +4,8 @@
 // The bundle program separates rendered manifests into those that a bundle of the Operator Lifecycle
 // Manager has, and those that limit what it installs: the Operator Lifecycle Manager does not create every kind.
 //
-// It creates Roles and RoleBindings in the namespace of the operator only. Those of other namespaces are ClusterRoles
-// and ClusterRoleBindings in a bundle, so the operator works without further objects.
+// It creates Roles and RoleBindings in the namespace of the operator only. The permissions in other namespaces are
+// ClusterRoles and ClusterRoleBindings in a bundle, so the operator works without further objects.
 //
 // Usage:
 //

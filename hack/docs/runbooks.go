@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// defaultTimes says where the deadlines of a page come from.
+// defaultTimes describes where the deadlines of a page come from.
 const defaultTimes = "Times are from the [default configuration](../reference/configuration.md)."
 
 func runbook(name string, newUpgrader func(upgraders.Deps) upgraders.ClusterUpgrader) func() (string, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSecurity compares the permissions on docs/security.md with the Roles of the Update Status Controller
-// and of the hub. Those of the operator are compared in test/e2e.
+// and of the hub. The permissions of the operator are compared in test/e2e.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../../docs/security.md")

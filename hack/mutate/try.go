@@ -77,7 +77,7 @@ func load(ctx context.Context, patterns []string) ([]pkg, error) {
 	return packages, nil
 }
 
-// result says what became of a mutant.
+// result describes what became of a mutant.
 type result string
 
 const (

@@ -22,7 +22,8 @@ type Input struct {
 	// PreviousTime is when Previous was confirmed last; zero if unknown.
 	PreviousTime time.Time
 	// Sources are the Update Status Controller and the enabled informers, in the order in which they
-	// are printed. One with the name of a required source replaces what the facts report about it.
+	// are printed. A source with the name of a required source replaces what the facts report about
+	// it.
 	Sources []updatev1beta1.Source
 	// Resumes are when the sections resume that wait, by pool; the zero reference is the control plane.
 	Resumes map[updatev1beta1.ResourceReference]time.Time

@@ -398,8 +398,8 @@ func (v *vertex) first() fact {
 	})
 }
 
-// beside returns what else is wrong with an object whose chain begins with a reason. Of an object that others
-// explain as well, a decision explains only that it is stuck.
+// beside returns what else is wrong with an object whose chain begins with a reason. If other findings
+// explain the object as well, a decision explains only that it is stuck.
 func (v *vertex) beside(reason string) []fact {
 	decided := slices.ContainsFunc(v.facts, func(f fact) bool { return f.reason == reason && f.isDecision() })
 	var found []fact
@@ -415,7 +415,7 @@ func (v *vertex) beside(reason string) []fact {
 	return found
 }
 
-// roots returns the objects that nothing explains, sorted. Of objects that explain each other in a
+// roots returns the objects that nothing explains, sorted. If objects explain each other in a
 // circle, the first one is a root.
 func (g *graph) roots() []*vertex {
 	sorted := slices.SortedFunc(maps.Keys(g.vertices), object.compare)
@@ -533,8 +533,8 @@ func commonDetail(a, b string) string {
 	return strings.TrimRight(a[:end], separators)
 }
 
-// asEffect returns what an object is in the chain of another one. A drain that cannot finish is that and
-// nothing else; of other objects, what is reported about them explains more than that they are stuck.
+// asEffect returns what an object is in the chain of another one. A drain that cannot finish explains
+// itself; for other objects, what is reported about them explains more than that they are stuck.
 func (v *vertex) asEffect() []fact {
 	effects := slices.DeleteFunc(slices.Clone(v.facts), fact.isDecision)
 	if len(effects) == 0 {

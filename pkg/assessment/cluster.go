@@ -83,7 +83,7 @@ func (c *cluster) readSources() {
 		case at < 0 && len(c.sources) < maxSources:
 			c.sources = append(c.sources, source)
 		case at >= 0:
-			// What the facts miss stays missing, whatever another source reports.
+			// Data that the facts lack stays missing, even if another source reports it.
 			source.Current = source.Current && c.sources[at].Current
 			source.Message = cmp.Or(source.Message, c.sources[at].Message)
 			c.sources[at] = source
@@ -239,8 +239,8 @@ func isNodeInsight(i insight) bool {
 	})
 }
 
-// builtIn reports whether an informer is a part of the product. Others neither report progress nor
-// explain what these report.
+// builtIn reports whether an informer is a part of the product. Other informers do not report
+// progress, and do not explain the insights of built-in ones.
 func builtIn(informer string) bool {
 	return strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) || informer == updatev1beta1.StatusControllerInformer || informer == ""
 }

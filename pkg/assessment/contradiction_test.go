@@ -182,7 +182,8 @@ func TestOperator_with_several_reasons(t *testing.T) {
 	}
 }
 
-// TestEffect_on_the_ClusterVersion says what the cluster version operator reports, and no more.
+// TestEffect_on_the_ClusterVersion describes what the cluster version operator reports, and no
+// more.
 func TestEffect_on_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

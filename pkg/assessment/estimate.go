@@ -55,12 +55,13 @@ type sectionEstimate struct {
 	taken span
 	// resumes is when a section that is paused resumes; zero if it is not paused.
 	resumes time.Time
-	// left is derived from basis; unknown says why it cannot be derived.
+	// left is derived from basis; unknown explains why it cannot be derived.
 	basis, unknown string
 }
 
-// estimate returns how long the update still takes, or nil if none is in progress. One without an end
-// has the latest end that was published last, so the next one is compared with it.
+// estimate returns how long the update still takes, or nil if none is in progress. An estimate
+// without an end keeps the latest end that was published last, so the next estimate is compared with
+// it.
 func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	previous := c.previousEstimate()
 	if out.State == updatev1beta1.StateIdle || !c.anyPending() && previous == nil {
@@ -446,7 +447,7 @@ const slowFactor = 2
 
 // perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it has three nodes at
 // least; else the quartiles of the last update that was observed. One node may be as slow as the slowest one of the
-// last update, unless there was such a one in this update.
+// last update, unless this update already had such a node.
 func (c *cluster) perNode(s *section, without int) (nodeTime, bool) {
 	last, known := c.lastNodeTime(s.name)
 	n := len(s.nodeSeconds) - without

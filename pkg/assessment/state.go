@@ -86,7 +86,7 @@ func (c *cluster) stateOf(s *section) updatev1beta1.AssessmentState {
 }
 
 // findStuck finds what holds a section whose update is pending: a refusal, or that nothing in it has
-// changed for too long. What else is reported, however severe, does not show that the update waits.
+// changed for too long. Other insights, however severe, do not show that the update waits.
 func (c *cluster) findStuck(s *section) {
 	for _, i := range s.insights {
 		if refuses(i) {
@@ -171,7 +171,8 @@ func (c *cluster) limit(s *section, p part) time.Duration {
 	return max(limit, min(2*longest, maxLimit))
 }
 
-// operatorLimit returns how long an operator may be unchanged. One that installs takes longer.
+// operatorLimit returns how long an operator may be unchanged. During an installation, the limit is
+// longer.
 func (c *cluster) operatorLimit(name string) time.Duration {
 	switch {
 	case name == clusterstate.MachineConfigOperator:
@@ -216,7 +217,7 @@ func (c *cluster) longestNode(pool string) time.Duration {
 
 // isStalled reports whether a section in which no part is being updated has not changed for too long, although nothing
 // pauses it. The limit is the limit of its next part. A section whose last change is unknown counts from when it was
-// first judged. A pool that is no MachineConfigPool has no parts, so its pace is unknown: it is never stalled.
+// first judged. A pool that is not a MachineConfigPool has no parts, so its pace is unknown and it is never stalled.
 func (c *cluster) isStalled(s *section) bool {
 	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue || !s.controlPlane && !s.isConfigPool() {
 		return false
@@ -297,7 +298,7 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 }
 
 // unreadForcedAt returns when pods are forced that were not read because of the bound of the lists: at
-// the timeout of the upgrade. Of pods that cannot be read, that is not known.
+// the timeout of the upgrade. For pods that cannot be read, this is unknown.
 func (c *cluster) unreadForcedAt(drain checks.Drain) (time.Time, bool) {
 	timeout := c.budgetTimeout()
 	at := drain.Start.Add(timeout)

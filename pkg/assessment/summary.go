@@ -190,8 +190,8 @@ func (c *cluster) resumeAt(out *updatev1beta1.Assessment, s *section, at time.Ti
 	out.Resumes = &updatev1beta1.ScheduledTime{Time: published(at), By: c.resumedBy(s)}
 }
 
-// resumeOf returns when a section resumes that waits for its window, or zero if it is unknown. A pool
-// that an UpgradeJob delays is released by that.
+// resumeOf returns when a section resumes that waits for its window, or zero if it is unknown. The
+// UpgradeJob that delays a pool releases it.
 func (c *cluster) resumeOf(s *section) time.Time {
 	if at, found := c.in.Resumes[refOf(s.pool)]; found {
 		return at

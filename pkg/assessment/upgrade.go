@@ -21,7 +21,7 @@ var selfEnding = []string{
 }
 
 // waitingUpgrade returns the first upgrade that has started and waits although no update is pending: the
-// cluster is not being updated, and not done either; nil if there is none.
+// cluster is not being updated, but is not done; nil if there is none.
 func (c *cluster) waitingUpgrade() *checks.Upgrade {
 	if c.anyPending() {
 		return nil

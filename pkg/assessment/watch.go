@@ -190,7 +190,7 @@ func (c *cluster) addStalled(groups []watched, s *section) []watched {
 }
 
 // addWatched adds a group, or its objects to the group of the same informer, reason, and level, if one clause
-// can name the objects of both. What third parties report is told in their own words.
+// can name the objects of both. The insights of third parties are shown in their own words.
 func addWatched(groups []watched, w watched) []watched {
 	for i := range groups {
 		g := &groups[i]

@@ -615,7 +615,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// What is not cached is listed at most once an interval.
+// Objects that are not cached are listed at most once an interval.
 func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(
@@ -642,7 +642,7 @@ func TestNodesWithoutMachines(t *testing.T) {
 	}
 }
 
-// What an operator gives as its reason is shown beside its name.
+// The reason that an operator gives is shown beside its name.
 func TestReasonsOfOperators(t *testing.T) {
 	t.Parallel()
 	down, degraded := healthyOperator("dns"), healthyOperator("etcd")
@@ -717,7 +717,7 @@ func TestIsInstalled(t *testing.T) {
 	}
 }
 
-// What cannot be determined is no good result, although nothing is found.
+// If something cannot be determined, the result is not good, although nothing is found.
 func TestRunner_observes_what_is_unknown(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(operator("dns", configv1.OperatorAvailable))...)

@@ -273,7 +273,7 @@ func TestDrains_NextChange(t *testing.T) {
 	}
 }
 
-// What an explanation has found is forgotten once the node is not drained any longer.
+// An explanation is forgotten once the node is no longer being drained.
 func TestDrains_Left(t *testing.T) {
 	t.Parallel()
 	drains := drainsOf(t, &podLister{pods: []metav1.PartialObjectMetadata{shopPod("api")}})

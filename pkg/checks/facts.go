@@ -69,8 +69,8 @@ type Facts struct {
 	// Missing are the sources that could not be read. An optional kind that is not installed is not
 	// missing.
 	Missing map[Source]Missing
-	// Read are the sources that were read, in the order of reading. Those that are neither read nor
-	// missing are not installed, or not needed now.
+	// Read are the sources that were read, in the order of reading. A source that is neither read
+	// nor missing is not installed, or is not needed now.
 	Read []Source
 	// MachineConfigImage is the image of the operator machine-config that the release has deployed. It
 	// is read while an update changes only the image; empty if unknown.

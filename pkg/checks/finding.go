@@ -90,7 +90,7 @@ type Finding struct {
 	Since time.Time
 	// Reference is an https URL with more about it; empty means none.
 	Reference string
-	// Remedy says what a person can do about it; empty if no remedy is known.
+	// Remedy describes what a person can do about it; empty if no remedy is known.
 	Remedy string
 	// Err is why something could not be determined; nil if it could. A gate reports the error in place
 	// of the finding.

@@ -52,7 +52,7 @@ type Runner struct {
 	Sources      *Sources
 	Options      Options
 	// Accepted returns the UIDs, see Finding.PlanUID, of the findings whose risk an administrator has
-	// accepted for this update. Such a finding is noted and does not block. It is called only if
+	// accepted for this update. An accepted finding is noted and does not block. It is called only if
 	// something blocks. Nil means nothing is accepted.
 	Accepted func(context.Context) map[string]bool
 	// Ahead means that the result opens no gate, so results of limited queries suffice although

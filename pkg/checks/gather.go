@@ -200,9 +200,10 @@ func versionManagement(object *unstructured.Unstructured) any {
 }
 
 var (
-	// errNoPools means that the pools are missing: the machine config operator never runs without them.
+	// errNoPools is returned if the pools are missing: the machine config operator never runs without
+	// them.
 	errNoPools = errors.New("there are none, although ClusterOperator machine-config exists")
-	// errNotManaged means that the cluster has no pools, and nothing is missing.
+	// errNotManaged is returned if the cluster has no pools, and nothing is missing.
 	errNotManaged = errors.New("the cluster has no machine config operator")
 )
 

@@ -70,7 +70,7 @@ func readLock(ctx context.Context, g *gathering) error {
 	return nil
 }
 
-// The queries about the requests of pods. A drain deletes neither static pods nor pods of DaemonSets.
+// The queries about the requests of pods. A drain does not delete static pods or pods of DaemonSets.
 const (
 	queryAllocatable = `sum by (node, resource) (kube_node_status_allocatable{resource=~"cpu|memory"})`
 	queryRequested   = `sum by (node, resource) (kube_pod_container_resource_requests{resource=~"cpu|memory"}` + activePods + `)`

@@ -164,7 +164,7 @@ func (o ObjectCheck) fails(reason, namespace, name string) FailingObject {
 	return FailingObject{ObjectCheck: o, reason: reason, object: Resource{Group: gvk.Group, Kind: o.Kind, Namespace: namespace, Name: name}}
 }
 
-// readError says what to do about a right that the operator lacks.
+// readError describes what to do about a right that the operator lacks.
 func readError(verb string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the operator lacks the right to %s them: bind a ClusterRole with that right to its ServiceAccount: %w", verb, err)

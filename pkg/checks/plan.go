@@ -300,8 +300,8 @@ func supports(maxVersion, target string) bool {
 	return err == nil && (v.Major < last.Major || v.Major == last.Major && v.Minor <= last.Minor)
 }
 
-// findLock returns the upgrade that is in progress. One to the target is no risk: it may have requested
-// this plan.
+// findLock returns the upgrade that is in progress. An upgrade to the target is not a risk: it may have
+// requested this plan.
 func findLock(in Facts, _ Phase) []Finding {
 	if in.Plan.Holder == (lock.Holder{}) {
 		return nil

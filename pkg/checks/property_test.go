@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// What objects may hold beside the expected.
+// Unexpected values that objects may hold.
 var (
 	oddTexts    = []string{"", "x", "4.20.6", "not a version", "a\x1b[31m\nb\u202ec", strings.Repeat("long ", 10000)}
 	oddStatuses = []string{"True", "False", "Unknown", "", "Perhaps"}

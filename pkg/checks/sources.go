@@ -119,7 +119,8 @@ func remember[T any](ctx context.Context, s *Sources, q query, urgent func(T) bo
 // maxEntries bounds how many results are kept of each kind.
 const maxEntries = 4096
 
-// errTooManyQueries means that a result could not be kept, so its query would be sent too often.
+// errTooManyQueries is returned if a result could not be kept, so its query would be sent too
+// often.
 var errTooManyQueries = fmt.Errorf("more than %d different queries are in use", maxEntries)
 
 // hasRoomFor reports whether one more result of a kind can be kept. To make room, results are dropped whose query

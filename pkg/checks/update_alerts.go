@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// findUpdateAlerts returns one finding for each object that alerts of one name are about. An alert says that
-// something is wrong, and not that it holds the update, so none is more than a warning.
+// findUpdateAlerts returns one finding for each object that alerts of one name are about. An alert shows
+// that something is wrong, but not that it holds the update, so it is at most a warning.
 func findUpdateAlerts(f Facts) []Finding {
 	if !f.Has(SourceAlerts) || !f.Updating() {
 		return nil

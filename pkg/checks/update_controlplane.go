@@ -224,8 +224,8 @@ func (f Facts) judgeOperator(operator *clusterstate.ClusterOperator, resource Re
 }
 
 // levelSince returns the level of what has lasted since a time. If the time is unknown, it is a warning at
-// once, and never an error. During an update, what is from before it is no error: the update goes on in
-// spite of it.
+// once, and never an error. During an update, a problem from before it is not an error: the update
+// continues in spite of it.
 func (f Facts) levelSince(since time.Time, warning, severe time.Duration) Level {
 	if !clusterstate.IsPlausible(since, f.Now) {
 		return LevelWarning

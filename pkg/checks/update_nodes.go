@@ -157,8 +157,8 @@ var nodeConditions = []struct {
 	{corev1.NodeNetworkUnavailable, "NodeNetworkUnavailable", "nodes without a network"},
 }
 
-// appendConditions appends the findings about the conditions of a node. One whose time is unknown
-// counts as if it had lasted.
+// appendConditions appends the findings about the conditions of a node. A condition whose time is
+// unknown counts as if it had lasted long enough.
 func (f Facts) appendConditions(found []Finding, node *clusterstate.Node, in scope) []Finding {
 	lasts := func(since time.Time, limit time.Duration) bool {
 		return !clusterstate.IsPlausible(since, f.Now) || f.Now.Sub(since) > limit

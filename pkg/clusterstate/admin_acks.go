@@ -33,7 +33,7 @@ type AdminGate struct {
 	// Minor is the minor version that a cluster with the gate has, for example 4.13; empty if the
 	// name is malformed.
 	Minor string
-	// Description says what to acknowledge, in one bounded line.
+	// Description describes what to acknowledge, in one bounded line.
 	Description string
 	Acked       bool
 }

@@ -26,7 +26,7 @@ type Alert struct {
 // no progress, so they must not be what blocks it, and its insights report the same.
 const OwnAlerts = "ManagedUpgrade"
 
-// AlertWeight says what an alert means to an update.
+// AlertWeight describes what an alert means to an update.
 type AlertWeight int
 
 // The weights in ascending order.

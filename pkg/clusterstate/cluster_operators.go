@@ -24,7 +24,8 @@ const operandOperator = "operator"
 // operandImage is the name under which a ClusterOperator reports its own image.
 const operandImage = "operator-image"
 
-// isProfileAnnotation reports whether an annotation says which cluster profiles include the object.
+// isProfileAnnotation reports whether an annotation describes which cluster profiles include the
+// object.
 func isProfileAnnotation(key string) bool {
 	return strings.HasPrefix(key, "include.release.openshift.io/") || strings.HasPrefix(key, "exclude.release.openshift.io/")
 }

@@ -135,8 +135,8 @@ func draining(annotations map[string]string) bool {
 }
 
 // extraNodeRemoval reports whether a cordoned node is an extra one that is being removed. The
-// machine API, which drains it for that, notes nothing on the node; nothing else has a reason to
-// cordon it, except an update.
+// machine API, which drains the node for its removal, notes nothing on it; nothing else has a
+// reason to cordon it, except an update.
 func extraNodeRemoval(node *corev1.Node) bool {
 	_, extra := node.Labels[LabelExtraNodeOf]
 	return extra && !updating(node.Annotations)

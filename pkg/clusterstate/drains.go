@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// HoldReason says what keeps a pod on a node that is being drained.
+// HoldReason describes what keeps a pod on a node that is being drained.
 type HoldReason string
 
 const (

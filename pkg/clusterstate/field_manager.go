@@ -10,7 +10,7 @@ import (
 )
 
 // FieldManager is the field manager of the operator's requests that change fields which other clients also change:
-// spec.paused of pools, and the spec of the ClusterVersion. By it the operator recognizes what it has set itself.
+// spec.paused of pools, and the spec of the ClusterVersion. The operator recognizes its own changes by it.
 const FieldManager = "managed-upgrade-operator"
 
 // OwnedByOthers reports whether another field manager than the operator owns a field of the spec. If

@@ -40,7 +40,8 @@ func ListImageBuilds(ctx context.Context, r client.Reader) (map[string]ImageBuil
 	return builds, nil
 }
 
-// imageBuildOf returns a build, and whether it has not ended. One without conditions has not begun.
+// imageBuildOf returns a build, and whether it has not ended. A build without conditions has not
+// begun.
 func imageBuildOf(object *mcfgv1.MachineOSBuild) (ImageBuild, bool) {
 	build := ImageBuild{Name: object.Name, Config: object.Spec.MachineConfig.Name, Start: object.CreationTimestamp.Time}
 	if start := object.Status.BuildStart; start != nil {

@@ -14,7 +14,7 @@ import (
 
 // Newest is the newest release that an upgrade may install without a decision by a person.
 type Newest struct {
-	// Release is that release; zero means none.
+	// Release is its release; zero means none.
 	Release Release
 	// Excluded are the later releases that are offered, each with the reason for which it is
 	// excluded.

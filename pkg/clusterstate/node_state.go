@@ -44,7 +44,7 @@ func NodeStateOf(node *Node) NodeState {
 	return NodeStateIdle
 }
 
-// NodeStep says what the machine config operator is doing with a node.
+// NodeStep describes what the machine config operator is doing with a node.
 type NodeStep string
 
 // The steps of the update of a node, in their order.

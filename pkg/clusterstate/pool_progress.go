@@ -26,7 +26,7 @@ type NodeProgress struct {
 	Node *Node
 	// State is why the pool waits for the node.
 	State NodeState
-	// Step says what the machine config operator does with the node in this update.
+	// Step describes what the machine config operator does with the node in this update.
 	Step NodeStep
 	// Outdated reports that the node does not have what is being installed.
 	Outdated bool

@@ -153,7 +153,7 @@ const (
 // labelRequired is the label of the pools that the operator machine-config waits for.
 const labelRequired = "operator.machineconfiguration.openshift.io/required-for-upgrade"
 
-// PoolRole says what the nodes of a pool are for.
+// PoolRole describes what the nodes of a pool are for.
 type PoolRole string
 
 // The roles.

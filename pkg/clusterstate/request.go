@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Observed says what became of the request for a target.
+// Observed describes what became of the request for a target.
 type Observed int
 
 const (
@@ -46,9 +46,9 @@ func (o Observed) String() string {
 // HasBegun reports whether the target is being or completely installed.
 func (o Observed) HasBegun() bool { return o == ObservedBegun || o == ObservedDone }
 
-// Observe returns what became of the request for a target. What is being installed decides, not what
-// the spec requests: the cluster version operator compares the image and force, not the version, and
-// goes on with a release whose request was removed.
+// Observe returns what became of the request for a target. The release that is being installed
+// decides, not the one that the spec requests: the cluster version operator compares the image and
+// force, not the version, and continues with a release whose request was removed.
 func (v Version) Observe(target Target) Observed {
 	_, updating := v.UpdatingTo()
 	switch {
@@ -83,7 +83,8 @@ func (v Version) ObserveOwn(target Target, image *string) Observed {
 	return state
 }
 
-// Answer is the answer to a question that cannot always be answered. Unknown is neither yes nor no.
+// Answer is the answer to a question that cannot always be answered. Unknown means that this cannot
+// be determined.
 type Answer int
 
 // The answers.
@@ -221,8 +222,8 @@ func (r *Request) isFor(target Target) bool {
 }
 
 // ObserveRequest returns what became of the request in spec.desiredUpdate, whichever release it is for:
-// None, Ignored, Pending, or Refused. None means that there is none, or that its release is the current
-// one.
+// None, Ignored, Pending, or Refused. None means that there is no request, or that its release is the
+// current one.
 func (v Version) ObserveRequest() Observed {
 	if v.Requested == nil {
 		return ObservedNone

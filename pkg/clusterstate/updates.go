@@ -41,7 +41,7 @@ func updateOf(entry *configv1.UpdateHistory) Update {
 	return update
 }
 
-// UpdateKind says what an update changes.
+// UpdateKind describes what an update changes.
 type UpdateKind string
 
 // The kinds of updates.

@@ -5,7 +5,7 @@
 // has a default. Each key is one line in a table (Settings) that documents the key, its default,
 // and its valid values.
 //
-// It does not know where the file comes from, nor what the settings are used for.
+// It does not know where the file comes from or what the settings are used for.
 //
 // Stability: Custom.Decode and the keys of the file stay within a major version; keys are added. The Go types of the sections
 // may change in minor versions.

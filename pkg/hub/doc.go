@@ -6,8 +6,8 @@
 //
 // It decides nothing about upgrades, and it never exits the process.
 //
-// The hub may write works that the work agent applies as itself (execute-as). Those of actions may name another executor,
-// for which an administrator grants the right. The hub reads no Secret.
+// The hub may write works that the work agent applies as itself (execute-as). The works of actions may name another
+// executor, for which an administrator grants the right. The hub reads no Secret.
 //
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,resourceNames="system:serviceaccount::klusterlet-work-sa",verbs=execute-as

@@ -44,7 +44,8 @@ type Options struct {
 	Authorize func(ctx context.Context, token string) error
 	// Timeout bounds a call of a function; 0 means 8 seconds.
 	Timeout time.Duration
-	// MaxConcurrent bounds the requests that are answered at a time; 0 means 4. Others get status 503.
+	// MaxConcurrent bounds the requests that are answered at a time; 0 means 4. Further requests get
+	// status 503.
 	MaxConcurrent int
 	// Clock is where times come from; nil means the real clock.
 	Clock clock.PassiveClock

@@ -46,8 +46,9 @@ const (
 const noSummary = "The informer gives no summary."
 
 // Clean returns an insight as it may be published: bounded, in printable characters, with plausible
-// times, and with its UUID. What only the controller knows, such as the time at which the insight was
-// first observed, is removed. An unknown level counts as a warning, and the reported one is kept.
+// times, and with its UUID. Fields that only the controller knows, such as the time at which the
+// insight was first observed, are removed. An unknown level counts as a warning, and the reported one
+// is kept.
 func Clean(informer string, reported updatev1beta1.Insight, at time.Time) updatev1beta1.Insight {
 	cleaned := updatev1beta1.Insight{
 		AcquisitionTime: metav1.NewTime(at),
@@ -84,8 +85,8 @@ func isPlausible(acquired, at time.Time) bool {
 	return !acquired.IsZero() && !acquired.After(at.Add(skew)) && acquired.After(at.Add(-maxAge))
 }
 
-// cleanUID returns the uid. One that is missing or too long is replaced by a hash, so the insight is
-// shown nevertheless.
+// cleanUID returns the uid. A uid that is missing or too long is replaced by a hash, so the insight
+// is still shown.
 func cleanUID(reported string, cleaned updatev1beta1.Insight) string {
 	const hashBytes = 8
 	hashed := func(of string) string { return text.Hash(of, hashBytes) }

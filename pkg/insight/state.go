@@ -28,8 +28,8 @@ const (
 	RetainLimit = 14 * 24 * time.Hour
 	// MaxListed bounds the lists of resolved and of retained insights.
 	MaxListed = 64
-	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Those of
-	// built-in informers have no limit here: only sections are bounded.
+	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Built-in
+	// informers have no limit here: only sections are bounded.
 	MaxInsights = hooksv1alpha.MaxInsights
 
 	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
@@ -209,8 +209,8 @@ func (i *informer) note(answer Answer) {
 	i.last.Insights = nil
 }
 
-// outdate marks the insights as stale that an answer does not confirm. What was missing before counts
-// as missing no longer: its absence was not confirmed.
+// outdate marks the insights as stale that an answer does not confirm. Insights that were missing
+// before no longer count as missing: their absence was not confirmed.
 func (i *informer) outdate(at time.Time, confirmed func(uuid string) bool) {
 	for uuid, e := range i.entries {
 		if !confirmed(uuid) {

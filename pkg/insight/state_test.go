@@ -283,8 +283,8 @@ func TestState_RestoreMarksStale(t *testing.T) {
 	}
 }
 
-// An insight says what its informer reported last. Data that was acquired earlier replaces nothing, unless the clock of
-// the controller was set back.
+// An insight describes what its informer reported last. Data that was acquired earlier replaces nothing, unless the
+// clock of the controller was set back.
 func TestState_TakesOverChanges(t *testing.T) {
 	t.Parallel()
 	const none = -1 // no time of acquisition

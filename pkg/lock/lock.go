@@ -13,7 +13,7 @@
 // object proves that an attempt of that object was started, and for which target, even if the
 // object's status was lost. A finalizer proves nothing: the creator of an object can preset it.
 //
-// The package does not know what an upgrade is, nor when one is finished; see Holders.
+// The package does not know what an upgrade is or when it is finished; see Holders.
 package lock
 
 import (
@@ -60,7 +60,7 @@ var annotations = []string{
 // its object.
 const annotationContinues = "upgrade.managed.openshift.io/continues"
 
-// maxNote bounds a note, in bytes. One that is longer is not made.
+// maxNote bounds a note, in bytes. A longer note is not written.
 const maxNote = 4096
 
 // NoImage is noted if the version was requested without an image.

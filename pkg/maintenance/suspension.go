@@ -53,10 +53,10 @@ func (s Suspension) String() string {
 	return text.WithReason(name, text.Sanitize(s.Reason, maxWindowReason))
 }
 
-// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object with these labels. Of
-// several windows it returns the one that ends last. The windows are the windows of the object's namespace. A window
-// whose times are invalid contains no time; a window whose selector is invalid selects all objects, since it cannot be
-// known that it does not.
+// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object with these labels. If
+// several windows do, it returns the one that ends last. The windows are the windows of the object's namespace. A
+// window whose times are invalid contains no time; a window whose selector is invalid selects all objects, since it
+// cannot be known that it does not.
 func SuspendedBy(windows []maintenancev1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
 	var last Suspension
 	found := false

@@ -18,7 +18,8 @@ import (
 )
 
 // logMissing logs the kinds that the API server does not serve, and what to do: a binary waits for them,
-// and all that its watches log is that something was not found. What cannot be found out is not logged.
+// and all that its watches log is that something was not found. If this cannot be determined, nothing is
+// logged.
 func logMissing(ctx context.Context, restConfig *rest.Config, log logr.Logger, scheme *runtime.Scheme, kinds []Kind) {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.Timeout = connectionTimeout

@@ -353,7 +353,7 @@ func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	return err
 }
 
-// otherVersionError means that a kind is defined, so there may be objects of it, but not in the
+// otherVersionError is returned if a kind is defined, so there may be objects of it, but not in the
 // version that is read.
 type otherVersionError struct {
 	definition, version string

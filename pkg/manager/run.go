@@ -182,7 +182,7 @@ func wrapListenError(flag string, err error) error {
 }
 
 // addProbes registers the liveness and readiness probes: a replica that stands by is ready, and one that leads once its
-// caches are synced; it logs which one is not. What the first lists left behind is returned to the system then: an idle
+// caches are synced; it logs which one is not. The memory of the first lists is then returned to the system: an idle
 // leader allocates so little that the garbage collector would keep it for minutes.
 func addProbes(mgr ctrl.Manager, l *leading) error {
 	log := mgr.GetLogger().WithName("readyz")

@@ -38,7 +38,7 @@ type Undecodable interface {
 }
 
 // RefuseUndecodable reports whether the spec of an object does not decode as a whole. The condition
-// Accepted of such an object says which value must change; its controller does not act on it, and
+// Accepted of such an object names the value that must change; its controller does not act on it, and
 // everything else goes on. An object that is being deleted, or that has a finalizer because something is
 // in progress for it, is not refused.
 func RefuseUndecodable(ctx context.Context, c client.Client, now time.Time, obj Undecodable) (bool, error) {
@@ -98,7 +98,7 @@ func conditionsOf(obj client.Object) ([]metav1.Condition, error) {
 }
 
 // publishUndecodable creates an Event about an object whose status the API server does not let be written, once for
-// each generation. If the Event is also rejected, only the log says it.
+// each generation. If the Event is also rejected, only the log has the error.
 func publishUndecodable(ctx context.Context, c client.Client, now time.Time, obj Undecodable, problem string) error {
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// UrgentPriority is the priority of urgent requests. Others have 0, or less if nothing has changed. A
-// reconciler that returns it keeps the request urgent.
+// UrgentPriority is the priority of urgent requests. Other requests have 0, or less if nothing has
+// changed. A reconciler that returns it keeps the request urgent.
 const UrgentPriority = 100
 
 // handler returns what turns the changes of objects into requests.

@@ -18,7 +18,7 @@ import (
 )
 
 // Upgrades are the metrics about upgrades. The gauges show the state after the last reconcile: there
-// is no series for an object that was deleted, nor for an earlier state.
+// is no series for a deleted object or an earlier state.
 type Upgrades struct {
 	stepDuration        *prometheus.HistogramVec
 	upgradeDuration     *prometheus.HistogramVec

@@ -102,8 +102,8 @@ func isStarting(c history.StepCondition) bool {
 	return engine.Classify(c) == engine.ClassWaiting && c.Reason == engine.ReasonStarted
 }
 
-// Announcement returns the notification about the upgrade as a whole. Its ID is that with which the
-// step has published it.
+// Announcement returns the notification about the upgrade as a whole. Its ID is the one with which
+// the step published it.
 func (n StepNotification) Announcement(ref corev1.ObjectReference, record history.Record) engine.Notification {
 	announcement := n.Notification
 	announcement.Reason = MilestoneReason(n.Milestone)

@@ -28,7 +28,7 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Pause says what pauses an update. The zero Pause means that nothing does.
+// Pause describes what pauses an update. The zero Pause means that nothing does.
 type Pause struct {
 	State State
 	// Until is when the update resumes, after every pause that follows; zero if no time is known.
@@ -37,7 +37,7 @@ type Pause struct {
 	Message string
 }
 
-// Subject says what is updated: the control plane, or a pool.
+// Subject describes what is updated: the control plane, or a pool.
 type Subject struct {
 	// Kind is the kind of the object, for messages.
 	Kind string
@@ -81,7 +81,7 @@ func Of(subject Subject, cluster *Subject, now time.Time) Pause {
 
 // rule is one possible pause.
 type rule struct {
-	// message says what pauses the update, while the rule does.
+	// message describes what pauses the update, while the rule does.
 	message string
 	// latest reports that the pause ends at end at the latest, not exactly then.
 	latest bool

@@ -235,7 +235,7 @@ func typeName(value any) string {
 	return "a number"
 }
 
-// errNever means that a rule pauses without an end.
+// errNever is returned if a rule pauses without an end.
 var errNever = errors.New("no end")
 
 // end returns the first time, not before at, at which the window is open.

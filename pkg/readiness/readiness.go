@@ -136,8 +136,8 @@ func IsOwn(name string) bool {
 	return name == history.ConditionReady || name == history.ConditionReconciling || name == history.ConditionStalled
 }
 
-// WithSlow returns the conditions with the condition Slow of a status that the release before wrote, in which
-// it was named Stalled: it is the same condition, so it is not published again.
+// WithSlow returns the conditions with the condition Slow of a status that the previous release wrote, in
+// which it was named Stalled: it is the same condition, so it is not published again.
 func WithSlow(conditions []metav1.Condition) []metav1.Condition {
 	former := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
 		return c.Type == history.ConditionStalled && c.Status == metav1.ConditionTrue

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Outcome says what becomes of a request.
+// Outcome describes what becomes of a request.
 type Outcome int
 
 // The outcomes of a request.
@@ -34,7 +34,7 @@ const (
 	Stall
 )
 
-// Fault says what a Plan decides for a request. The zero Fault serves it.
+// Fault describes what a Plan decides for a request. The zero Fault serves it.
 type Fault struct {
 	Outcome Outcome
 	// Err is the answer of Refuse.

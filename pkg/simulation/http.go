@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// HTTPFault says what becomes of a request to a server other than the API server.
+// HTTPFault describes what becomes of a request to a server other than the API server.
 type HTTPFault int
 
 // The faults.

@@ -47,7 +47,7 @@ type WriteFault struct {
 	Name string
 	// Write is the number of the write, from 1.
 	Write int
-	// Outcome says what becomes of it.
+	// Outcome describes what becomes of it.
 	Outcome Outcome
 }
 

@@ -41,7 +41,7 @@ func definitions() []definition {
 const definitionsTimeout = 30 * time.Second
 
 // checkDefinitions refuses to run with CustomResourceDefinitions of others: the API server would drop
-// fields that the program writes. One that is missing is no error: the program waits for it.
+// fields that the program writes. A missing definition is not an error: the program waits for it.
 func checkDefinitions(ctx context.Context, restConfig *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, definitionsTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ func (p *eventPublisher) PublishOnce(ctx context.Context, object client.Object, 
 	return p.create(ctx, object, eventType, reason, message, "once")
 }
 
-// create creates an Event. Those that differ in the key alone are different ones.
+// create creates an Event. Events that differ only in the key are different Events.
 func (p *eventPublisher) create(ctx context.Context, object client.Object, eventType, reason, message, key string) error {
 	gvk, err := apiutil.GVKForObject(object, p.events.Client.Scheme())
 	if err != nil {

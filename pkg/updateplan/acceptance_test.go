@@ -112,8 +112,7 @@ func TestJudge(t *testing.T) {
 
 // TestJudge_never_widens draws insights and acceptances, and compares with the plainest reading of
 // the rules: an insight is accepted only if a single entry names it, alone, and nothing withdraws
-// it. What is accepted stays accepted or not if an insight is added; it never becomes accepted by
-// that.
+// it. Adding an insight may end an acceptance, but never creates one.
 func TestJudge_never_widens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

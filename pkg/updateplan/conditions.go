@@ -218,8 +218,8 @@ func IsStartable(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 // replicas.
 const maxAhead = time.Minute
 
-// IsRecent reports whether an analysis of that time is followed, and allows the start of the update. One
-// of the future is not: the clock was set back, and its age is unknown.
+// IsRecent reports whether an analysis of that time is followed, and allows the start of the update. An
+// analysis in the future is not recent: the clock was set back, and its age is unknown.
 func IsRecent(analyzed, now time.Time) bool {
 	return now.Before(analyzed.Add(MaxAge)) && !analyzed.After(now.Add(maxAhead))
 }

@@ -47,8 +47,8 @@ func Reviewed(plan *updatev1beta1.UpdatePlan) string {
 }
 
 // ChangedSinceReview returns the insights of a plan that are new or more severe than when a person reviewed
-// the plan, the most severe first. A plan without a review has no changes, and what was resolved is
-// none.
+// the plan, the most severe first. A plan without a review has no changes, and a resolved insight is not a
+// change.
 func ChangedSinceReview(plan *updatev1beta1.UpdatePlan) []Change {
 	value, reviewed := plan.Annotations[updatev1beta1.ReviewedAnnotation]
 	if !reviewed {
@@ -74,8 +74,8 @@ func ChangedSinceReview(plan *updatev1beta1.UpdatePlan) []Change {
 	return changes
 }
 
-// worsenedSinceReview describes the insights of a plan that are more severe than when a person reviewed the plan. One
-// that is new needs an acceptance anyway.
+// worsenedSinceReview describes the insights of a plan that are more severe than when a person reviewed the plan. New
+// insights need an acceptance anyway.
 func worsenedSinceReview(plan *updatev1beta1.UpdatePlan) []string {
 	var worse []string
 	for _, change := range ChangedSinceReview(plan) {

@@ -67,7 +67,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// What the limits drop is counted, by the controller, and the count keeps the times at which it was
+// The controller counts what the limits drop, and the count keeps the times at which it was
 // published. It needs no acceptance.
 func TestArrange_counts_what_it_drops(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type Input struct {
 }
 
 // Compute returns the status. It keeps the times at which conditions of the previous status changed and
-// insights were first observed. What cannot be observed is unknown, never good.
+// insights were first observed. Anything that cannot be observed is unknown, never good.
 func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	if in.Insights.IsZero() {
 		in.Insights = insight.NewState()

@@ -136,8 +136,8 @@ func (c *computation) keepPools() {
 }
 
 // matters reports whether a MachineSet, MachineDeployment, or NodePool has a section: it has
-// spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineSet that a
-// MachineDeployment controls is updated by that.
+// spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineDeployment
+// updates the MachineSets that it controls.
 func (c *computation) matters(of *checks.MachinePool) bool {
 	if of.VersionManagement != nil || c.isNamed(insight.Reference(of.Resource)) {
 		return true
@@ -298,9 +298,9 @@ func (c *computation) addUnassigned() {
 	c.add(p, observation{message: "Nodes in no pool (" + text.JoinNames(names) + ") are not updated with the release."}, pause.Subject{Kind: "Node"})
 }
 
-// boundPools drops the pools beyond the limit and returns their number. Those whose update is pending
-// or unknown are kept, because what is shown decides whether one is in progress, and then those with
-// the most severe insights.
+// boundPools drops the pools beyond the limit and returns their number. It keeps the pools whose
+// update is pending or unknown, because the pools that are shown decide whether an update is in
+// progress, and then the pools with the most severe insights.
 func (c *computation) boundPools() int {
 	rank := func(p *pool) int {
 		rank := 0

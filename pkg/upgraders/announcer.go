@@ -23,7 +23,8 @@ type announcer struct {
 	attemptKey string
 }
 
-// send returns a step that sends a notification. The message says what has become of the upgrade.
+// send returns a step that sends a notification. The message describes what has become of the
+// upgrade.
 func (a announcer) send(milestone engine.Milestone, eventType, reason, message string) engine.UpgradeStep {
 	return notify.Send(a.notifier, a.notification(milestone, eventType, reason, message))
 }

@@ -24,8 +24,8 @@ const (
 	stepUpgradeCommenced = "UpgradeCommenced"
 )
 
-// resumableSteps are the steps that a retry leaves out if an earlier attempt has commenced. What has commenced
-// is never suspended.
+// resumableSteps are the steps that a retry leaves out if an earlier attempt has commenced. An upgrade that
+// has commenced is never suspended.
 var resumableSteps = []string{
 	stepNotSuspended, "VersionStillAvailable", "ClusterUpgradeable", "PreChecksAccepted", "PreHealthCheck", stepPoolsPaused,
 	"UpgradeStartHooksDone", stepUpgradeCommenced,
@@ -39,8 +39,8 @@ func hasCommencedBefore(job *maintenancev1beta1.UpgradeJob, record history.Recor
 }
 
 // unlessResumed makes a retry continue where an earlier attempt has failed: if the cluster has the
-// version, or is being updated to it, what comes before the commit is left out. What failed runs again:
-// the update of the pools, and the health checks.
+// version, or is being updated to it, what comes before the commit is left out. The steps that failed
+// run again: the update of the pools, and the health checks.
 func (s jobSteps) unlessResumed(table []engine.Step) []engine.Step {
 	if !hasCommencedBefore(s.job, s.record) {
 		return table

@@ -194,8 +194,8 @@ func (s jobSteps) PreChecksAccepted() engine.Step {
 	return step
 }
 
-// preHealthChecks are the checks of preUpgradeHealthChecks. What is accepted in the UpdatePlan does not
-// block.
+// preHealthChecks are the checks of preUpgradeHealthChecks. Findings that are accepted in the
+// UpdatePlan do not block.
 func (s jobSteps) preHealthChecks() checks.Runner {
 	runner := s.jobHealthChecks(s.job.Spec.Config.PreUpgradeHealthChecks)
 	runner.Accepted = s.plan.Accepted
@@ -220,7 +220,7 @@ func (s jobSteps) PreHealthCheck() engine.Step {
 }
 
 // inTime returns a gate of the health check that fails at its timeout: the checks are not made while the
-// gate is closed. Unknown says what is not known then.
+// gate is closed. Unknown describes what is then unknown.
 func (s jobSteps) inTime(gate engine.Gate, unknown string) engine.Gate {
 	check, timeout := gate.Check, healthTimeout(s.job.Spec.Config.PreUpgradeHealthChecks)
 	gate.Check = func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -239,8 +239,8 @@ func (s jobSteps) inTime(gate engine.Gate, unknown string) engine.Gate {
 	return gate
 }
 
-// UpgradeCommenced is the point of no return. What was checked before is checked again in the pass in
-// which it acts; what the decisions need is decided once more on the object that is patched.
+// UpgradeCommenced is the point of no return. The pass in which it acts repeats the earlier checks,
+// and repeats the decisions on the object that it patches.
 func (s jobSteps) UpgradeCommenced() engine.Step {
 	return engine.Step{
 		Name: stepUpgradeCommenced,

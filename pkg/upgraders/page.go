@@ -14,7 +14,7 @@ import (
 )
 
 // Page returns the page of a runbook: its steps, gates, and deadlines. of names the objects that it is
-// for, and times says where the deadlines come from.
+// for, and times describes where the deadlines come from.
 func Page(name, of, times string, book engine.Runbook) (string, error) {
 	if err := book.Validate(); err != nil {
 		return "", err

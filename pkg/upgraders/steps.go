@@ -118,7 +118,8 @@ func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
 	return engine.KeepAlive{Name: "Analysis", Renew: plan.KeepAnalyzed()}
 }
 
-// preHealthChecks are the checks before an upgrade. What is accepted in its UpdatePlan does not block.
+// preHealthChecks are the checks before an upgrade. Findings that are accepted in its UpdatePlan do
+// not block.
 func (s StepSet) preHealthChecks() checks.Runner {
 	runner := s.healthChecks()
 	runner.Accepted = s.plan.Accepted
@@ -303,9 +304,8 @@ func (s StepSet) ControlPlaneMaintWindow() engine.Step {
 	}
 }
 
-// CommenceUpgrade is the point of no return. What was checked before is checked again in the pass in
-// which it acts, the slow checks last; what the decisions need is decided once more on the object that
-// is patched.
+// CommenceUpgrade is the point of no return. The pass in which it acts repeats the earlier checks, the
+// slow ones last, and repeats the decisions on the object that it patches.
 func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
 	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
 	step := engine.Step{

@@ -189,7 +189,7 @@ func machineSet(name string, labels map[string]any, replicas int64) *unstructure
 	})
 }
 
-// eventAbout returns an Event about an object. That of a cluster-scoped object is in namespace
+// eventAbout returns an Event about an object. The Event of a cluster-scoped object is in namespace
 // default.
 func eventAbout(apiVersion, kind, namespace, source string) *corev1.Event {
 	about := corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: "about"}

@@ -86,8 +86,8 @@ func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []req
 	})
 }
 
-// The stages in which a request has been authorized. One that is watching or waiting has started
-// its response; every other one has completed it.
+// The stages in which a request has been authorized. A request that is watching or waiting has
+// started its response; every other request has completed it.
 const (
 	stageStarted  = "ResponseStarted"
 	stageComplete = "ResponseComplete"

@@ -27,7 +27,7 @@ import (
 
 // TestOperator_is_upgraded_in_mid_upgrade replaces the operator by another build with a changed
 // runbook, while an upgrade waits for the control plane. Replicas of both builds run for a while, as
-// they do during a rollout. What the former build has recorded stays, and nothing is done twice.
+// they do during a rollout. The records of the former build stay, and nothing is done twice.
 func TestOperator_is_upgraded_in_mid_upgrade(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "operator")

@@ -23,7 +23,7 @@ import (
 )
 
 // shellServer is an API server with everything that a user installs, and a terminal. None of our controllers
-// runs, and of Kubernetes those that are named: the test writes the states that the pages describe.
+// runs, and only the named controllers of Kubernetes do: the test writes the states that the pages describe.
 func shellServer(t *testing.T, controllers ...string) (*server, terminal) {
 	t.Helper()
 	s := startServerWith(t, controlplane.Options{Controllers: controllers, WithoutControllerManager: len(controllers) == 0})

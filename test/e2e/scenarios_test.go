@@ -38,7 +38,8 @@ func TestScenarios(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Those that take longest come last, since the last one starts first: then no other waits for them.
+	// The longest tests come last, because the last test starts first: then no other test waits for
+	// them.
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(stories[a].Expect.Within, stories[b].Expect.Within) })
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

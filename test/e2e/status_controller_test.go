@@ -49,8 +49,8 @@ const (
 	poolDefinition   = "machineconfigpools.machineconfiguration.openshift.io"
 )
 
-// unusedByStatusController are the permissions that the test does not use, with the reason. Those to list
-// what is watched are used if the API server cannot stream lists.
+// unusedByStatusController are the permissions that the test does not use, with the reason. The
+// permissions to list watched kinds are used if the API server cannot stream lists.
 var unusedByStatusController = map[string]string{
 	"list pods": "the pods of nodes that are being drained are read, which takes rendered configurations of two releases",
 	"get deployments.apps machine-config-operator": "its image is read while an update changes only the image",

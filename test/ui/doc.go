@@ -1,6 +1,6 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui tests the pages of "oc update report" and "oc update fleet report" in headless Chromium. It is a module of
-// its own, so the product links no driver of a browser.
+// Package ui tests the pages of "oc update report" and "oc update fleet report" in headless Chromium. It is a module of its
+// own, so that the product links no driver of a browser.
 package ui

@@ -193,7 +193,7 @@ func (d *Dump) add(object *unstructured.Unstructured) {
 	d.store(object.GroupVersionKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object, newest)
 }
 
-// store stores an object. Of two with the same name, the one that was read later from the API server is
+// store stores an object. If two have the same name, the one that was read later from the API server is
 // kept.
 func (d *Dump) store(gvk schema.GroupVersionKind, key types.NamespacedName, object client.Object, newest time.Time) {
 	d.seen[gvk.GroupKind()] = true

@@ -154,7 +154,7 @@ func (r *jsonReader) colon() (byte, error) {
 	return r.next()
 }
 
-// addJSON adds the documents of a JSON file. What stands before an error counts.
+// addJSON adds the documents of a JSON file. Values before an error count.
 func (d *Dump) addJSON(name string, in io.Reader) error {
 	r := &jsonReader{in: d.reader(in), limit: d.limits.documentBytes}
 	for {

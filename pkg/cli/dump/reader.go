@@ -51,7 +51,7 @@ func (d *Dump) source() objects.Source {
 	}
 }
 
-// errNotDumped means that a dump has neither objects nor a list of a kind.
+// errNotDumped is returned if a dump has neither objects of a kind nor a list of it.
 var errNotDumped = errors.New("not in the dump")
 
 // check returns an error if the dump does not have all objects of a kind.

@@ -36,7 +36,7 @@ type yamlReader struct {
 	last string
 }
 
-// addYAML adds the documents of a YAML file. What stands before an error counts.
+// addYAML adds the documents of a YAML file. Values before an error count.
 func (d *Dump) addYAML(name string, in io.Reader) error {
 	r := &yamlReader{dump: d, name: name, indent: -1}
 	lines := d.reader(in)

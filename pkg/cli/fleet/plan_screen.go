@@ -24,7 +24,7 @@ import (
 // maxGroups is how many sizes of groups a plan lists.
 const maxGroups = 6
 
-// Forecast says what would happen if an upgrade ran now.
+// Forecast describes what would happen if an upgrade ran now.
 type Forecast struct {
 	// Canaries is the number of canaries, and Groups are the sizes of the groups in their order.
 	Canaries int
@@ -38,7 +38,7 @@ type Forecast struct {
 	Slots int
 	// Stop is why no cluster would begin; its zero value means that one would.
 	Stop rollout.Stop
-	// Unchecked says what the hub has not checked; empty if it has checked each cluster.
+	// Unchecked describes what the hub has not checked; empty if it has checked each cluster.
 	Unchecked string
 	obstacles []row
 }
@@ -106,8 +106,8 @@ func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row
 	}
 }
 
-// addObstacles adds what a dry run found, which the hub has published, and sorts all obstacles. Of those
-// with the same reason, the greater number counts.
+// addObstacles adds what a dry run found, which the hub has published, and sorts all obstacles. If two
+// have the same reason, the greater number counts.
 func (f *Forecast) addObstacles(causes []fleetv1beta1.Cause, local map[string]*row) {
 	for i := range causes {
 		c := &causes[i]

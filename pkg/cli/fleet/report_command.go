@@ -110,7 +110,7 @@ func (o *reportOptions) serveFleet(ctx context.Context, of upgradeOptions) error
 	return report.Serve(ctx, o.Session, o.Port, s.page)
 }
 
-// fleetServer has the pages of a fleet. Of what was read, it keeps the upgrade and the rows of the table.
+// fleetServer has the pages of a fleet. It keeps the upgrade and the rows of the table.
 type fleetServer struct {
 	report.Cached[servedFleet]
 

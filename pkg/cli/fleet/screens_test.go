@@ -303,7 +303,7 @@ func TestPlan_counts_each_cluster_once(t *testing.T) {
 	}
 }
 
-// What is not checked, or would not begin, is never printed as ready to run.
+// A plan that is not checked, or would not begin, is never printed as ready to run.
 func TestPlan_that_cannot_be_run(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

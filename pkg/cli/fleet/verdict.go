@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// State says what an upgrade of a fleet needs.
+// State describes what an upgrade of a fleet needs.
 type State int
 
 const (

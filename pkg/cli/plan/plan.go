@@ -80,7 +80,7 @@ func (o planRequest) analyzedPlan(ctx context.Context, cluster *session.Cluster)
 const progressInterval = 10 * time.Second
 
 // needsAnalysis reports whether an analysis must be requested: there is none, it is too old, or informers should update
-// themselves. One that is in progress is waited for.
+// themselves. If an analysis is in progress, the command waits for it.
 func (o planRequest) needsAnalysis(plan *updatev1beta1.UpdatePlan) bool {
 	at := plan.Status.LastAnalysisTime
 	inProgress := !updateplan.HasBegun(plan)
@@ -186,8 +186,8 @@ func (o *preChecksOptions) acceptInsights(ctx context.Context, cluster *session.
 	})
 }
 
-// withAcceptances returns a plan in which insights are accepted as the current user, or no longer accepted. What is
-// accepted must have been reviewed.
+// withAcceptances returns a plan in which insights are accepted as the current user, or no longer accepted.
+// Insights must have been reviewed before they are accepted.
 func (o *preChecksOptions) withAcceptances(ctx context.Context, cluster *session.Cluster, plan *updatev1beta1.UpdatePlan, ids []string, reason string) (*updatev1beta1.UpdatePlan, error) {
 	if slices.ContainsFunc(ids, func(id string) bool { return !strings.HasSuffix(id, "-") }) { // else they are withdrawn
 		if err := requireReview(o.Session, plan, "accepted", ids); err != nil {

@@ -28,7 +28,7 @@ type planScreen struct {
 	now     time.Time
 	name    string
 	details bool
-	// source says what the plan was computed from; empty if the controller has published it.
+	// source describes what the plan was computed from; empty if the controller has published it.
 	source string
 }
 

@@ -37,10 +37,10 @@ type Row struct {
 	Bars []Bar
 }
 
-// Kind says what a bar means; the page shows it as a color and as a word.
+// Kind describes what a bar means; the page shows it as a color and as a word.
 type Kind string
 
-// The kinds of bars of nodes and alerts. Those of steps are the classes of the engine.
+// The kinds of bars of nodes and alerts. Steps have the classes of the engine.
 const (
 	KindCordoned  Kind = "cordoned"
 	KindRebooting Kind = "rebooting"

@@ -51,7 +51,7 @@ type Fleet struct {
 	Tone    Tone
 	// Detail explains the state; empty if the verdict does.
 	Detail string
-	// Command says what a person runs next, and Advice introduces it; empty means nothing.
+	// Command describes what a person runs next, and Advice introduces it; empty means nothing.
 	Advice, Command string
 	// Facts are figures of the rollout.
 	Facts []Fact
@@ -63,7 +63,7 @@ type Fleet struct {
 	States []string
 	// Clusters are in the order of their admission.
 	Clusters []Cluster
-	// Missing says what could not be read, and why.
+	// Missing describes what could not be read, and why.
 	Missing []string
 	// Now is when the report is made.
 	Now time.Time

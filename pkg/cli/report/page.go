@@ -54,7 +54,7 @@ func each[T any](items []T, node func(T) *html.Node) []*html.Node {
 // muted returns a paragraph beside the point.
 func muted(s string) *html.Node { return classed("p", "muted", words(s)) }
 
-// more says how many are not shown; nil means none.
+// more is the note about how many are not shown; nil means none.
 func more(n int) *html.Node {
 	if n == 0 {
 		return nil

@@ -48,7 +48,7 @@ type Report struct {
 	Nodes, Alerts []Row
 	// Events are about the upgrade, in the order of their times.
 	Events []Event
-	// Missing says what could not be read, and why.
+	// Missing describes what could not be read, and why.
 	Missing []string
 	// Refresh is how often a browser asks for the page again; 0 means never.
 	Refresh time.Duration
@@ -63,7 +63,7 @@ type Fact struct{ Name, Value string }
 type Cause struct {
 	// Chain is the cause and what follows from it, in the order of cause and effect.
 	Chain []string
-	// Remedy says what a person can do, by the commands if there are any. It may be empty.
+	// Remedy describes what a person can do, by the commands if there are any. It may be empty.
 	Remedy   string
 	Commands []string
 }

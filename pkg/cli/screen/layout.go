@@ -48,7 +48,7 @@ func (l *Layout) Hang(prefix, text string) {
 	}
 }
 
-// HangMost is hang for at most that many lines. What is left out is marked.
+// HangMost is hang for at most that many lines. An ellipsis marks what is left out.
 func (l *Layout) HangMost(prefix, text string, most int) {
 	lines := wrap(text, l.Width-Columns(prefix))
 	if len(lines) > most {

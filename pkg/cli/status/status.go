@@ -257,7 +257,8 @@ func (o *statusOptions) selectedNodes(ctx context.Context, cluster *session.Clus
 	return nodes, nil
 }
 
-// checkNodes returns an error if a node of --node does not exist. One that an insight involves does.
+// checkNodes returns an error if a node of --node does not exist. A node that an insight involves
+// exists.
 func (o *statusOptions) checkNodes(ctx context.Context, cluster *session.Cluster, s snapshot) error {
 	for _, name := range o.nodes {
 		if s.hasInsightAbout(name) {

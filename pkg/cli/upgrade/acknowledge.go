@@ -89,8 +89,8 @@ func (o *acknowledgeOptions) acknowledgeJob(ctx context.Context, cluster *sessio
 	}})
 }
 
-// acknowledgeInsight adds an insight to those that are acknowledged. Those that no longer need attention
-// are removed, so the list stays short.
+// acknowledgeInsight adds an insight to those that are acknowledged. Insights that no longer need
+// attention are removed, so the list stays short.
 func (o *acknowledgeOptions) acknowledgeInsight(ctx context.Context, cluster *session.Cluster, uuid string) error {
 	status := &updatev1beta1.UpdateStatus{}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, status); err != nil {

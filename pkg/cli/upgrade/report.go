@@ -134,7 +134,8 @@ func started(target upgradeTarget) *history.Record {
 	return &records[i]
 }
 
-// gatherReport reads what happened during the latest attempt of an upgrade. What cannot be read is named.
+// gatherReport reads what happened during the latest attempt of an upgrade. The page names what cannot be
+// read.
 func gatherReport(ctx context.Context, cluster *session.Cluster, target upgradeTarget) report.Report {
 	r := report.Report{Upgrade: target.String(), Namespace: target.object.GetNamespace(), Record: *started(target), Now: cluster.Clock.Now()}
 	r.Cluster, _ = clusterstate.GetClusterName(ctx, cluster) // the page does without

@@ -55,7 +55,7 @@ func TestEventRows(t *testing.T) {
 	}
 }
 
-// The page of an upgrade says why the update waits, and what to do, as the status does.
+// The page of an upgrade explains why the update waits, and what to do, as the status does.
 func TestCauses_of_a_simulated_update(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewSimulated(t, openshiftsim.Spec{})

@@ -225,7 +225,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// What holds an upgrade also holds one that is started now.
+// A hold on an upgrade also holds an upgrade that is started now.
 func TestActions_on_a_held_upgrade(t *testing.T) {
 	t.Parallel()
 	paused, annotated := clitest.AnUpgrade(clitest.FailedRecord()), clitest.AnUpgrade(clitest.FailedRecord())

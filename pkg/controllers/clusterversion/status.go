@@ -133,8 +133,8 @@ func (s *scope) setStatus(status *maintenancev1beta1.ClusterVersionStatus, o out
 	return nil
 }
 
-// levelWhileNotSynced returns how an object is whose parameters are not in effect: the operator goes on with
-// everything but a spec that is rejected and a contest with another client.
+// levelWhileNotSynced returns how an object is whose parameters are not in effect: the operator continues
+// with everything but a spec that is rejected and a contest with another client.
 func levelWhileNotSynced(reason string) readiness.Level {
 	if reason == reasonNotAccepted || reason == reasonContested {
 		return readiness.Stalled
@@ -184,7 +184,8 @@ func (s *scope) publishRejection(ctx context.Context, o outcome) error {
 	return s.publishEvent(ctx, id, eventRejected, o.message)
 }
 
-// publishEvent publishes an Event. One that the API server refuses is logged and delays nothing.
+// publishEvent publishes an Event. If the API server refuses the Event, that is logged and delays
+// nothing.
 func (s *scope) publishEvent(ctx context.Context, id, reason, message string) error {
 	return notify.TryPublish(ctx, s.Events, objects.Reference(s.object, maintenancev1beta1.GroupVersion.WithKind("ClusterVersion")),
 		engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})

@@ -38,7 +38,8 @@ const (
 )
 
 // StripMaintenance drops what no controller reads from the metadata of an object, before the object is
-// cached. Of the annotations it keeps the requests of users, each as its token, see maintenance.RequestToken.
+// cached. It keeps the annotations by which users request something, each as its token, see
+// maintenance.RequestToken.
 func StripMaintenance(obj any) (any, error) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
@@ -88,7 +89,7 @@ func cachedLabels(all map[string]string) map[string]string {
 }
 
 // cachedOwners returns the owners up to the limit, the controller first. Owners that are longer than
-// any object's name are dropped: there are none such.
+// any object's name are dropped: such objects do not exist.
 func cachedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
 	rank := func(owner metav1.OwnerReference) int {
 		if owner.Controller != nil && *owner.Controller {

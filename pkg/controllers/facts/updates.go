@@ -150,8 +150,8 @@ func stripUpgrade(obj any) (any, error) {
 	return object, nil
 }
 
-// StripUpgradeConfig drops what no controller reads from the metadata of an UpgradeConfig, before it is cached. Of
-// the annotations it keeps the requests of users, see maintenance.RequestToken.
+// StripUpgradeConfig drops what no controller reads from the metadata of an UpgradeConfig, before it is cached. It
+// keeps the annotations by which users request something, see maintenance.RequestToken.
 func StripUpgradeConfig(obj any) (any, error) {
 	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {

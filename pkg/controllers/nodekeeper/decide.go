@@ -23,7 +23,7 @@ type blockedPod struct {
 	reason string // why it is forced, or cannot be
 }
 
-// plan says what to do about the pods on a node.
+// plan describes what to do about the pods on a node.
 type plan struct {
 	toForce     []blockedPod // in this order
 	toEvict     []blockedPod // its eviction was refused before, and it has more time

@@ -6,7 +6,6 @@
 // and publishes an Event about each pod that it forces or cannot force.
 //
 // It knows upgrades through Sources, and never cordons, drains, or uncordons a node. It reads pods
-// only once the time of a pod may be over, and only their metadata if the node is ready. What holds
-// a pod, and from when on it is forced, is decided by package checks, also for the messages of
-// upgrades.
+// only once the time of a pod may be over, and only their metadata if the node is ready. Package
+// checks decides what holds a pod and when it is forced, also for the messages of upgrades.
 package nodekeeper

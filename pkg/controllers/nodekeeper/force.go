@@ -95,5 +95,6 @@ func (s *drainScope) guard(ctx context.Context, bp *blockedPod, evictErr error) 
 	return false, nil
 }
 
-// isGone reports whether the pod no longer exists: there is none of its name, or another one.
+// isGone reports whether the pod no longer exists: there is no pod of its name, or another pod has
+// the name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -191,8 +191,8 @@ func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPo
 	return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 }
 
-// publish publishes an Event about a pool, once for each mark. One that is refused is logged and blocks
-// nothing.
+// publish publishes an Event about a pool, once for each mark. If the Event is refused, that is logged
+// and blocks nothing.
 func (r *Reconciler) publish(ctx context.Context, object *mcfgv1.MachineConfigPool, eventType, reason, message string) error {
 	id := engine.NotificationID(string(object.UID), object.Annotations[clusterstate.AnnotationPausedBy], "", reason)
 	return notify.TryPublish(ctx, r.Events, objects.Reference(object, mcfgv1.GroupVersion.WithKind("MachineConfigPool")),

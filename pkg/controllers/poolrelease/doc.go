@@ -6,6 +6,6 @@
 // the pool, so the object is not needed; its hooks do not run. It decides as the steps of an upgrade do,
 // see checks.ReleaseOf.
 //
-// It never unpauses a pool that a user paused, nor one whose release window has ended. It removes the mark of a pool
-// that a user unpaused, so the next pause belongs to the user.
+// It never unpauses a pool that a user paused, or whose release window has ended. It removes the mark of a pool that a
+// user unpaused, so the next pause belongs to the user.
 package poolrelease

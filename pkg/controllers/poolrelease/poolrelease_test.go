@@ -303,7 +303,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// Whatever becomes of each write, the pool is released once, in its window.
+// Whether each write succeeds or fails, the pool is released once, in its window.
 func TestReconcile_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]simulation.Fault{

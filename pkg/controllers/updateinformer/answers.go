@@ -114,7 +114,7 @@ func (x *Exchange) ForgetPlan(plan types.NamespacedName) {
 
 // PlanAnswers returns the answers of the informers that have finished a plan's request, sorted by
 // informer, and whether there is such a request: a new process knows of none. An enabled informer that
-// is missing has not finished. One that does not analyze plans has the result NotQueried.
+// is missing has not finished. An informer that does not analyze plans has the result NotQueried.
 func (x *Exchange) PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// state holds what is known of an informer between passes. One pass at a time uses it.
+// state holds what is known of an informer between passes. Only one pass at a time uses it.
 type state struct {
 	uid        types.UID
 	generation int64
@@ -134,8 +134,8 @@ func (p *pass) query(ctx context.Context) error {
 func (p *pass) inUse() bool { return p.interval > 0 || len(p.asks) > 0 || p.recheck }
 
 // resolve finds the address and the authorities of the informer, and reports whether both are known.
-// What is not cached is read when the informer changed, and while it is in use once between
-// discoveries and after a failed handshake.
+// Objects that are not cached are read when the informer has changed. While it is in use, they are
+// also read once between discoveries and after a failed handshake.
 func (p *pass) resolve(ctx context.Context) (bool, error) {
 	ref, annotation := p.informer.Spec.ClientConfig.Service, p.informer.Annotations[updatev1beta1.InjectCAAnnotation]
 	if p.generation != p.informer.Generation || p.annotation != annotation {
@@ -291,7 +291,7 @@ func (p *pass) pollPlans(ctx context.Context) {
 	}
 }
 
-// settlePlan stores the answer to a plan. One that waits for too long is final.
+// settlePlan stores the answer to a plan. An answer that waits for too long is final.
 func (p *pass) settlePlan(open *openAsk, answer insight.Answer) {
 	if answer.Result == insight.Wait {
 		if open.ask.waitingSince.IsZero() {
@@ -439,8 +439,8 @@ func (p *pass) problem() *problem {
 	return nil
 }
 
-// online returns the condition Online, which the informer writes; nil if it has none. One that no writer
-// confirms does not count as True.
+// online returns the condition Online, which the informer writes; nil if it has none. A condition that
+// no writer confirms does not count as True.
 func (p *pass) online() (condition *updatev1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {
 		if c := &p.informer.Status.Conditions[i]; c.Type == updatev1beta1.ConditionOnline {

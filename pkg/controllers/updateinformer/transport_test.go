@@ -138,7 +138,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 	}
 }
 
-// A server that is trusted may still be slow, large, or wrong. None of it is an empty answer.
+// A server that is trusted may still be slow, large, or wrong. An empty answer is none of them.
 func TestInformer_with_a_hostile_answer(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 20) + strings.Repeat("]", 20)

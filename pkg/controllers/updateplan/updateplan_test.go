@@ -135,7 +135,7 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
-	// One that is enabled later is missing until it has answered.
+	// An informer that is enabled later is missing until it has answered.
 	w.informer("three")
 	w.RunFor(time.Minute)
 	w.expect(waiting, updatev1beta1.ReasonInformerMissing, current)
@@ -726,7 +726,7 @@ func TestPlanIsKeptWithoutEvents(t *testing.T) {
 	if got := w.get(target).Spec.AcceptedInsights; len(got) != 1 {
 		t.Fatalf("the acceptances are %v", got)
 	}
-	// One that may not be deleted is not published as deleted.
+	// A plan that must not be deleted is not published as deleted.
 	w.eventError = nil
 	w.Plan = func(request simulation.Request) simulation.Fault {
 		if request.IsWrite() {

@@ -222,8 +222,8 @@ func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	r.insights.Restore(object.Status)
 }
 
-// startable returns the releases to which an update may be started now. None is, if it is unknown
-// at which release the cluster is.
+// startable returns the releases to which an update may be started now. If the release of the
+// cluster is unknown, no update may be started.
 func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]updatev1beta1.StartableRelease, error) {
 	var plans updatev1beta1.UpdatePlanList
 	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {

@@ -5,7 +5,7 @@
 // work: what a spec requests, by which runbook it is carried out, and which facts of the cluster
 // decide whether an upgrade can start.
 //
-// It does not know what the steps do, nor which runbooks there are.
+// It does not know what the steps do or which runbooks exist.
 //
 // Stability: Snapshot and Reconciler may
 // change in every version.

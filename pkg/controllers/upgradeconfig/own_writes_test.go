@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// What the operator has written causes no pass. What another client writes causes one.
+// The operator's own writes cause no pass. Writes of another client do.
 func TestOwnWritesCauseNoPass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

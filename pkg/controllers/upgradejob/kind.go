@@ -27,7 +27,7 @@ import (
 // maxHistory is the number of attempts in the history.
 const maxHistory = 5
 
-// What changes for people only is saved at most this often: a maintenance takes hours.
+// Changes that only people read are saved at most this often: a maintenance takes hours.
 const (
 	minSaveInterval = 5 * time.Minute
 	maxSaveInterval = 15 * time.Minute

@@ -57,9 +57,10 @@ func (f *poolFacts) delete(key client.ObjectKey) {
 	delete(f.byJob, key)
 }
 
-// observePools reads the pools from the cache for the status of an UpgradeJob. What cannot be read
-// stays as it was: the steps report the error. It returns when the state of a pool changes by time
-// after the end of the UpgradeJob; the zero time means never, or that the lifecycle knows.
+// observePools reads the pools from the cache for the status of an UpgradeJob. If a pool cannot be
+// read, its state stays as it was: the steps report the error. It returns when the state of a pool
+// changes by time after the end of the UpgradeJob; the zero time means never, or that the lifecycle
+// knows.
 func (r *Reconciler) observePools(ctx context.Context, job *maintenancev1beta1.UpgradeJob) (next time.Time) {
 	observed := observedPools{uid: job.UID}
 	upgrader := r.Config().Upgrader
@@ -98,8 +99,8 @@ func (r *Reconciler) withPoolRequests(kinds []manager.Kind) []manager.Kind {
 }
 
 // poolChanged returns a request for each UpgradeJob that is not finished, and one for the UpgradeJob
-// that has marked the pool: it lists the pool until that is unpaused. Of a change, both the old and the
-// new state of the pool request it.
+// that has marked the pool: it lists the pool until that is unpaused. Both the old and the new state of
+// a changed pool request it.
 func (r *Reconciler) poolChanged(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.lifecycle.Active(ctx)
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)

@@ -202,7 +202,7 @@ func TestHookJob_of_an_UpgradeConfig_that_is_deleted(t *testing.T) {
 	w.checkReleased()
 }
 
-// Whatever becomes of each write, a hook runs once for an attempt at an UpgradeConfig.
+// Whether each write succeeds or fails, a hook runs once for an attempt at an UpgradeConfig.
 func TestHooks_of_UpgradeConfigs_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]simulation.Fault{

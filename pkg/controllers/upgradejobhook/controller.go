@@ -142,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// errStaleCache means that the cache does not hold the present state of a hook yet.
+// errStaleCache is returned if the cache does not hold the current state of a hook yet.
 var errStaleCache = errors.New("the cache is behind the API server")
 
 // validate returns why a hook cannot run. Without a change of the spec, the API server is not

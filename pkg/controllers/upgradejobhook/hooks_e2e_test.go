@@ -542,7 +542,7 @@ func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 }
 
 // testChanges creates, edits, and deletes hooks in the middle of an event, and removes a Job with its finalizer.
-// What is changed counts for later events.
+// A change counts for later events.
 func (e *testEnv) testChanges(t *testing.T) {
 	e.t = t
 	hangs, short := map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}

@@ -127,7 +127,7 @@ func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconci
 	return manager.Requests[*maintenancev1beta1.UpgradeConfig](ctx, r.client, &maintenancev1beta1.UpgradeConfigList{}, nil)
 }
 
-// errBehind means that the cache is behind the API server.
+// errBehind is returned if the cache is behind the API server.
 var errBehind = errors.New("the cache is behind the API server")
 
 // Reconcile makes one pass over one UpgradeConfig: it handles at most one slot.

@@ -10,6 +10,6 @@
 // Before an UpgradeJob is created, the UpgradeConfig is compared with the one on the API server, so a cache that is
 // behind creates none.
 //
-// What a slot leads to is decided from the cache: the schedule, the time, the
-// UpgradeSuspensionWindows, and the ClusterVersion. A pass that changes nothing makes no request.
+// The decision about a slot uses only the cache: the schedule, the time, the UpgradeSuspensionWindows, and the
+// ClusterVersion. A pass that changes nothing makes no request.
 package upgradeschedule

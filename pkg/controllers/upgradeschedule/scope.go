@@ -58,7 +58,7 @@ type scope struct {
 	wake    time.Time // when the next pass has something to do; zero means never
 }
 
-// outcome says what slots have led to.
+// outcome describes what slots have led to.
 type outcome struct {
 	result string
 	slots  int

@@ -81,8 +81,8 @@ func (s *scope) notAccepted() condition {
 	return s.pools
 }
 
-// publish publishes an Event about the UpgradeConfig. One that is rejected, for example in a
-// namespace that is being deleted, is logged and holds up nothing.
+// publish publishes an Event about the UpgradeConfig. If the Event is rejected, for example because
+// the namespace is being deleted, that is logged and blocks nothing.
 func (s *scope) publish(ctx context.Context, id, eventType, reason, message string) error {
 	n := engine.Notification{ID: engine.NotificationID(string(s.cfg.UID), id, reason, ""), Type: eventType, Reason: reason, Message: message}
 	return notify.TryPublish(ctx, s.Events, objects.Reference(s.cfg, maintenancev1beta1.GroupVersion.WithKind(kindName.Kind)), n)

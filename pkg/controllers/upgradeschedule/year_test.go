@@ -39,7 +39,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// What happens to the slots of the year, by their number; all others upgrade the cluster.
+// The outcomes of slots of the year, by their number; all other slots upgrade the cluster.
 const (
 	suspendedBefore = 2  // by a window, before the version is pinned
 	withdrawn       = 5  // after the version is pinned

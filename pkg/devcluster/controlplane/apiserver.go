@@ -11,7 +11,7 @@ import (
 )
 
 // auditPolicy records who did what with which object and how it ended, once per request, watches
-// included. Those that change the ClusterVersion are recorded with their content.
+// included. Requests that change the ClusterVersion are recorded with their content.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

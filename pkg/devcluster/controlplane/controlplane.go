@@ -182,7 +182,7 @@ func (c *ControlPlane) StopEtcd() error {
 	return c.etcd.Stop(etcdGrace)
 }
 
-// KillEtcd kills etcd, as StopEtcd stops it. What etcd has acknowledged is kept.
+// KillEtcd kills etcd, as StopEtcd stops it. Writes that etcd has acknowledged are kept.
 func (c *ControlPlane) KillEtcd() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

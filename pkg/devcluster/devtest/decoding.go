@@ -21,8 +21,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Decoding says how the objects of a kind are decoded. An object that the schema accepts and that does not decode would
-// stop the informers of all objects of its kind.
+// Decoding describes how the objects of a kind are decoded. An object that the schema accepts and that does not decode
+// would stop the informers of all objects of its kind.
 type Decoding struct {
 	// Definition is the definition of the kind, and Validator the same one in the test kit.
 	Definition *apiextensionsv1.CustomResourceDefinition

@@ -48,8 +48,8 @@ func CompareAdmission(tb testing.TB, want []string, err error) {
 	CompareRejections(tb, want, err)
 }
 
-// isAt reports whether a rejection concerns the field. Those of values that do not fit into their
-// type, and of unknown fields, name the field in the message.
+// isAt reports whether a rejection concerns the field. Rejections of values of the wrong type, and
+// of unknown fields, name the field in the message.
 func isAt(rejection, field string) bool {
 	inMessage := field == StrictError || strings.HasPrefix(rejection, "<nil>: ")
 	return strings.HasPrefix(rejection, field+": ") || inMessage && strings.Contains(rejection, field)

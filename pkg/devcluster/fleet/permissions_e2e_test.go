@@ -19,8 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// unused are the permissions of the hub that TestRollout does not use, with the reason. Those to list
-// what is watched are used if the API server cannot stream lists.
+// unused are the permissions of the hub that TestRollout does not use, with the reason. The
+// permissions to list watched kinds are used if the API server cannot stream lists.
 var unused = map[string]string{
 	"get namespaces.":                                                              "only for the webhook, which names the hub by the UID of kube-system",
 	"get proxies.config.openshift.io":                                              "only for the webhook, which may be behind the proxy of the cluster",

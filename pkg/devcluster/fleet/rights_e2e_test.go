@@ -17,7 +17,7 @@ import (
 )
 
 // checkAgentRights checks what the agent of a cluster may write on the hub, by the credentials and the roles that the
-// registration controller of Open Cluster Management has given it. docs/security.md says what follows.
+// registration controller of Open Cluster Management has given it. docs/security.md describes what follows.
 func checkAgentRights(t *testing.T, f *fleet.Fleet, spoke *fleet.Spoke) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(spoke.Path("hub-kubeconfig"), "kubeconfig"))

@@ -16,7 +16,7 @@ import (
 )
 
 // Resync makes the cluster version operator check now whether the cluster is upgradeable, and
-// report it. By itself it does so every two to four minutes, and reports an update in progress
+// report it. On its own, it does so every two to four minutes, and reports an update in progress
 // until then.
 func Resync(ctx context.Context, c client.Client) error {
 	acks := configMap("openshift-config", "admin-acks", nil)

@@ -4,5 +4,5 @@
 // Package prometheus queries a Prometheus, or a Thanos in front of several, for critical alerts.
 // Only a whole response that reports success is a result: everything else is an error.
 //
-// It does not decide which alerts count, nor how often to query: each call is one request.
+// It does not decide which alerts count or how often to query: each call is one request.
 package prometheus

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The types of the events. Those about steps have a step in their data.
+// The types of the events. Events about steps have a step in their data.
 const (
 	TypeStarted     = "io.openshift.managed.upgrade.started"
 	TypeDelayed     = "io.openshift.managed.upgrade.delayed"
@@ -83,8 +83,8 @@ type Data struct {
 	// one of a schedule.
 	Version string `json:"version,omitempty"`
 	Attempt int32  `json:"attempt,omitempty"`
-	// Milestone says what the event means for the upgrade as a whole, such as Commenced. It is missing if it means
-	// nothing.
+	// Milestone describes what the event means for the upgrade as a whole, such as Commenced. It is missing if it
+	// means nothing.
 	Milestone string `json:"milestone,omitempty"`
 	// Step is missing if the event is about the upgrade as a whole.
 	Step string `json:"step,omitempty"`

@@ -143,7 +143,7 @@ func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, re
 	return nil
 }
 
-// Reset forgets the IDs that were queued about an object. What waits is delivered nevertheless.
+// Reset forgets the IDs that were queued about an object. Events that wait are still delivered.
 func (w *Webhook) Reset(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 // defaultDuration is how long an upgrade takes without an annotation.
 const defaultDuration = 10 * time.Second
 
-// script says what a cluster does.
+// script describes what a cluster does.
 type script struct {
 	duration    time.Duration
 	fails       string // empty means nothing fails

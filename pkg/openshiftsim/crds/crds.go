@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crds embeds the CustomResourceDefinitions of OpenShift and its components that a dev
-// cluster serves, as their owners publish them. Those of this project are not among them.
+// cluster serves, as their owners publish them. The CustomResourceDefinitions of this project are
+// not included.
 package crds
 
 import (

@@ -202,8 +202,8 @@ func fieldOf(pod *corev1.Pod, fieldPath string) (string, error) {
 // maxMessage is the largest part of an output that a kubelet copies to the status.
 const maxMessage = 2048
 
-// results returns how the containers of a pod have ended, and whether all have. Those that another
-// dev cluster has run were killed with it.
+// results returns how the containers of a pod have ended, and whether all have. Containers that
+// another dev cluster has run were killed with it.
 func (l *localPods) results(pod *corev1.Pod) ([]corev1.ContainerStateTerminated, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Scenario describes a run. Durations are real ones, or virtual ones in virtual time. Those of the
-// simulated parts of the cluster are divided by its speed.
+// Scenario describes a run. Durations are real ones, or virtual ones in virtual time. Durations of
+// the simulated parts of the cluster are divided by its speed.
 type Scenario struct {
 	// Name is the name of the file without its extension.
 	Name string `json:"name"`

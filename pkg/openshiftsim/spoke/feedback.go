@@ -15,8 +15,8 @@ import (
 const maxRawJSON = 1024
 
 // Evaluate returns the value of an object at a path, as the work agent of Open Cluster Management v1.2.0
-// reports it; nil means none. A missing key is no value. Of several matches the first one counts. With
-// rawJSON, the feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
+// reports it; nil means none. A missing key is no value. The first match counts. With rawJSON, the
+// feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
 func Evaluate(object map[string]any, path workv1.JsonPath, rawJSON bool) (*workv1.FeedbackValue, error) {
 	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path.Path + "}"); err != nil {

@@ -23,7 +23,7 @@ func (c *Cluster) Remove(o *unstructured.Unstructured) { delete(c.objects, idOf(
 // Put has a user of the cluster create an object.
 func (c *Cluster) Put(o *unstructured.Unstructured) { c.objects[idOf(o)] = o }
 
-// BeginJob has a Job begin. One that approves operators reports the InstallPlans of the cluster.
+// BeginJob has a Job begin. A Job that approves operators reports the InstallPlans of the cluster.
 func (c *Cluster) BeginJob(job *unstructured.Unstructured) {
 	if !strings.HasPrefix(job.GetName(), approver) {
 		return
@@ -46,8 +46,8 @@ func (c *Cluster) BeginJob(job *unstructured.Unstructured) {
 	job.SetAnnotations(annotations)
 }
 
-// EndJob has a Job end with a condition, Complete or Failed. One that approves operators has approved the
-// InstallPlans of the namespaces in which it may.
+// EndJob has a Job end with a condition, Complete or Failed. A Job that approves operators has approved
+// the InstallPlans of the namespaces in which it may.
 func (c *Cluster) EndJob(job *unstructured.Unstructured, end string, at time.Time) {
 	c.SetCondition(job, end, "True", end, "the Job is "+end, at)
 	if !strings.HasPrefix(job.GetName(), approver) {

@@ -45,7 +45,7 @@ type Scene struct {
 // Check returns an error that names everything that is left behind: the lock without an upgrade that
 // has it, pools paused by an upgrade that is over, unless its outcome says so, finalizers of upgrades
 // and of the Jobs of hooks, metrics that differ from the objects, and versions that were requested
-// more than once in an attempt. What an upgrade in progress has is not left behind.
+// more than once in an attempt. Objects of an upgrade in progress are not left behind.
 func (s Scene) Check(ctx context.Context) error {
 	upgrades, err := List(ctx, s.Objects)
 	if err != nil {
@@ -158,7 +158,7 @@ func holderName(holder lock.Holder) string {
 }
 
 // checkPools returns an error if a pool has the mark of an upgrade that is over, unless the outcome says
-// that the pool is left paused. That of a deleted upgrade holds until its release window closes.
+// that the pool is left paused. The mark of a deleted upgrade holds until its release window closes.
 func (s Scene) checkPools(ctx context.Context, upgrades []Upgrade) error {
 	var pools mcfgv1.MachineConfigPoolList
 	if err := s.Objects.List(ctx, &pools); err != nil {

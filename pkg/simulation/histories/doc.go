@@ -11,8 +11,7 @@
 // from the cluster.
 //
 // There are also histories of fleets: ManagedClustersUpgrades on a hub with three to six simulated clusters, whose
-// agents answer its ManifestWorks. What happens to them and what is checked is their own; they have the faults in
-// common.
+// agents answer its ManifestWorks. Each has its own actions and checks; they share the faults.
 //
 // A seed has one history of each kind: the same actions, the same writes, the same log, byte by byte.
 // To replay one:

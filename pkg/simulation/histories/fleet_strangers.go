@@ -23,8 +23,8 @@ import (
 // maxSlot is how long a cluster may hold a slot: the sum of all its timeouts, with the interruptions that extend them.
 const maxSlot = 10 * time.Hour
 
-// strangerActions are actions of a managed cluster with the rights of its own agent on the hub. What it says about
-// itself decides about itself only.
+// strangerActions are actions of a managed cluster with the rights of its own agent on the hub. Its claims about
+// itself affect only itself.
 func strangerActions() []action[*fleet] {
 	return []action[*fleet]{
 		{"a cluster labels itself a canary", 2, func(f *fleet) {

@@ -194,7 +194,7 @@ var ranks = map[fleetv1alpha1.State]int{
 }
 
 // states checks that a cluster never goes back within an attempt, and that its end is final, but for a late
-// success. One from which nothing was requested may be pending again.
+// success. A cluster from which nothing was requested may be pending again.
 func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Status.State, before.Status.State
 	if before.Status.Attempt != run.Status.Attempt || is == was {

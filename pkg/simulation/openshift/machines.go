@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// MachineFailure says what is wrong with the machine of a MachineSet.
+// MachineFailure describes what is wrong with the machine of a MachineSet.
 type MachineFailure string
 
 // The failures.

@@ -9,5 +9,5 @@
 // are compared; missing ones are created, surplus ones deleted. So the next call repairs whatever a
 // crash has left half done, and the label suffices to remove all of them.
 //
-// Of the upgrade it knows only the object that requests it. Missing nodes never hold up an upgrade.
+// It knows only the object that requests the upgrade. Missing nodes never hold up an upgrade.
 package capacity

@@ -49,8 +49,8 @@ const cleanupGrace = time.Minute
 
 // Add waits until one extra node is ready for each MachineSet of workers. It is skipped, as
 // CapacityNotAvailable, if some are not ready within the timeout, or when the step yields to the window.
-// Those are then deleted, because a node that is not ready would keep its pool from being updated; the
-// others stay.
+// The extra nodes that are not ready are then deleted, because they would keep their pool from being
+// updated; the others stay.
 func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.Duration) engine.UpgradeStep {
 	if !enabled {
 		return func(context.Context, engine.Run) (engine.Result, error) {

@@ -15,8 +15,8 @@ import (
 // ObserveRequest returns what became of the request for the target, and the present answer of the committing step:
 // nothing if the target is not requested, or not in the way the spec requests by now. What may end the upgrade is
 // confirmed by the API server, which also shows whose the request is; that the update of this attempt has begun is not,
-// as it only moves the upgrade forward. What began since the request counts even if another release has replaced it:
-// the operator may not have seen it.
+// as it only moves the upgrade forward. An update that began after the request counts even if another release has
+// replaced it: the operator may not have seen it.
 func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
 	return func(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 		observe := func(version clusterstate.Version) clusterstate.Observed {

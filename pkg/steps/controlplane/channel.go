@@ -36,8 +36,8 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 
 // KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel that the spec
 // requests only after SetChannel is done. The requested channels are the channels that this attempt has requested so
-// far. A channel that another client has set is left alone, and so is any channel while the step is held or past its
-// deadline.
+// far. A channel that another client has set is not changed, and no channel is changed while the step is held or
+// past its deadline.
 func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if run.Blocked {
@@ -60,8 +60,8 @@ func ownsOtherChannel(version clusterstate.Version, target clusterstate.Target, 
 	return needsChannel(version, target) && slices.Contains(requested, version.Channel)
 }
 
-// needsChannel reports whether the channel must be changed. That of a cluster which is being updated
-// to the target is left alone.
+// needsChannel reports whether the channel must be changed. The channel of a cluster that is being
+// updated to the target is not changed.
 func needsChannel(version clusterstate.Version, target clusterstate.Target) bool {
 	return !version.Observe(target).HasBegun() && target.Channel != "" && version.Channel != target.Channel
 }

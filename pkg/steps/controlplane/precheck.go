@@ -14,7 +14,8 @@ import (
 )
 
 // PreCheckUpdateAvailable is SetChannel as far as it can be determined without setting the channel.
-// What another channel offers is known only after it is set: that is reported and does not block.
+// The updates in another channel are known only after it is set: that is reported and does not
+// block.
 func PreCheckUpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)

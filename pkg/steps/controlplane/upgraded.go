@@ -56,8 +56,8 @@ func butRequested(version clusterstate.Version, target clusterstate.Target) stri
 	return "; " + requestedByOther(version, target)
 }
 
-// requestedByOther names the request of another client. One for the target's version is told apart by
-// its image and by force.
+// requestedByOther names the request of another client. A request for the target's version differs
+// from the operator's own in its image or in force.
 func requestedByOther(version clusterstate.Version, target clusterstate.Target) string {
 	name := version.Requested.Release.String()
 	if version.Requested.Version == target.Version {

@@ -43,8 +43,8 @@ func (d *Dependencies) checkAll(ctx context.Context) []string {
 	return failures
 }
 
-// failureReason returns why a dependency is not available; empty if it is. What may be a transient
-// failure is tried several times.
+// failureReason returns why a dependency is not available; empty if it is. A failure that may be
+// transient is retried several times.
 func (d *Dependencies) failureReason(ctx context.Context, client *http.Client, at *url.URL) (failure string) {
 	for range tries {
 		code, err := d.request(ctx, client, at)

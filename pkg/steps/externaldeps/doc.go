@@ -4,5 +4,5 @@
 // Package externaldeps has the step that waits until what an upgrade needs outside of the cluster can
 // be reached over HTTP.
 //
-// Of a response it reads the status only: below 400, a dependency is available.
+// It reads only the status of a response: below 400, a dependency is available.
 package externaldeps

@@ -136,8 +136,8 @@ func (e *eventRun) liveHook(ctx context.Context, name string) (*maintenancev1bet
 	return &hook, nil
 }
 
-// selects reports whether a hook runs on the event of an upgrade with these labels. One whose spec does not decode
-// does not run.
+// selects reports whether a hook runs on the event of an upgrade with these labels. A hook whose spec does not
+// decode does not run.
 func (e *eventRun) selects(hook *maintenancev1beta1.UpgradeJobHook, of map[string]string) bool {
 	selector, err := selectorOf(hook)
 	return err == nil && hook.SpecProblem() == "" && slices.Contains(hook.Spec.Events, e.event.Name) && runsFor(hook, e.owner.Kind) &&

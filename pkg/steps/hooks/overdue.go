@@ -38,7 +38,7 @@ func (e *eventRun) endOverdue(ctx context.Context, cause error) []hookRun {
 }
 
 // cached returns the hooks of the event as far as the record and the cache have them, by the names of
-// their items. One without a status was not started, as far as they show.
+// their items. As far as they show, a hook without a status was not started.
 func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
 	jobs, err := e.listJobs(ctx, e.Client)
 	if err != nil {

@@ -34,9 +34,9 @@ func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record hi
 	return true, nil
 }
 
-// Items returns the items of an event, for all pools for which it has begun, as they are now. Those of
-// a pool whose hooks have all ended are the ones that the record holds. It reads the cache, and publishes
-// and counts the end of the Jobs that have ended since the event was last called: it is not called again.
+// Items returns the items of an event, for all pools for which it has begun, as they are now. If all
+// hooks of a pool have ended, its items are the recorded ones. It reads the cache, and publishes and
+// counts the end of the Jobs that have ended since the event was last called: it is not called again.
 func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) ([]history.StepItem, error) {
 	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)

@@ -23,8 +23,8 @@ const ReasonForbidden = "Forbidden"
 // Problem is why a hook cannot run. The zero Problem means that it can.
 type Problem struct {
 	Reason, Message string
-	// Rejected reports that the API server rejects the Job, or that it uses the Secret of a ServiceAccount. What
-	// decides that, such as a policy or a quota, may change without a change of the hook.
+	// Rejected reports that the API server rejects the Job, or that it uses the Secret of a ServiceAccount. A
+	// policy or a quota that decides this may change without a change of the hook.
 	Rejected bool
 }
 

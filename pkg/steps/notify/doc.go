@@ -3,6 +3,6 @@
 
 // Package notify has the steps that send notifications.
 //
-// It knows neither what is sent nor how: a Notifier delivers it. A receiver that is down never stalls
+// It does not know what is sent or how: a Notifier delivers it. A receiver that is down never stalls
 // an upgrade.
 package notify

@@ -11,8 +11,8 @@ import (
 )
 
 // NoticeKeepAlive publishes a notification while there is something to say, as a keep-alive of a step
-// that waits. notice returns it, or nil if there is nothing to say. By its ID, each notification is
-// published once. A delivery that fails holds up nothing.
+// that waits. notice returns it, or nil if there is nothing to say. The ID of a notification ensures
+// that it is published only once. A delivery that fails holds up nothing.
 func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*Notification, error)) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		notification, err := notice(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons of the results. Those for which an upgrade counts as paused are ReasonDelaySet and
+// The reasons of the results. An upgrade counts as paused for ReasonDelaySet and
 // ReasonPausedByUser.
 const (
 	ReasonDelaySet              = "DelaySet"
@@ -37,7 +37,7 @@ const (
 	reasonTimedOut    = "TimedOut"
 )
 
-// Delay selects pools, and says how long after the start of the upgrade they are released.
+// Delay selects pools, and describes how long after the start of the upgrade they are released.
 type Delay struct {
 	Selector labels.Selector
 	Min, Max time.Duration

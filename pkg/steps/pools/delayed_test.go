@@ -382,7 +382,8 @@ func TestDelayed_does_not_poll(t *testing.T) {
 	}
 }
 
-// What the hooks of a pool did stays in the record when the pool is released and the step goes on.
+// The results of the hooks of a pool stay in the record when the pool is released and the step
+// continues.
 func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 	t.Parallel()
 	passed := engine.Done("1 hook completed").WithItems(history.StepItem{Name: "Unpause/night", Status: "Completed"})

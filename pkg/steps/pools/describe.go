@@ -31,8 +31,8 @@ type detail struct {
 	explanations int // of drains
 }
 
-// details are tried until the description of a pool is short enough. What holds a drain is the last
-// to go.
+// details are tried until the description of a pool is short enough. What holds a drain is dropped
+// last.
 var details = []detail{
 	{nodes: 3, reason: 160, explanations: maxExplained},
 	{nodes: 3, reason: 80, explanations: maxExplained},
@@ -112,8 +112,8 @@ func (d *describer) progressIn(detail detail, p *clusterstate.PoolProgress, grou
 	return strings.Join(parts, "; ")
 }
 
-// nodeGroup holds the nodes of a pool that block it for the same reason. Those whose drains take the
-// longest come first, the others are sorted by name.
+// nodeGroup holds the nodes of a pool that block it for the same reason. The nodes with the longest
+// drains come first, and the others are sorted by name.
 type nodeGroup struct {
 	state  clusterstate.NodeState
 	reason func(clusterstate.Node, *detail) string

@@ -48,8 +48,8 @@ func (d Delayed) Pause() engine.UpgradeStep {
 
 // PauseAdded pauses the pools that the entries select since Pause is done: those that were created or
 // labeled before the upgrade commences. A pool whose time to be released has come is not paused, since
-// it may have been released already. Neither is one that a user has unpaused. It fails once the release
-// window of a pool has ended: the upgrade would leave the pool paused.
+// it may have been released already. A pool that a user has unpaused is not either. It fails once the
+// release window of a pool has ended: the upgrade would leave the pool paused.
 func (d Delayed) PauseAdded() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		selected, result, err := d.validPools(ctx)

@@ -114,8 +114,8 @@ func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) 
 	return result, nil
 }
 
-// withItems returns the result with the items of the hooks. Those that are recorded stay, except for
-// the parts of what has a newer item.
+// withItems returns the result with the items of the hooks. Recorded items stay, except for the
+// parts of a hook that has a newer item.
 func (d Delayed) withItems(result engine.Result, p progress) engine.Result {
 	items := slices.Concat(p.items, result.Items())
 	for _, recorded := range d.Recorded {
@@ -294,7 +294,8 @@ func untilRelease(p progress, message string) engine.Result {
 
 func all(delayedPool) bool { return true }
 
-// remedy says how to make the machine config operator update a pool that the operator leaves paused.
+// remedy describes how to make the machine config operator update a pool that the operator leaves
+// paused.
 const remedy = `set spec.paused of the MachineConfigPool to false to update its nodes`
 
 // outdatedAnd returns the pools that need an update and are either not delayed or satisfy a condition.

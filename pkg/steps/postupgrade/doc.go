@@ -5,6 +5,6 @@
 // procedure is a file of its own and one line in the registry. Which procedures run, and in which
 // order, is configured.
 //
-// Of the upgrade it knows only the name by which what was done for it is marked. A procedure never
-// fails an upgrade: the cluster is upgraded already.
+// It knows only the name of the upgrade, which marks what was done for it. A procedure never fails
+// an upgrade: the cluster is upgraded already.
 package postupgrade

@@ -35,8 +35,8 @@ const (
 // own: deploy/file-integrity.
 // +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,namespace=openshift-file-integrity,verbs=list;patch
 
-// fileIntegrityReinit requests new databases from the File Integrity Operator. Those made before the
-// upgrade hold the former files of the system, so every check of an updated node would fail. The
+// fileIntegrityReinit requests new databases from the File Integrity Operator. Databases made before
+// the upgrade hold the former files of the system, so every check of an updated node would fail. The
 // write that requests them also records the attempt, so they are requested once, even after a crash.
 func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (string, error) {
 	found := metav1.PartialObjectMetadataList{}

@@ -120,7 +120,7 @@ func isNotOffered(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 }
 
 // Accepted returns the UIDs of the findings of the built-in checks that are accepted for this update.
-// What cannot be read is not accepted.
+// A plan that cannot be read counts as not accepted.
 func (p Plan) Accepted(ctx context.Context) map[string]bool {
 	if !p.Required || p.Clock == nil {
 		return nil
@@ -237,7 +237,7 @@ func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) 
 // token returns the token of a request for an analysis.
 func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
-// ifUnchanged says what an administrator does if an analysis does not begin.
+// ifUnchanged describes what an administrator does if an analysis does not begin.
 const ifUnchanged = "if that does not change, find out whether the Update Status Controller is running"
 
 // decide returns whether the plan allows the update now.

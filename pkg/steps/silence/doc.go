@@ -9,6 +9,5 @@
 // extended, surplus ones are ended. So the next call repairs whatever a crash has left half done.
 // Silences are leases: they end even if the operator is gone.
 //
-// Of the upgrade it knows only the object that requests it. A missing silence never holds up an
-// upgrade.
+// It knows only the object that requests the upgrade. A missing silence never holds up an upgrade.
 package silence

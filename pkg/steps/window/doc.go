@@ -5,5 +5,5 @@
 // its time has come, and nothing suspends it.
 //
 // It reads the objects of managedupgrade.appuio.io and writes nothing. It does not know what the
-// upgrade does, nor when its window ends.
+// upgrade does or when its window ends.
 package window
