@@ -193,7 +193,7 @@ func invisible(reported string) string {
 	}, reported)
 }
 
-// cleanURL returns a URL if it is a plain https URL, or "" if it is none.
+// cleanURL returns a URL if it is a plain https URL, and "" otherwise.
 func cleanURL(reported string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`{|}", r) }
 	if reported == "" || len(reported) > maxReference || strings.ContainsFunc(reported, odd) {
