@@ -30,7 +30,7 @@ var reasonFolders = []string{
 // fleetReasonFolders hold the code that sets the reasons of fleets and of their clusters.
 var fleetReasonFolders = []string{
 	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/admission/preflight", "pkg/fleet/selection",
-	"pkg/fleet/admission/status", "pkg/fleet/run", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
+	"pkg/fleet/run", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
 }
 
 // resultCalls are the functions of package engine whose answer has a reason, with the position of it.

@@ -24,7 +24,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/fleet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 )
 
 // terminal returns a terminal that is connected to the hub. Its "oc logs" prints the log of the hub, if
@@ -67,7 +66,7 @@ func (w *hubWorld) publish(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	w.t.Helper()
 	s, err := fleet.Read(w.t.Context(), w.typed, client.ObjectKeyFromObject(upgrade), time.Now())
 	mustSucceed(w.t, err)
-	s.Upgrade.Status = status.Compute(status.Fleet{Upgrade: s.Upgrade, Members: s.Members, Decision: s.Decision, Now: s.Now})
+	s.Upgrade.Status = admission.Compute(&admission.Fleet{Upgrade: s.Upgrade, Now: s.Now}, s.Members, s.Decision)
 	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), s.Upgrade))
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -78,7 +78,7 @@ func (s *Snapshot) estimate() (Estimate, bool) {
 }
 
 // stage identifies the members that begin without waiting for each other.
-func (s *Snapshot) stage(m *status.Member) [2]int {
+func (s *Snapshot) stage(m *admission.Member) [2]int {
 	switch {
 	case m.Hub:
 		return [2]int{2, 0}
@@ -92,7 +92,7 @@ func (s *Snapshot) stage(m *status.Member) [2]int {
 
 // duration returns how long a cluster took from its admission to the end of its soak, and whether it
 // was upgraded.
-func duration(m *status.Member) (time.Duration, bool) {
+func duration(m *admission.Member) (time.Duration, bool) {
 	run := m.Run
 	if m.State != rollout.Complete || m.LateSuccess || run == nil || run.Spec.Outcome != nil || run.Status.CompletionTime == nil {
 		return 0, false

@@ -16,7 +16,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/report"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -74,7 +73,7 @@ func (s *Snapshot) Forecast() Forecast {
 }
 
 // classify counts a cluster as ready, done, or blocked. Local collects the obstacles by their reasons.
-func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row) {
+func (s *Snapshot) classify(m *admission.Member, f *Forecast, local map[string]*row) {
 	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name], m.IsCanary() || m.Run != nil)
 	block := func(reason, message string) {
 		f.Blocked++
@@ -256,7 +255,7 @@ func Clusters(s *Snapshot, states []string) (header []string, rows [][]string) {
 }
 
 // clusterOf returns the row of a cluster.
-func clusterOf(m *status.Member) report.Cluster {
+func clusterOf(m *admission.Member) report.Cluster {
 	c := report.Cluster{Name: m.Name, State: string(m.State), Group: strconv.Itoa(m.Group + 1), Message: m.Hold, HasRun: m.Run != nil}
 	switch {
 	case m.Hub:
@@ -277,7 +276,7 @@ func clusterOf(m *status.Member) report.Cluster {
 	return c
 }
 
-func toneOfCluster(m *status.Member) report.Tone {
+func toneOfCluster(m *admission.Member) report.Tone {
 	switch {
 	case m.State == rollout.Failed:
 		return report.ToneFailed

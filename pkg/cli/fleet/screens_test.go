@@ -28,7 +28,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 )
 
 // stores is a fleet of three canaries and groups of clusters, as objects of the API.
@@ -168,9 +167,7 @@ func (f *stores) publish(obstacles map[string]admissionStop) {
 			m.Obstacle.Reason, m.Obstacle.Message = o.reason, o.message
 		}
 	}
-	f.upgrade.Status = status.Compute(status.Fleet{
-		Upgrade: s.Upgrade, Members: s.Members, Decision: admission.Decide(s.Plan, s.Members, f.now), Now: f.now,
-	})
+	f.upgrade.Status = admission.Compute(&admission.Fleet{Upgrade: s.Upgrade, Now: f.now}, s.Members, admission.Decide(s.Plan, s.Members, f.now))
 }
 
 type admissionStop struct{ reason, message string }

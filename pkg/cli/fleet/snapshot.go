@@ -17,7 +17,6 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -27,7 +26,7 @@ type Snapshot struct {
 	// Upgrade is the object, with the status that the hub has published.
 	Upgrade *fleetv1beta1.ManagedClustersUpgrade
 	// Members are the clusters in the order of their admission.
-	Members []status.Member
+	Members []admission.Member
 	// Clusters are the ManagedClusters, by name.
 	Clusters map[string]*clusterv1.ManagedCluster
 	// Plan is the plan of the spec, and Decision the decision of rollout.Decide by it.
@@ -133,14 +132,14 @@ func (s *Snapshot) isCurrent() bool {
 }
 
 // counted returns the members that the rollout counts.
-func (s *Snapshot) counted() []*status.Member {
+func (s *Snapshot) counted() []*admission.Member {
 	gone := map[string]bool{}
 	for _, names := range [][]string{s.Decision.Removed, s.Decision.Ignored} {
 		for _, name := range names {
 			gone[name] = true
 		}
 	}
-	var counted []*status.Member
+	var counted []*admission.Member
 	for i := range s.Members {
 		if !gone[s.Members[i].Name] {
 			counted = append(counted, &s.Members[i])

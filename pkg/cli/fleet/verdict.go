@@ -8,7 +8,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -109,7 +109,7 @@ func (s *Snapshot) isOnlyAdmittingCurrent() bool {
 // isEachFailureExempt reports whether the clusters that failed were refused, so each attempt refuses them
 // again.
 func (s *Snapshot) isEachFailureExempt() bool {
-	return !slices.ContainsFunc(s.counted(), func(m *status.Member) bool { return m.State == rollout.Failed && !m.Exempt })
+	return !slices.ContainsFunc(s.counted(), func(m *admission.Member) bool { return m.State == rollout.Failed && !m.Exempt })
 }
 
 // stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons belong to a rollout in

@@ -17,7 +17,6 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
@@ -36,11 +35,8 @@ func (s *scope) admit(ctx context.Context) error {
 		err := s.writeRun(ctx, s.runs[name], run)
 		switch {
 		case err == nil:
-			s.note(&written{run: run})
 		case apierrors.IsConflict(err):
 			return errors.Join(append(errs, err)...) // the cache is behind
-		case apierrors.IsAlreadyExists(err):
-			errs = append(errs, s.adopt(ctx, run))
 		case manager.IsRejected(err):
 			s.refuse(name, err.Error())
 		default: // it may have been served
@@ -79,10 +75,9 @@ func (s *scope) withdraw(ctx context.Context) error {
 		}
 		updated := m.Run.DeepCopy()
 		updated.Spec.AdmissionTime = metav1.Time{}
-		if err := s.client.Patch(ctx, updated, client.MergeFromWithOptions(m.Run, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("withdrawing the admission of cluster %s: %w", m.Name, err)
+		if err := s.writeRun(ctx, m.Run, updated); err != nil {
+			return err
 		}
-		s.note(&written{run: updated})
 		withdrawn = true
 	}
 	if withdrawn {
@@ -91,34 +86,40 @@ func (s *scope) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// writeRun creates the run of a cluster, or raises the attempt of the one that exists.
+// writeRun creates the run of a cluster, or changes the spec of the one that exists. One that exists although the cache
+// does not hold it is adopted.
 func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.ClusterUpgradeRun) error {
+	var err error
 	if before == nil {
-		if err := s.client.Create(ctx, run); err != nil {
-			return fmt.Errorf("creating the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
+		err = s.client.Create(ctx, run)
+	} else {
+		run.Generation = before.Generation
+		updated := before.DeepCopy()
+		updated.Spec = run.Spec
+		if before.Spec.AdmissionTime.IsZero() {
+			updated.Finalizers = run.Finalizers
 		}
-		return nil
+		if err = s.client.Patch(ctx, updated, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err == nil {
+			*run = *updated
+		}
 	}
-	run.Generation = before.Generation
-	updated := before.DeepCopy()
-	updated.Spec = run.Spec
-	if before.Spec.AdmissionTime.IsZero() {
-		updated.Finalizers = run.Finalizers
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return s.adopt(ctx, run)
+	case err != nil:
+		return fmt.Errorf("writing the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
 	}
-	if err := s.client.Patch(ctx, updated, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("raising the attempt of the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
-	}
-	*run = *updated
+	s.note(&written{run: run})
 	return nil
 }
 
-// adopt reads a run that exists although the cache does not hold it. One of another upgrade holds the cluster.
+// adopt notes a run as the API server has it. One of another upgrade holds the cluster.
 func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
-	existing := &fleetv1alpha1.ClusterUpgradeRun{}
-	if err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err))
-	}
-	if !admission.Owns(s.upgrade, existing) {
+	existing, err := s.readRun(ctx, run)
+	switch {
+	case err != nil || existing == nil:
+		return err
+	case !admission.Owns(s.upgrade, existing):
 		s.refuse(run.Namespace, fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name))
 		return nil
 	}
@@ -128,25 +129,30 @@ func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 
 // isWritten reads from the API server whether a run exists as it was written.
 func (s *scope) isWritten(ctx context.Context, w *written) (bool, error) {
-	existing := &fleetv1alpha1.ClusterUpgradeRun{}
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(w.run), existing)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", w.run.Namespace, err)
-	}
-	if !admission.Owns(s.upgrade, existing) || isOlder(existing, w.run) {
-		return false, nil
+	existing, err := s.readRun(ctx, w.run)
+	if err != nil || existing == nil || !admission.Owns(s.upgrade, existing) || isOlder(existing, w.run) {
+		return false, err
 	}
 	w.run = existing
 	return true, nil
 }
 
-func (s *scope) newRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
+// readRun reads a run from the API server; nil means that it does not exist.
+func (s *scope) readRun(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (*fleetv1alpha1.ClusterUpgradeRun, error) {
+	existing := &fleetv1alpha1.ClusterUpgradeRun{}
+	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
+	}
+	return existing, nil
+}
+
+func (s *scope) newRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	spec := &s.upgrade.Spec
 	strategy := &spec.UpgradeStrategy
-	mustObserve := m.IsCanary() || status.HasFailedBefore(m.Run) // others wait for it, or its health is in doubt
+	mustObserve := m.IsCanary() || admission.HasFailedBefore(m.Run) // others wait for it, or its health is in doubt
 	run := s.pendingRun(m)
 	run.Spec.AdmissionTime = metav1.Time{Time: s.now.Truncate(time.Second)}
 	run.Spec.Timeouts = fleetv1alpha1.Timeouts{
@@ -167,7 +173,7 @@ func (s *scope) newRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	return run
 }
 
-func (s *scope) pendingRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
+func (s *scope) pendingRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	return &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Name, Name: admission.RunName(s.upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)},
@@ -190,7 +196,7 @@ func (s *scope) fixCanaries(ctx context.Context) error {
 		m := &s.members[i]
 		switch run := s.runs[m.Name]; {
 		case m.Canary && !m.Hub && run == nil:
-			if err := s.createPending(ctx, m); err != nil {
+			if err := s.writeRun(ctx, nil, s.pendingRun(m)); err != nil {
 				return err
 			}
 		case !m.Canary && run != nil:
@@ -202,18 +208,6 @@ func (s *scope) fixCanaries(ctx context.Context) error {
 	fixed := s.upgrade.Status.DeepCopy()
 	fixed.Canaries = admission.Canaries(s.upgrade, s.members)
 	return s.writeStatus(ctx, fixed)
-}
-
-func (s *scope) createPending(ctx context.Context, m *status.Member) error {
-	run := s.pendingRun(m)
-	err := s.writeRun(ctx, nil, run)
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return s.adopt(ctx, run)
-	case err == nil:
-		s.note(&written{run: run})
-	}
-	return err
 }
 
 // removePending deletes a run that waits for its admission. Any other run stays.

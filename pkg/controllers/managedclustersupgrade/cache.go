@@ -16,7 +16,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -137,7 +136,7 @@ func (s *scope) haveDeparted() bool {
 			others = append(others, name)
 		}
 	}
-	gone, found := status.Departed(s.upgrade.Status.Begun, present, others)
+	gone, found := admission.CountDeparted(s.upgrade.Status.Begun, present, others)
 	if found {
 		s.unwatched = unwatched(left, int32(gone))
 	}
@@ -165,7 +164,7 @@ func (s *scope) subtract(left map[int32]*fleetv1beta1.ClustersSummary, run *flee
 		return
 	}
 	c.Total--
-	if status.StateOf(run, s.attempt()) == rollout.Complete {
+	if admission.StateOf(run, s.attempt()) == rollout.Complete {
 		c.Complete--
 	}
 }
@@ -189,7 +188,7 @@ func unwatched(left map[int32]*fleetv1beta1.ClustersSummary, gone int32) []fleet
 }
 
 // begunOf returns what counts if the cluster disappears.
-func begunOf(m *status.Member) *fleetv1beta1.DepartedClusters {
+func begunOf(m *admission.Member) *fleetv1beta1.DepartedClusters {
 	gone := &fleetv1beta1.DepartedClusters{Index: int32(m.Group) + 1}
 	failed := m.State != rollout.Complete && (m.State != rollout.Failed || !m.Exempt) || m.LateSuccess
 	if failed && !m.Forgotten {

@@ -152,14 +152,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := &scope{Reconciler: r, cache: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
 	s.repeatMilestones(ctx)
 	if upgrade.DeletionTimestamp != nil {
-		err = s.delete(ctx)
-		s.observeDeletion()
+		err = s.delete(ctx) // makes no progress if it takes more than minutes, whether its passes fail or wait
+		s.exportAgain(fleetv1beta1.ReasonDeleting, upgrade.DeletionTimestamp.Time)
+	} else if err = s.reconcile(ctx); err == nil {
+		s.observe()
 	} else {
-		if err = s.reconcile(ctx); err == nil {
-			s.observe()
-		} else {
-			s.observeFailure()
-		}
+		s.observeFailure()
 	}
 	behind := apierrors.IsConflict(err) || errors.Is(err, errBehind)
 	if err != nil && !behind {

@@ -46,12 +46,6 @@ func (s *scope) observeFailure() {
 	s.exportAgain(blocked, cmp.Or(s.cache.passed, s.cache.started))
 }
 
-// observeDeletion exports the state before the deletion. A deletion takes minutes: it makes no progress if
-// it takes longer, whether its passes fail or wait.
-func (s *scope) observeDeletion() {
-	s.exportAgain(fleetv1beta1.ReasonDeleting, s.upgrade.DeletionTimestamp.Time)
-}
-
 // exportAgain exports what the metrics contain, with another reason for which no cluster begins.
 func (s *scope) exportAgain(blocked string, passed time.Time) {
 	fleet := s.cache.exported

@@ -20,8 +20,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -131,7 +131,7 @@ func (s *scope) preflight(ctx context.Context) error {
 
 // heldBy returns why a cluster is held; empty means that it is not. What else keeps it from beginning has an obstacle of
 // its own.
-func heldBy(m *status.Member) string {
+func heldBy(m *admission.Member) string {
 	if m.HoldReason == fleetv1beta1.ReasonHeld || m.HoldReason == fleetv1alpha1.ReasonClusterDetached {
 		return m.Hold
 	}
@@ -152,7 +152,7 @@ func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 }
 
 // checkMember checks one cluster, and deletes its work once the result is known.
-func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.Cluster) error {
+func (s *scope) checkMember(ctx context.Context, m *admission.Member, c *preflight.Cluster) error {
 	p := s.cache.preflight
 	result := preflight.Result{Checked: true} // one that has begun
 	if m.State == rollout.NotStarted {
@@ -197,7 +197,7 @@ func (s *scope) isRechecked(name string, known answer) bool {
 }
 
 // askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.
-func (s *scope) askAgent(ctx context.Context, m *status.Member, c *preflight.Cluster) (preflight.Result, error) {
+func (s *scope) askAgent(ctx context.Context, m *admission.Member, c *preflight.Cluster) (preflight.Result, error) {
 	p := s.cache.preflight
 	started, asked := p.started[m.Name]
 	if !asked {
@@ -233,7 +233,7 @@ func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
 
 // createPreflight creates the work of a cluster. One that exists is of a run or of another upgrade, or
 // the cache does not hold it yet.
-func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
+func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error {
 	p := s.cache.preflight
 	if at, is := p.created[m.Name]; is && s.now.Sub(at) < cacheTimeout {
 		s.wakeAt(at.Add(cacheTimeout))

@@ -24,7 +24,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -50,11 +49,7 @@ func (s *scope) publish(ctx context.Context) error {
 			return nil
 		}
 	}
-	next := status.Compute(status.Fleet{
-		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Now: s.now,
-		Departed: s.departed(), Annotations: admission.Annotations(s.upgrade),
-		Unstable: !s.selection.Stable(), Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message},
-	})
+	next := admission.Compute(s.fleet(), s.members, s.decision)
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
 		s.writeEvents(ctx)
 		s.noteCounted()
@@ -158,10 +153,10 @@ func (s *scope) publishStopped(ctx context.Context, reason, message string) erro
 	next := s.upgrade.Status.DeepCopy()
 	readiness.SetCondition(&next.Conditions, metav1.Condition{
 		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: reason,
-		Message: text.Truncate(message, status.MaxConditionMessage),
+		Message: text.Truncate(message, admission.MaxConditionMessage),
 	}, s.upgrade.Generation, s.now)
 	if reason == fleetv1beta1.ReasonCannotObserve {
-		unknown := readiness.Verdict{Level: readiness.Unknown, Reason: reason, Message: text.Truncate(message, status.MaxConditionMessage)}
+		unknown := readiness.Verdict{Level: readiness.Unknown, Reason: reason, Message: text.Truncate(message, admission.MaxConditionMessage)}
 		unknown.Set(&next.Conditions, s.upgrade.Generation, s.now)
 	}
 	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {

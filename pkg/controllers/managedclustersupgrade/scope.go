@@ -22,7 +22,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -40,8 +39,8 @@ type scope struct {
 	selection selection.Selection
 	clusters  map[string]*clusterv1.ManagedCluster        // all of them
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
-	members   []status.Member
-	byName    map[string]*status.Member
+	members   []admission.Member
+	byName    map[string]*admission.Member
 	unwatched []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
 
 	dependencies admission.Dependencies
@@ -263,7 +262,7 @@ func (s *scope) shrunk(selected map[string]bool) string {
 	}
 	found := len(selected)
 	for name, run := range s.runs {
-		state := status.StateOf(run, s.attempt())
+		state := admission.StateOf(run, s.attempt())
 		if !selected[name] && state != rollout.NotStarted && state != rollout.Failed {
 			found++
 		}
@@ -287,7 +286,7 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 	var deselected []string
 	var begun, failed int32
 	for name, run := range s.runs {
-		state := status.StateOf(run, s.attempt())
+		state := admission.StateOf(run, s.attempt())
 		switch {
 		case state == rollout.NotStarted:
 			continue
@@ -313,7 +312,7 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 // rollout whose canary is not available.
 func (s *scope) listMembers() {
 	s.members = s.fleet().Members()
-	s.byName = make(map[string]*status.Member, len(s.members))
+	s.byName = make(map[string]*admission.Member, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
 		s.byName[m.Name] = m
@@ -330,7 +329,7 @@ func (s *scope) listMembers() {
 
 // observe notes what a member shows. A time in the future, by a clock that was ahead, counts as the time of the first pass
 // that sees it.
-func (r *record) observe(m *status.Member, now time.Time) {
+func (r *record) observe(m *admission.Member, now time.Time) {
 	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" {
 		r.HeldSince = time.Time{}
 	}
@@ -405,8 +404,8 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
 func (s *scope) isCounted(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	r := s.cache.of(run.Namespace)
-	if r.begun != nil || run.Spec.Attempt == s.attempt() && status.WasWithdrawn(run) {
+	if r.begun != nil || run.Spec.Attempt == s.attempt() && admission.WasWithdrawn(run) {
 		return true // the run may have failed since, in an earlier attempt
 	}
-	return !r.ignored && status.StateOf(run, s.attempt()) != rollout.NotStarted
+	return !r.ignored && admission.StateOf(run, s.attempt()) != rollout.NotStarted
 }

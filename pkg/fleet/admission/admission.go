@@ -18,7 +18,6 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -82,12 +81,12 @@ func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 }
 
 // Members returns the members in the order of their admission: what is selected, what has a run, and what must be removed.
-func (f *Fleet) Members() []status.Member {
+func (f *Fleet) Members() []Member {
 	attempt, fixed := Attempt(f.Upgrade), AreCanariesFixed(f.Upgrade)
-	members := make([]status.Member, 0, len(f.Selection.Members))
+	members := make([]Member, 0, len(f.Selection.Members))
 	listed := make(map[string]bool, len(f.Selection.Members))
 	forgotten, without := answers(f.Upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
-	add := func(m status.Member, isSelected bool) {
+	add := func(m Member, isSelected bool) {
 		if listed[m.Name] {
 			return
 		}
@@ -108,22 +107,22 @@ func (f *Fleet) Members() []status.Member {
 		members = append(members, m)
 	}
 	for _, c := range f.Selection.Members {
-		add(status.Member{GroupName: c.GroupName, Member: rollout.Member{Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub}}, true)
+		add(Member{GroupName: c.GroupName, Member: rollout.Member{Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub}}, true)
 	}
 	for name := range f.Runs {
-		add(status.Member{Member: rollout.Member{Name: name}}, false)
+		add(Member{Member: rollout.Member{Name: name}}, false)
 	}
 	for name, r := range f.Records {
 		if !r.DeselectedSince.IsZero() {
-			add(status.Member{Member: rollout.Member{Name: name}}, false)
+			add(Member{Member: rollout.Member{Name: name}}, false)
 		}
 	}
-	slices.SortFunc(members, func(a, b status.Member) int { return rollout.Compare(a.Member, b.Member) })
+	slices.SortFunc(members, func(a, b Member) int { return rollout.Compare(a.Member, b.Member) })
 	return members
 }
 
 // Decide decides which members begin.
-func Decide(plan rollout.Plan, members []status.Member, now time.Time) rollout.Decision {
+func Decide(plan rollout.Plan, members []Member, now time.Time) rollout.Decision {
 	list := make([]rollout.Member, len(members))
 	for i := range members {
 		list[i] = members[i].Member
@@ -204,7 +203,7 @@ func Locked(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.Man
 
 // IsInFlight reports whether a run has begun and has not ended.
 func IsInFlight(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	member := rollout.Member{State: status.StateOf(run, run.Spec.Attempt)}
+	member := rollout.Member{State: StateOf(run, run.Spec.Attempt)}
 	return member.InFlight()
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -94,7 +93,7 @@ func canariesFixed(upgrade *fleetv1beta1.ManagedClustersUpgrade) int {
 }
 
 // Canaries identifies the canaries among the members.
-func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []status.Member) *fleetv1beta1.CanariesStatus {
+func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []Member) *fleetv1beta1.CanariesStatus {
 	var names []string
 	for i := range members {
 		if m := &members[i]; m.Canary && !m.Hub {

@@ -265,8 +265,7 @@ func ensure[T client.Object](ctx context.Context, c client.Client, desired, exis
 
 // decision returns the PlacementDecision that lists the cluster for an action; nil means that none does.
 func (c *Cluster) decision(ctx context.Context, action string) (*ocmv1beta1.PlacementDecision, error) {
-	key := client.ObjectKey{Namespace: c.Run.Spec.ManagedClustersUpgrade.Namespace, Name: delivery.ActionDecisionName(action, c.Run.Namespace)}
-	return get[ocmv1beta1.PlacementDecision](ctx, c.Client, "PlacementDecision", key)
+	return get[ocmv1beta1.PlacementDecision](ctx, c.Client, "PlacementDecision", c.ofUpgrade(delivery.ActionDecisionName(action, c.Run.Namespace)))
 }
 
 // identify annotates the work of a set, in memory, with what it delivers. The work manager would remove such an annotation.
@@ -281,12 +280,22 @@ func (c *Cluster) identify(ctx context.Context, work *workv1.ManifestWork) error
 
 // unlist has the set delete the work of the cluster.
 func (c *Cluster) unlist(ctx context.Context, action string) error {
-	decision, err := c.decision(ctx, action)
-	if err != nil || decision == nil || !decision.DeletionTimestamp.IsZero() {
+	return discard[ocmv1beta1.PlacementDecision](ctx, c.Client, "PlacementDecision", c.ofUpgrade(delivery.ActionDecisionName(action, c.Run.Namespace)))
+}
+
+// ofUpgrade returns the key of an object beside the ManagedClustersUpgrade.
+func (c *Cluster) ofUpgrade(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: c.Run.Spec.ManagedClustersUpgrade.Namespace, Name: name}
+}
+
+// discard deletes an object, unless it does not exist or is being deleted.
+func discard[T any, P pointer[T]](ctx context.Context, c client.Client, kind string, key client.ObjectKey) error {
+	object, err := get[T, P](ctx, c, kind, key)
+	if err != nil || object == nil || !object.GetDeletionTimestamp().IsZero() {
 		return err
 	}
-	if err := client.IgnoreNotFound(c.Client.Delete(ctx, decision, client.Preconditions{UID: &decision.UID})); err != nil {
-		return fmt.Errorf("deleting PlacementDecision %s/%s: %w", decision.Namespace, decision.Name, err)
+	if err := client.IgnoreNotFound(c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})); err != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, key, err)
 	}
 	return nil
 }
@@ -299,14 +308,5 @@ func (c *Cluster) UnlistActions(ctx context.Context) error {
 // removeReplicaSet deletes the Placement of an action, if it has one, with the set and its works on all
 // clusters, which the Placement owns.
 func (c *Cluster) removeReplicaSet(ctx context.Context, action string) error {
-	var placement ocmv1beta1.Placement
-	key := client.ObjectKey{Namespace: c.Run.Spec.ManagedClustersUpgrade.Namespace, Name: action}
-	err := c.Client.Get(ctx, key, &placement)
-	if err == nil && placement.DeletionTimestamp.IsZero() {
-		err = c.Client.Delete(ctx, &placement, client.Preconditions{UID: &placement.UID})
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Placement %s: %w", key, err)
-	}
-	return nil
+	return discard[ocmv1beta1.Placement](ctx, c.Client, "Placement", c.ofUpgrade(action))
 }

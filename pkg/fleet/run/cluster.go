@@ -83,15 +83,12 @@ var ErrNoUpgrade = errors.New("it does not exist")
 // Upgrade returns the ManagedClustersUpgrade of a run.
 func Upgrade(ctx context.Context, r client.Reader, run *fleetv1alpha1.ClusterUpgradeRun) (*fleetv1beta1.ManagedClustersUpgrade, error) {
 	ref := &run.Spec.ManagedClustersUpgrade
-	var upgrade fleetv1beta1.ManagedClustersUpgrade
-	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &upgrade)
-	if apierrors.IsNotFound(err) || err == nil && string(upgrade.UID) != ref.UID {
-		err = ErrNoUpgrade
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	upgrade, err := get[fleetv1beta1.ManagedClustersUpgrade](ctx, r, "ManagedClustersUpgrade", key)
+	if err == nil && (upgrade == nil || string(upgrade.UID) != ref.UID) {
+		return nil, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", key, ErrNoUpgrade)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("getting ManagedClustersUpgrade %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return &upgrade, nil
+	return upgrade, err
 }
 
 // work returns the work of a name; nil means that it does not exist.
@@ -106,11 +103,14 @@ func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, 
 	return work, c.identify(ctx, work)
 }
 
-// get returns an object; nil means that it does not exist.
-func get[T any, P interface {
+// pointer is the type of a pointer to an object of a kind.
+type pointer[T any] interface {
 	*T
 	client.Object
-}](ctx context.Context, r client.Reader, kind string, key client.ObjectKey) (P, error) {
+}
+
+// get returns an object; nil means that it does not exist.
+func get[T any, P pointer[T]](ctx context.Context, r client.Reader, kind string, key client.ObjectKey) (P, error) {
 	object := P(new(T))
 	switch err := r.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
@@ -156,7 +156,7 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	change, bySet := compare(existing, desired), delivery.IsOfReplicaSet(desired)
+	change, bySet := delivery.Compare(existing, desired), delivery.IsOfReplicaSet(desired)
 	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
 		change = delivery.ChangeWait
 		if err := c.remove(ctx, desired.Name); err != nil {
@@ -185,9 +185,7 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 		if c.Creations.wasWritten(changeOf(desired), retryAfter) {
 			return nil, waitForChange(desired.Name), nil
 		}
-		owners := desired.OwnerReferences
 		desired = delivery.Merge(existing, desired)
-		desired.OwnerReferences = owners
 		if err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err == nil {
 			c.Creations.note(changeOf(desired))
 		}
@@ -251,19 +249,6 @@ func waitForApply(work string, f *delivery.Feedback) engine.Result {
 		return waitForAgent(work)
 	}
 	return engine.Wait(reasonApplyFailing, "the agent cannot apply ManifestWork %s: %s", work, f.Message)
-}
-
-// compare is delivery.Compare, with the work of another ManagedClustersUpgrade taken over. Its run has
-// ended, since this one has the lock of the cluster; it was kept to observe the cluster.
-func compare(existing, desired *workv1.ManifestWork) delivery.Change {
-	change := delivery.Compare(existing, desired)
-	switch {
-	case change != delivery.ChangeForeign || existing.Labels[fleetv1beta1.UpgradeLabel] == "" || existing.Annotations[delivery.Annotation] == "":
-		return change
-	case !existing.DeletionTimestamp.IsZero():
-		return delivery.ChangeWait
-	}
-	return delivery.ChangeUpdate
 }
 
 // own makes the run the owner of a work: the work does not outlive it. A work with the ClusterVersion

@@ -64,15 +64,13 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	_, answer, err := c.attached(ctx)
 	if err == nil && answer.IsZero() {
 		f := delivery.Read(work)
-		if answer = waitForApply(work.Name, f); isOver(delivery.ApplyBy(c.Run, &c.Record), run.Now) {
+		answer = waitForApply(work.Name, f)
+		if deadline := delivery.ApplyBy(c.Run, &c.Record); !deadline.IsZero() && !run.Now.Before(deadline) {
 			answer, err = c.notApplied(ctx, work.Name, f)
 		}
 	}
 	return engine.ObservedPending, answer, err
 }
-
-// isOver reports whether a deadline has passed; zero means that there is none.
-func isOver(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
 // notApplied fails a request that the agent has not applied in time. The record of the step may show what it was waiting
 // for before the request.

@@ -416,8 +416,14 @@ func TestCompare(t *testing.T) {
 		"other release of the hub": {build(2, FormApply, func(w *workv1.ManifestWork) {
 			w.Spec.ManifestConfigs[0].FeedbackRules = nil
 		}), ChangeNone},
-		"no annotation":   {build(2, FormApply, func(w *workv1.ManifestWork) { w.Annotations = nil }), ChangeUpdate},
-		"other upgrade":   {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels[fleetv1beta1.UpgradeLabel] = "other" }), ChangeForeign},
+		"no annotation": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Annotations = nil }), ChangeUpdate},
+		"other upgrade": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels[fleetv1beta1.UpgradeLabel] = "other" }), ChangeUpdate},
+		"other upgrade, leaves": {build(2, FormApply, func(w *workv1.ManifestWork) {
+			w.Labels[fleetv1beta1.UpgradeLabel], w.DeletionTimestamp = "other", &metav1.Time{Time: delivered}
+		}), ChangeWait},
+		"other upgrade, not delivered": {build(2, FormApply, func(w *workv1.ManifestWork) {
+			w.Labels[fleetv1beta1.UpgradeLabel], w.Annotations = "other", nil
+		}), ChangeForeign},
 		"work of a user":  {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels = nil }), ChangeForeign},
 		"being deleted":   {build(2, FormApply, func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: delivered} }), ChangeWait},
 		"foreign, leaves": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels, w.DeletionTimestamp = nil, &metav1.Time{Time: delivered} }), ChangeForeign},

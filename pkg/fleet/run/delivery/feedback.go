@@ -283,11 +283,11 @@ func (c *Condition) IsFalse() bool { return c.Status.Is("False") }
 
 func (v values) condition(prefix string) Condition {
 	c := Condition{
-		Status:  v.name(prefix + suffixStatus),
-		Reason:  text.Sanitize(v.read(prefix+suffixReason, workv1.String).Text, maxName),
-		Message: v.message(prefix + suffixMessage),
+		Status:  v.name(prefix + "Status"),
+		Reason:  text.Sanitize(v.read(prefix+"Reason", workv1.String).Text, maxName),
+		Message: v.message(prefix + "Message"),
 	}
-	if since, err := time.Parse(time.RFC3339, v.name(prefix+suffixSince).Text); err == nil {
+	if since, err := time.Parse(time.RFC3339, v.name(prefix+"Since").Text); err == nil {
 		c.Since = since
 	}
 	return c

@@ -64,7 +64,7 @@ type ClusterVersion struct {
 type observation struct{ generation, observedGeneration Value }
 
 func (v values) observation() observation {
-	return observation{v.read(nameGeneration, workv1.Integer), v.read(nameObservedGeneration, workv1.Integer)}
+	return observation{v.read("generation", workv1.Integer), v.read("observedGeneration", workv1.Integer)}
 }
 
 // IsObserved reports whether the operator of the object is known to have observed its spec. Without that, its conditions
@@ -82,14 +82,14 @@ func (f *Feedback) ClusterVersion() ClusterVersion {
 	}
 	v := m.values
 	return ClusterVersion{
-		Version: v.name(nameVersion), State: v.name(nameState), Image: v.name(nameImage),
-		TargetState: v.name(nameTargetState), TargetVersion: v.name(nameTargetVersion),
-		Message: v.message(nameMessage),
+		Version: v.name("version"), State: v.name("state"), Image: v.name("image"),
+		TargetState: v.name("targetState"), TargetVersion: v.name("targetVersion"),
+		Message: v.message("message"),
 		Failing: v.condition("Failing"), ReleaseAccepted: v.condition("ReleaseAccepted"),
 		Upgradeable: v.condition("Upgradeable"), Invalid: v.condition("Invalid"),
-		Channel: v.name(nameChannel), Installed: v.name(nameInstalled), Offered: v.name(nameOffered),
-		Conditional: v.name(nameConditional), Recommended: v.condition("Recommended"),
-		Hold: v.read(nameHold, workv1.String), Mode: v.read(nameMode, workv1.String),
+		Channel: v.name("channel"), Installed: v.name("installed"), Offered: v.name("offered"),
+		Conditional: v.name("conditional"), Recommended: v.condition("Recommended"),
+		Hold: v.read("hold", workv1.String), Mode: v.read("mode", workv1.String),
 		observation: v.observation(),
 	}
 }
@@ -158,9 +158,9 @@ func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	}
 	v := m.values
 	return UpgradeConfig{
-		Phase: v.name(namePhase), Version: v.name(nameVersion), Message: v.message(nameMessage),
+		Phase: v.name("phase"), Version: v.name("version"), Message: v.message("message"),
 		Accepted: v.condition("Accepted"), Succeeded: v.condition("Succeeded"), Slow: v.slow(),
-		HasSteps: v.name(nameStepStatuses).Quality != Missing, Commenced: v.name(nameCommenced),
+		HasSteps: v.name("stepStatuses").Quality != Missing, Commenced: v.name("commenced"),
 		observation: v.observation(),
 	}
 }

@@ -14,41 +14,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// The names of values. Those of conditions have a suffix.
+// The prefixes of the values of Jobs of actions are names that no user chooses: the names of all values of a manifest must
+// be different.
 const (
-	nameVersion            = "version"
-	nameState              = "state"
-	nameVerified           = "verified"
-	nameImage              = "image"
-	nameTargetState        = "targetState"
-	nameTargetVersion      = "targetVersion"
-	nameMessage            = "message"
-	nameGeneration         = "generation"
-	nameObservedGeneration = "observedGeneration"
-	nameChannel            = "channel"
-	nameInstalled          = "installed"
-	nameOffered            = "offered"
-	nameConditional        = "conditional"
-	nameHold               = "hold"
-	nameApprover           = "approver"
-	nameOperators          = "operators"
-	nameApproved           = "approved"
-	nameMode               = "mode"
-	namePhase              = "phase"
-	nameStepStatuses       = "stepStatuses"
-	nameCommenced          = "commenced"
-	nameJobSucceeded       = "succeeded"
-	nameJobActive          = "active"
-	nameJobFailed          = "failed"
-	// The values of Jobs of actions have names that no user chooses: the names of all values of a
-	// manifest must be different.
-	nameJobCompleteCondition = "managedUpgradeJobComplete"
-	nameJobFailedCondition   = "managedUpgradeJobFailed"
-
-	suffixStatus  = "Status"
-	suffixReason  = "Reason"
-	suffixMessage = "Message"
-	suffixSince   = "Since"
+	jobComplete = "managedUpgradeJobComplete"
+	jobFailed   = "managedUpgradeJobFailed"
 )
 
 // Target is a release to which a cluster is upgraded: a version, a pull spec by digest, or both.
@@ -69,20 +39,17 @@ func ClusterVersionRules(target Target) []workv1.FeedbackRule {
 	field, value := target.filter()
 	entry := fmt.Sprintf(".status.history[?(@.%s==%s)]", field, value)
 	paths := []workv1.JsonPath{
-		{Name: nameVersion, Path: ".status.history[0].version"},
-		{Name: nameState, Path: ".status.history[0].state"},
-		{Name: nameVerified, Path: ".status.history[0].verified"},
-		{Name: nameImage, Path: ".status.history[0].image"},
-		{Name: nameTargetState, Path: entry + ".state"},
-		{Name: nameTargetVersion, Path: entry + ".version"},
-		{Name: nameGeneration, Path: ".metadata.generation"},
-		{Name: nameObservedGeneration, Path: ".status.observedGeneration"},
-		{Name: nameMessage, Path: `.status.conditions[?(@.type=="Progressing")].message`},
+		{Name: "version", Path: ".status.history[0].version"},
+		{Name: "state", Path: ".status.history[0].state"},
+		{Name: "verified", Path: ".status.history[0].verified"},
+		{Name: "image", Path: ".status.history[0].image"},
+		{Name: "targetState", Path: entry + ".state"},
+		{Name: "targetVersion", Path: entry + ".version"},
+		{Name: "generation", Path: ".metadata.generation"},
+		{Name: "observedGeneration", Path: ".status.observedGeneration"},
+		{Name: "message", Path: `.status.conditions[?(@.type=="Progressing")].message`},
 	}
-	for _, condition := range []string{"Failing", "ReleaseAccepted", "Upgradeable", "Invalid"} {
-		paths = append(paths, conditionPaths(condition, fmt.Sprintf(".status.conditions[?(@.type==%q)]", condition))...)
-	}
-	return rules(paths)
+	return rules(append(paths, statusConditions("Failing", "ReleaseAccepted", "Upgradeable", "Invalid")...))
 }
 
 // PreflightRules return the feedback of a ClusterVersion about whether the target can be installed.
@@ -90,12 +57,12 @@ func PreflightRules(target Target) []workv1.FeedbackRule {
 	field, value := target.filter()
 	conditional := fmt.Sprintf(".status.conditionalUpdates[?(@.release.%s==%s)]", field, value)
 	paths := append(ClusterVersionRules(target)[0].JsonPaths,
-		workv1.JsonPath{Name: nameChannel, Path: ".spec.channel"},
-		workv1.JsonPath{Name: nameInstalled, Path: `.status.history[?(@.state=="Completed")].version`},
-		workv1.JsonPath{Name: nameOffered, Path: fmt.Sprintf(".status.availableUpdates[?(@.%s==%s)].version", field, value)},
-		workv1.JsonPath{Name: nameHold, Path: ".metadata.annotations." + strings.ReplaceAll(upgradev1alpha1.HoldAnnotation, ".", `\.`)},
-		workv1.JsonPath{Name: nameMode, Path: ".spec.desiredUpdate.mode"},
-		workv1.JsonPath{Name: nameConditional, Path: conditional + ".release.version"},
+		workv1.JsonPath{Name: "channel", Path: ".spec.channel"},
+		workv1.JsonPath{Name: "installed", Path: `.status.history[?(@.state=="Completed")].version`},
+		workv1.JsonPath{Name: "offered", Path: fmt.Sprintf(".status.availableUpdates[?(@.%s==%s)].version", field, value)},
+		workv1.JsonPath{Name: "hold", Path: annotation(upgradev1alpha1.HoldAnnotation)},
+		workv1.JsonPath{Name: "mode", Path: ".spec.desiredUpdate.mode"},
+		workv1.JsonPath{Name: "conditional", Path: conditional + ".release.version"},
 	)
 	return rules(append(paths, conditionPaths("Recommended", conditional+`.conditions[?(@.type=="Recommended")]`)...))
 }
@@ -103,19 +70,16 @@ func PreflightRules(target Target) []workv1.FeedbackRule {
 // UpgradeConfigRules return the feedback of an UpgradeConfig.
 func UpgradeConfigRules() []workv1.FeedbackRule {
 	paths := []workv1.JsonPath{
-		{Name: namePhase, Path: ".status.history[0].phase"},
-		{Name: nameVersion, Path: ".status.history[0].version"},
-		{Name: nameGeneration, Path: ".metadata.generation"},
-		{Name: nameObservedGeneration, Path: ".status.observedGeneration"},
-		{Name: nameMessage, Path: `.status.conditions[?(@.type=="Progressing")].message`},
-		{Name: nameCommenced, Path: `.status.history[0].conditions[?(@.type=="CommenceUpgrade")].status`},
-		{Name: nameStepStatuses, Path: ".status.history[0].conditions[0].status"},
+		{Name: "phase", Path: ".status.history[0].phase"},
+		{Name: "version", Path: ".status.history[0].version"},
+		{Name: "generation", Path: ".metadata.generation"},
+		{Name: "observedGeneration", Path: ".status.observedGeneration"},
+		{Name: "message", Path: `.status.conditions[?(@.type=="Progressing")].message`},
+		{Name: "commenced", Path: `.status.history[0].conditions[?(@.type=="CommenceUpgrade")].status`},
+		{Name: "stepStatuses", Path: ".status.history[0].conditions[0].status"},
 	}
-	for _, condition := range []string{"Accepted", "Succeeded", "Slow", "Stalled"} {
-		paths = append(paths, conditionPaths(condition, fmt.Sprintf(".status.conditions[?(@.type==%q)]", condition))...)
-	}
-	paths = append(paths, conditionPaths("Ready", `.status.conditions[?(@.type=="Ready")]`)[:1]...)
-	return rules(paths)
+	paths = append(paths, statusConditions("Accepted", "Succeeded", "Slow", "Stalled")...)
+	return rules(append(paths, statusConditions("Ready")[:1]...))
 }
 
 // ApproverLabel is the label of the namespace in which the hub approves operators on a cluster.
@@ -123,50 +87,61 @@ const ApproverLabel = "upgrade.managed.openshift.io/installplan-approver"
 
 // NamespaceRules return the feedback of a namespace about whether it is the hub's.
 func NamespaceRules() []workv1.FeedbackRule {
-	return rules([]workv1.JsonPath{{Name: nameApprover, Path: ".metadata.labels." + strings.ReplaceAll(ApproverLabel, ".", `\.`)}})
+	return rules([]workv1.JsonPath{{Name: "approver", Path: ".metadata.labels." + strings.ReplaceAll(ApproverLabel, ".", `\.`)}})
 }
 
 // JobRules return the feedback of a Job that the hub writes.
 func JobRules() []workv1.FeedbackRule {
 	return rules(append([]workv1.JsonPath{
-		{Name: nameJobSucceeded, Path: ".status.succeeded"},
-		{Name: nameJobActive, Path: ".status.active"},
-		{Name: nameJobFailed, Path: ".status.failed"},
+		{Name: "succeeded", Path: ".status.succeeded"},
+		{Name: "active", Path: ".status.active"},
+		{Name: "failed", Path: ".status.failed"},
 	}, jobPaths()...))
 }
 
 // ApproverJobRules return the feedback of the Job that approves operators, with its report.
 func ApproverJobRules() []workv1.FeedbackRule {
-	annotation := func(name string) string { return ".metadata.annotations." + strings.ReplaceAll(name, ".", `\.`) }
-	all := JobRules()
-	paths := append(all[0].JsonPaths, workv1.JsonPath{Name: nameOperators, Path: annotation(report.Annotation)})
+	paths := append(JobRules()[0].JsonPaths, workv1.JsonPath{Name: "operators", Path: annotation(report.Annotation)})
 	for i := range report.Parts {
 		paths = append(paths, workv1.JsonPath{Name: operatorsPart(i), Path: annotation(report.Part(i))})
 	}
 	return rules(paths)
 }
 
-func operatorsPart(i int) string { return nameOperators + strconv.Itoa(i) }
+func operatorsPart(i int) string { return "operators" + strconv.Itoa(i) }
 
 // InstallPlanRules return the feedback of an InstallPlan.
 func InstallPlanRules() []workv1.FeedbackRule {
-	return rules([]workv1.JsonPath{{Name: nameApproved, Path: ".spec.approved"}, {Name: namePhase, Path: ".status.phase"}})
+	return rules([]workv1.JsonPath{{Name: "approved", Path: ".spec.approved"}, {Name: "phase", Path: ".status.phase"}})
 }
 
 // ActionJobRules return the feedback of a Job of an action.
 func ActionJobRules() []workv1.FeedbackRule { return rules(jobPaths()) }
 
 func jobPaths() []workv1.JsonPath {
-	complete := conditionPaths(nameJobCompleteCondition, `.status.conditions[?(@.type=="Complete")]`)
-	return append(complete[:1:1], conditionPaths(nameJobFailedCondition, `.status.conditions[?(@.type=="Failed")]`)[:3]...)
+	complete := conditionPaths(jobComplete, `.status.conditions[?(@.type=="Complete")]`)
+	return append(complete[:1:1], conditionPaths(jobFailed, `.status.conditions[?(@.type=="Failed")]`)[:3]...)
+}
+
+func annotation(name string) string {
+	return ".metadata.annotations." + strings.ReplaceAll(name, ".", `\.`)
+}
+
+// statusConditions returns the paths of conditions in the status of an object.
+func statusConditions(types ...string) []workv1.JsonPath {
+	var paths []workv1.JsonPath
+	for _, name := range types {
+		paths = append(paths, conditionPaths(name, fmt.Sprintf(".status.conditions[?(@.type==%q)]", name))...)
+	}
+	return paths
 }
 
 func conditionPaths(prefix, path string) []workv1.JsonPath {
 	return []workv1.JsonPath{
-		{Name: prefix + suffixStatus, Path: path + ".status"},
-		{Name: prefix + suffixReason, Path: path + ".reason"},
-		{Name: prefix + suffixMessage, Path: path + ".message"},
-		{Name: prefix + suffixSince, Path: path + ".lastTransitionTime"},
+		{Name: prefix + "Status", Path: path + ".status"},
+		{Name: prefix + "Reason", Path: path + ".reason"},
+		{Name: prefix + "Message", Path: path + ".message"},
+		{Name: prefix + "Since", Path: path + ".lastTransitionTime"},
 	}
 }
 

@@ -47,7 +47,7 @@ func (f *Feedback) Action() (fleetv1alpha1.ActionState, string) {
 
 func (m *Manifest) state() (fleetv1alpha1.ActionState, string) {
 	isJob := m.Group == "batch" && m.Kind == "Job"
-	failed := m.values.condition(nameJobFailedCondition)
+	failed := m.values.condition(jobFailed)
 	object := text.Sanitize(m.Kind+" "+m.Name, maxName)
 	switch {
 	case m.Degraded == metav1.ConditionTrue:
@@ -60,7 +60,7 @@ func (m *Manifest) state() (fleetv1alpha1.ActionState, string) {
 		return fleetv1alpha1.ActionProgressing, fmt.Sprintf("the agent has not reported %s", object)
 	case m.Available != metav1.ConditionTrue:
 		return fleetv1alpha1.ActionProgressing, object + " does not exist"
-	case isJob && !m.values.name(nameJobCompleteCondition+suffixStatus).Is("True"):
+	case isJob && !m.values.name(jobComplete+"Status").Is("True"):
 		return fleetv1alpha1.ActionProgressing, object + " is not complete"
 	case m.NeedsComplete && m.Complete != metav1.ConditionTrue:
 		return fleetv1alpha1.ActionProgressing, object + " does not meet its rule for Complete"
@@ -107,8 +107,8 @@ func (f *Feedback) Approval() Approval {
 	if job == nil || job.Available != metav1.ConditionTrue {
 		return Approval{}
 	}
-	over := job.values.name(nameJobCompleteCondition + suffixStatus).Is("True")
-	operators := job.values.name(nameOperators)
+	over := job.values.name(jobComplete + "Status").Is("True")
+	operators := job.values.name("operators")
 	var parts []string
 	for i := range report.Parts {
 		part := job.values.name(operatorsPart(i))
@@ -148,10 +148,10 @@ func (f *Feedback) installPlan(namespace, name string) (fleetv1alpha1.ActionStat
 	if m == nil {
 		return fleetv1alpha1.ActionProgressing, fmt.Sprintf("the agent does not observe InstallPlan %s/%s", namespace, name)
 	}
-	switch phase := m.values.name(namePhase); {
+	switch phase := m.values.name("phase"); {
 	case phase.Is("Failed"):
 		return fleetv1alpha1.ActionDegraded, fmt.Sprintf("InstallPlan %s/%s failed, although the Job is complete", namespace, name)
-	case !m.values.read(nameApproved, workv1.Boolean).Is("true"):
+	case !m.values.read("approved", workv1.Boolean).Is("true"):
 		return fleetv1alpha1.ActionProgressing, fmt.Sprintf("InstallPlan %s/%s is not approved, although the Job is complete", namespace, name)
 	case !phase.Is("Complete"):
 		return fleetv1alpha1.ActionProgressing, fmt.Sprintf("InstallPlan %s/%s is not complete, although the Job is", namespace, name)
@@ -173,7 +173,7 @@ func (f *Feedback) Namespace(name string) Namespace {
 	if m == nil {
 		return Namespace{Exists: metav1.ConditionUnknown}
 	}
-	return Namespace{Exists: m.Available, IsApprover: m.values.name(nameApprover).Is("true")}
+	return Namespace{Exists: m.Available, IsApprover: m.values.name("approver").Is("true")}
 }
 
 // HasUnknown reports whether the agent has not reported of each object whether it exists.

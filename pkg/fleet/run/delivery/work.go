@@ -6,12 +6,12 @@ package delivery
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -158,7 +158,7 @@ const (
 	ChangeCreate Change = "Create" // there is no such work
 	ChangeUpdate Change = "Update" // the work has another form, or is of an earlier attempt
 	ChangeWait   Change = "Wait"   // the work is being deleted, and must be gone first
-	// ChangeForeign means that the work belongs to another ManagedClustersUpgrade, or to a user. It is left alone.
+	// ChangeForeign means that the work is not one that the hub delivered. It is left alone.
 	ChangeForeign Change = "Foreign"
 )
 
@@ -167,36 +167,32 @@ func Of(work metav1.Object) string {
 	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
 }
 
-// Compare returns what must be written. existing is nil if there is no such work.
+// Compare returns what must be written. existing is nil if there is no such work. The work of another ManagedClustersUpgrade,
+// kept to observe the cluster, is taken over: its run has ended, since the run of the desired one has the lock of the cluster.
 func Compare(existing, desired *workv1.ManifestWork) Change {
-	switch {
-	case existing == nil:
+	if existing == nil {
 		return ChangeCreate
-	case existing.Labels[fleetv1beta1.UpgradeLabel] != desired.Labels[fleetv1beta1.UpgradeLabel]:
+	}
+	owner := existing.Labels[fleetv1beta1.UpgradeLabel]
+	isOther := owner != desired.Labels[fleetv1beta1.UpgradeLabel]
+	switch {
+	case isOther && (owner == "" || existing.Annotations[Annotation] == ""):
 		return ChangeForeign
 	case !existing.DeletionTimestamp.IsZero():
 		return ChangeWait
-	case Of(existing) != Of(desired):
+	case isOther || Of(existing) != Of(desired):
 		return ChangeUpdate
 	}
 	return ChangeNone
 }
 
-// Merge returns the existing work with the spec, the labels, and the annotations of the desired one, for
+// Merge returns the existing work with the owner, the spec, the labels, and the annotations of the desired one, for
 // a patch of what differs. What others have added to its metadata stays.
 func Merge(existing, desired *workv1.ManifestWork) *workv1.ManifestWork {
 	merged := existing.DeepCopy()
-	merged.Labels, merged.Annotations = union(merged.Labels, desired.Labels), union(merged.Annotations, desired.Annotations)
-	merged.Spec = *desired.Spec.DeepCopy()
+	merged.Labels, merged.Annotations = labels.Merge(merged.Labels, desired.Labels), labels.Merge(merged.Annotations, desired.Annotations)
+	merged.OwnerReferences, merged.Spec = desired.OwnerReferences, *desired.Spec.DeepCopy()
 	return merged
-}
-
-func union(base, more map[string]string) map[string]string {
-	if base == nil {
-		base = map[string]string{}
-	}
-	maps.Copy(base, more)
-	return base
 }
 
 // KeepsClusterVersion reports whether the ClusterVersion of the cluster stays when a work is deleted: the

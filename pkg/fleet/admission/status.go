@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package status
+package admission
 
 import (
 	"crypto/sha256"
@@ -25,39 +25,20 @@ const maxStopMessage = 480 // bounds the message of a stop, in bytes
 
 const maxSize = 7000 // bounds the status as JSON, in bytes: the object stays below 10 kB
 
-// Fleet holds what a status is computed from.
-type Fleet struct {
-	// Upgrade is the object, with the status that was published last.
-	Upgrade *fleetv1beta1.ManagedClustersUpgrade
-	// Members are the clusters of the fleet.
-	Members []Member
-	// Decision holds what rollout.Decide decided about the members.
-	Decision rollout.Decision
-	// Departed counts the clusters that are gone.
-	Departed []fleetv1beta1.DepartedClusters
-	// Annotations identifies the annotations that a person has set.
-	Annotations string
-	// Unstable reports whether the selection may lack clusters.
-	Unstable bool
-	// Problem is why the selection lacks clusters; its zero value means that it does not.
-	Problem rollout.Stop
-	// Now is the time.
-	Now time.Time
-}
-
-// Compute returns the status of the fleet.
-func Compute(f Fleet) fleetv1beta1.ManagedClustersUpgradeStatus {
+// Compute returns the status of the fleet, whose members rollout.Decide has decided about. The same members lead to the same
+// bytes, in whatever order they come, so a status is written only if something has changed.
+func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
 	before, spec := &f.Upgrade.Status, &f.Upgrade.Spec
-	t := newTotals(&f)
+	t := newTotals(f, members, decision)
 	status := fleetv1beta1.ManagedClustersUpgradeStatus{
 		ObservedGeneration:    f.Upgrade.Generation,
-		Attempt:               max(1, spec.Attempt),
+		Attempt:               Attempt(f.Upgrade),
 		StartTime:             before.StartTime,
 		CanaryClustersSummery: &t.canaries,
 		ClustersSummery:       &t.clusters,
 		Groups:                t.groupStatuses(),
 		Canaries:              before.Canaries,
-		Stop:                  t.stop(),
+		Stop:                  t.stopStatus(),
 		ForgottenFailures:     t.forgotten(),
 		Departed:              f.Departed,
 		Begun:                 t.begun.encode(),
@@ -75,7 +56,7 @@ func Compute(f Fleet) fleetv1beta1.ManagedClustersUpgradeStatus {
 	if t.isComplete() {
 		status.CompletionTime = completionTime(before, t.completed, f.Now)
 	}
-	if next := f.Decision.Next; !next.IsZero() {
+	if next := decision.Next; !next.IsZero() {
 		status.NextTime = &metav1.Time{Time: next.Add(time.Second - 1).Truncate(time.Second)}
 	}
 	status.Conditions = t.conditions(before.Conditions)
@@ -83,18 +64,18 @@ func Compute(f Fleet) fleetv1beta1.ManagedClustersUpgradeStatus {
 	return status
 }
 
-// stop returns what stops the rollout until the next attempt; nil means that nothing does. One that was published
+// stopStatus returns what stops the rollout until the next attempt; nil means that nothing does. One that was published
 // keeps its time.
-func (t *totals) stop() *fleetv1beta1.StopStatus {
-	stop := t.Decision.UntilAttempt
+func (t *totals) stopStatus() *fleetv1beta1.StopStatus {
+	stop := t.decision.UntilAttempt
 	if stop.IsZero() {
 		return nil
 	}
 	next := &fleetv1beta1.StopStatus{
-		Reason: stop.Reason, Message: text.Truncate(stop.Message, maxStopMessage), Annotations: t.Annotations,
+		Reason: stop.Reason, Message: text.Truncate(stop.Message, maxStopMessage), Annotations: Annotations(t.Upgrade),
 		Time: metav1.Time{Time: t.Now.Truncate(time.Second)},
 	}
-	if old := t.Upgrade.Status.Stop; old != nil && old.Reason == next.Reason && t.Upgrade.Status.Attempt == max(1, t.Upgrade.Spec.Attempt) {
+	if old := t.Upgrade.Status.Stop; old != nil && old.Reason == next.Reason && t.Upgrade.Status.Attempt == Attempt(t.Upgrade) {
 		next.Time = old.Time
 	}
 	return next
@@ -102,8 +83,8 @@ func (t *totals) stop() *fleetv1beta1.StopStatus {
 
 func (t *totals) forgotten() []fleetv1beta1.ForgottenFailure {
 	var list []fleetv1beta1.ForgottenFailure
-	for i := range t.Members {
-		if m := &t.Members[i]; m.Forgotten {
+	for i := range t.members {
+		if m := &t.members[i]; m.Forgotten {
 			list = append(list, fleetv1beta1.ForgottenFailure{Cluster: m.Name, Reason: text.Truncate(m.ForgottenFor, maxMessage)})
 		}
 	}
@@ -151,6 +132,8 @@ func size(status *fleetv1beta1.ManagedClustersUpgradeStatus) int {
 
 type totals struct {
 	*Fleet
+	members            []Member
+	decision           rollout.Decision
 	clusters, canaries fleetv1beta1.ClustersSummary
 	pre, post          fleetv1beta1.ActionSummary
 	groups             map[int]*fleetv1beta1.GroupStatus
@@ -163,14 +146,14 @@ type totals struct {
 	obstacles          int
 }
 
-func newTotals(f *Fleet) *totals {
-	t := &totals{Fleet: f, groups: map[int]*fleetv1beta1.GroupStatus{}, sources: map[causeKey]*source{}}
+func newTotals(f *Fleet, members []Member, decision rollout.Decision) *totals {
+	t := &totals{Fleet: f, members: members, decision: decision, groups: map[int]*fleetv1beta1.GroupStatus{}, sources: map[causeKey]*source{}}
 	gone := map[string]bool{}
-	for _, name := range slices.Concat(f.Decision.Removed, f.Decision.Ignored) {
+	for _, name := range slices.Concat(decision.Removed, decision.Ignored) {
 		gone[name] = true
 	}
-	for i := range f.Members {
-		if m := &f.Members[i]; !gone[m.Name] {
+	for i := range members {
+		if m := &members[i]; !gone[m.Name] {
 			t.add(m)
 		}
 	}
@@ -266,7 +249,7 @@ func (t *totals) isComplete() bool {
 		return false
 	}
 	published := apimeta.FindStatusCondition(t.Upgrade.Status.Conditions, fleetv1beta1.ConditionComplete)
-	return !t.Unstable || published != nil && published.Status == metav1.ConditionTrue && published.ObservedGeneration == t.Upgrade.Generation
+	return t.Selection.Stable() || published != nil && published.Status == metav1.ConditionTrue && published.ObservedGeneration == t.Upgrade.Generation
 }
 
 const (
@@ -303,9 +286,9 @@ func (f *fingerprint) encode() string {
 	return base64.StdEncoding.EncodeToString(encoded)
 }
 
-// Departed returns how many clusters of a published fingerprint are gone from the hub: neither among those that are
+// CountDeparted returns how many clusters of a published fingerprint are gone from the hub: neither among those that are
 // present nor among the others that exist. False means that the record of one that exists may be lost.
-func Departed(published string, present, others []string) (int, bool) {
+func CountDeparted(published string, present, others []string) (int, bool) {
 	encoded, err := base64.StdEncoding.DecodeString(published)
 	if err != nil || len(encoded) != buckets*bucketSize {
 		return 0, false // published by a release without it

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package status_test
+package admission_test
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
@@ -22,7 +22,7 @@ import (
 // documented returns the rows of the table of fleets in docs/concepts/conditions.md, by their state.
 func documented(t *testing.T) map[string]kstatus.Health {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/concepts/conditions.md")
+	page, err := os.ReadFile("../../../docs/concepts/conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +50,9 @@ func TestReadiness(t *testing.T) {
 	type fleet struct {
 		upgrade *fleetv1beta1.ManagedClustersUpgrade
 		stop    string
-		members []status.Member
+		members []admission.Member
 	}
-	one := func(upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...status.Member) func(...string) []fleet {
+	one := func(upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...admission.Member) func(...string) []fleet {
 		return func(stops ...string) []fleet {
 			var all []fleet
 			for _, stop := range stops {
@@ -87,9 +87,8 @@ func TestReadiness(t *testing.T) {
 			t.Run(name+" "+f.stop, func(t *testing.T) {
 				t.Parallel()
 				object := f.upgrade.DeepCopy()
-				object.Status = status.Compute(status.Fleet{
-					Upgrade: object, Members: f.members, Decision: rollout.Decision{Stopped: rollout.Stop{Reason: f.stop}}, Now: now,
-				})
+				decision := rollout.Decision{Stopped: rollout.Stop{Reason: f.stop}}
+				object.Status = admission.Compute(&admission.Fleet{Upgrade: object, Now: now}, f.members, decision)
 				got, err := kstatus.Of(object)
 				if got.Slow = ""; err != nil || got != want {
 					t.Errorf("got %+v, %v, want %+v", got, err, want)

@@ -1,14 +1,14 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package status
+package admission
 
 import (
 	"fmt"
 	"testing"
 )
 
-func TestDeparted(t *testing.T) {
+func TestCountDeparted(t *testing.T) {
 	t.Parallel()
 	var names []string
 	var f fingerprint
@@ -36,7 +36,7 @@ func TestDeparted(t *testing.T) {
 		"published by an earlier release":      {"", names[1:], other, 0, false},
 		"invalid":                              {"AAAA", names, nil, 0, false},
 	} {
-		if got, ok := Departed(tc.published, tc.present, tc.others); got != tc.want || ok != tc.ok {
+		if got, ok := CountDeparted(tc.published, tc.present, tc.others); got != tc.want || ok != tc.ok {
 			t.Errorf("%s: %d, %t, want %d, %t", name, got, ok, tc.want, tc.ok)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package status
+package admission
 
 import (
 	"fmt"
@@ -72,8 +72,8 @@ func (t *totals) conditions(before []metav1.Condition) []metav1.Condition {
 
 func (t *totals) selected() metav1.Condition {
 	if t.clusters.Total == 0 {
-		if !t.Problem.IsZero() {
-			return isFalse(t.Problem.Reason, t.Problem.Message)
+		if t.Selection.Reason != "" {
+			return isFalse(t.Selection.Reason, t.Selection.Message)
 		}
 		return isFalse(fleetv1beta1.ReasonNoClustersSelected, "no managed cluster is selected")
 	}
@@ -81,8 +81,8 @@ func (t *totals) selected() metav1.Condition {
 	if t.canaries.Total > 0 {
 		message += fmt.Sprintf(", %d as canaries", t.canaries.Total)
 	}
-	if !t.Problem.IsZero() {
-		message += "; " + t.Problem.Message
+	if t.Selection.Reason != "" {
+		message += "; " + t.Selection.Message
 	}
 	return isTrue(fleetv1beta1.ReasonManagedClustersSelected, message)
 }
@@ -118,9 +118,9 @@ func (t *totals) failed() metav1.Condition {
 	switch {
 	case t.clusters.Failed+t.gone() == 0:
 		return isFalse(fleetv1beta1.ReasonNoFailures, "no cluster failed")
-	case t.Decision.CanaryFailed && t.canaries.Failed+t.gone() > 0:
+	case t.decision.CanaryFailed && t.canaries.Failed+t.gone() > 0:
 		return isTrue(fleetv1beta1.ReasonCanaryFailed, t.failures())
-	case t.Decision.MaxFailuresExceeded:
+	case t.decision.MaxFailuresExceeded:
 		return isTrue(fleetv1beta1.ReasonMaxFailuresExceeded, t.failures())
 	}
 	return isTrue(fleetv1beta1.ReasonManagedClustersUpgradeFailed, t.failures())
@@ -159,7 +159,7 @@ func describe(c *fleetv1beta1.Cause) string {
 }
 
 func (t *totals) admitting() metav1.Condition {
-	stop := t.Decision.Stopped
+	stop := t.decision.Stopped
 	if stop.IsZero() {
 		return isTrue(fleetv1beta1.ReasonOpen, fmt.Sprintf("the next cluster may begin; %s", t.progress()))
 	}
@@ -172,7 +172,7 @@ func (t *totals) readiness() readiness.Verdict {
 		return readiness.Verdict{Level: level, Reason: v.Reason, Message: v.Message}
 	}
 	inFlight := t.clusters.Initialized+t.clusters.PartialUpgrade > 0
-	stop := t.Decision.Stopped
+	stop := t.decision.Stopped
 	switch {
 	case t.isComplete():
 		return of(readiness.Ready, t.complete())
