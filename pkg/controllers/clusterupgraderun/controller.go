@@ -139,8 +139,7 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 	return nil
 }
 
-// IsOmitted reports which steps are not published. The status of the run shows what it waits for; thousands of
-// notifications would only hide the others.
+// IsOmitted reports which steps are not published: what thousands of runs wait for would only hide the others.
 func IsOmitted(n notify.StepNotification) bool {
 	switch n.Class {
 	case engine.ClassWaiting:
@@ -242,8 +241,7 @@ const (
 	maxHistory    = 5                   // the number of attempts in the history
 	runbookType   = "ClusterUpgradeRun" // names the only runbook
 	cancelTimeout = 10 * time.Minute    // how long a deletion waits until a request is withdrawn
-	// never is how often the record of a step is written that waits, and whose reason stays the same: there
-	// are thousands of runs.
+	// never is how often a step is written that waits for the same reason: there are thousands of runs.
 	never = -1
 	// withdrawn explains why a cluster is pending again.
 	withdrawn = "it was held, locked, or out of reach for stallTimeout before its upgrade was requested; it begins once that ends"

@@ -82,8 +82,7 @@ func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
 	return &fleetv1alpha1.ActionStatus{Applied: f.Applied == metav1.ConditionTrue, State: state}
 }
 
-// observeProgress returns since when the cluster has reported the same. A process that starts while a run
-// stalls continues with that.
+// observeProgress returns since when the cluster has reported the same. A restart while a run stalls changes nothing.
 func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *view) progress {
 	now := progress{
 		uid: run.UID, attempt: run.Spec.Attempt, at: r.Clock.Now(),

@@ -31,8 +31,7 @@ func hasRecord(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 		slices.ContainsFunc(run.Status.History, history.Record.InProgress)
 }
 
-// publishPending publishes that a cluster waits for its admission. The record of an admission that was withdrawn goes: the
-// attempt has not begun.
+// publishPending publishes that a cluster waits for its admission, without the record of an admission that was withdrawn.
 func (r *Reconciler) publishPending(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	after := run.DeepCopy()
 	after.Status = fleetv1alpha1.ClusterUpgradeRunStatus{
@@ -165,8 +164,7 @@ func isEnd(state fleetv1alpha1.State) bool {
 	return state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed
 }
 
-// showWithdrawn shows that the admission of a cluster was withdrawn. One whose agent is silent is not admitted again before
-// the agent has applied a work.
+// showWithdrawn shows a withdrawn admission. A silent agent must apply a work before the cluster is admitted again.
 func showWithdrawn(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 	s.State = fleetv1alpha1.StateNotStarted
 	switch s.Reason {
@@ -178,8 +176,7 @@ func showWithdrawn(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 	}
 }
 
-// messageOf returns the message of a record without the name of its step: clusters with one cause are
-// counted together, and the reason says enough.
+// messageOf returns the message without the name of its step: clusters with one cause are counted together.
 func messageOf(record *history.Record) string {
 	for i := range record.Conditions {
 		if message, found := strings.CutPrefix(record.Message, record.Conditions[i].Type+": "); found {
@@ -225,8 +222,7 @@ func current(record *history.Record) *history.StepCondition {
 	return nil
 }
 
-// actionStatus returns the state of an action: by its step, or by its work while that runs. Nil means
-// that there is no such action.
+// actionStatus returns the state of an action by its step, or by its work while that runs; nil means no action.
 func actionStatus(record *history.Record, name string, before, seen *fleetv1alpha1.ActionStatus) *fleetv1alpha1.ActionStatus {
 	c := record.Step(name)
 	switch {

@@ -86,8 +86,7 @@ func (s *scope) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// writeRun creates the run of a cluster, or changes the spec of the one that exists. One that exists although the cache
-// does not hold it is adopted.
+// writeRun creates a run, or changes the spec of one. One that exists although the cache does not hold it is adopted.
 func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	var err error
 	if before == nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// cache has what is kept between the passes over an upgrade. A restart loses it, which
-// delays removals and costs nothing else.
+// cache has what is kept between the passes over an upgrade. A restart loses it, which only delays removals.
 type cache struct {
 	uid        types.UID
 	generation int64     // of the last pass
@@ -106,8 +105,7 @@ func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now t
 	return m
 }
 
-// observeDetached notes the clusters whose run has gone with the cluster while this process watched.
-// A cluster that is being deleted goes too.
+// observeDetached notes the clusters that have gone, or are going, with their runs while this process watched.
 func (s *scope) observeDetached() {
 	for name, r := range s.cache.clusters {
 		cluster := s.clusters[name]
@@ -120,8 +118,7 @@ func (s *scope) observeDetached() {
 	}
 }
 
-// haveDeparted reports whether all clusters whose run is missing have left the hub while no process watched, and counts
-// those that were not complete. The published status counts them.
+// haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts those not complete.
 func (s *scope) haveDeparted() bool {
 	left := leftOf(&s.upgrade.Status)
 	present, others := s.cache.detached(), []string{}
@@ -199,8 +196,7 @@ func begunOf(m *admission.Member) *fleetv1beta1.DepartedClusters {
 	return gone
 }
 
-// departed counts the clusters of this attempt that are gone and were not complete: those that the status counts,
-// and those that have gone since.
+// departed counts the clusters of this attempt that are gone and were not complete, including those not yet published.
 func (s *scope) departed() []fleetv1beta1.DepartedClusters {
 	list := slices.Clone(admission.Departed(s.upgrade))
 	if s.upgrade.Status.Attempt != s.attempt() {

@@ -296,8 +296,7 @@ func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.Ma
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }
 
-// clusterChanged passes changes of a ManagedCluster that decide about admission or about a dry run. Other
-// conditions, resources, and other claims decide about nothing.
+// clusterChanged passes changes of a ManagedCluster that decide about admission or about a dry run.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isOld := e.ObjectOld.(*clusterv1.ManagedCluster)

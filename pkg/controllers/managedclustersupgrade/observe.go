@@ -53,8 +53,7 @@ func (s *scope) exportAgain(blocked string, passed time.Time) {
 	s.export(&fleet, passed)
 }
 
-// export adds the published counts to the state of the fleet, and the time of the last pass unless the
-// upgrade is finished and stays, and exports it.
+// export exports the fleet with the published counts, and the time of the last pass unless nothing is left to do.
 func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 	fleet.Namespace, fleet.Name = s.upgrade.Namespace, s.upgrade.Name
 	clusters := ptr.Deref(s.upgrade.Status.ClustersSummery, fleetv1beta1.ClustersSummary{})
@@ -81,8 +80,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 	s.Metrics.SetFleet(*fleet)
 }
 
-// oldestInFlight returns when the cluster was admitted that is in flight for the longest time; zero
-// means that none is in flight.
+// oldestInFlight returns the admission of the cluster that is in flight for the longest time; zero means none.
 func (s *scope) oldestInFlight() time.Time {
 	var oldest time.Time
 	for i := range s.members {

@@ -30,8 +30,7 @@ import (
 const (
 	maxPreflights    = 100             // bounds how many clusters are checked at a time
 	preflightTimeout = 2 * time.Minute // how long the agent of a cluster may take for its answer
-	// recheckInterval is the time after which a cluster that is blocked is checked again, once all are
-	// checked: a remedy on the cluster changes nothing on the hub.
+	// recheckInterval is when a blocked cluster is checked again, once all are checked: a remedy on it changes nothing here.
 	recheckInterval = 5 * time.Minute
 )
 
@@ -129,8 +128,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heldBy returns why a cluster is held; empty means that it is not. What else keeps it from beginning has an obstacle of
-// its own.
+// heldBy returns why a cluster is held; empty means that it is not. Other reasons have obstacles of their own.
 func heldBy(m *admission.Member) string {
 	if m.HoldReason == fleetv1beta1.ReasonHeld || m.HoldReason == fleetv1alpha1.ReasonClusterDetached {
 		return m.Hold
@@ -231,8 +229,7 @@ func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
 		work.Annotations[delivery.DryRunAnnotation] == strconv.FormatInt(s.upgrade.Generation, 10)
 }
 
-// createPreflight creates the work of a cluster. One that exists is of a run or of another upgrade, or
-// the cache does not hold it yet.
+// createPreflight creates the work of a cluster. One that exists is another's, or the cache does not hold it yet.
 func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error {
 	p := s.cache.preflight
 	if at, is := p.created[m.Name]; is && s.now.Sub(at) < cacheTimeout {
@@ -274,8 +271,7 @@ func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) 
 	return nil
 }
 
-// endPreflight deletes the works of a dry run that is over, including works of an earlier process and works that the
-// cache does not hold yet.
+// endPreflight deletes all works of a dry run that is over, also those that the cache does not hold yet.
 func (s *scope) endPreflight(ctx context.Context) error {
 	m := s.cache
 	if m.swept {

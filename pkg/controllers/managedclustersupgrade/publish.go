@@ -129,8 +129,7 @@ func (s *scope) delete(ctx context.Context) error {
 	})
 }
 
-// readRunsLive reads the runs from the API server, with and without their label, before the
-// finalizer is removed: the cache may lack a run.
+// readRunsLive reads the runs, labeled or not, from the API server before the finalizer is removed: the cache may lack one.
 func (s *scope) readRunsLive(ctx context.Context) error {
 	if len(s.runs) > 0 {
 		return nil
@@ -186,9 +185,8 @@ const (
 	maxEvents  = 50          // bounds how many Events wait to be written
 )
 
-// publishTransitions writes an Event for each transition from the published status to the next one, in
-// the order of the conditions. It precedes the write of the status: after a crash in between, the same
-// transitions have the same names, and exist already.
+// publishTransitions writes an Event for each transition to the next status, before that is written: after a crash in
+// between, the same transitions have the same names, and exist already.
 func (s *scope) publishTransitions(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) {
 	before := &s.upgrade.Status
 	conditions := readiness.WithSlow(before.Conditions)
@@ -203,8 +201,7 @@ func (s *scope) publishTransitions(ctx context.Context, next *fleetv1beta1.Manag
 	s.writeEvents(ctx)
 }
 
-// writeEvents writes the Events that wait to be written, in order. After an error, the rest is written
-// later: Events stop no rollout.
+// writeEvents writes the waiting Events in order. After an error, the rest is written later: they stop no rollout.
 func (s *scope) writeEvents(ctx context.Context) {
 	ref, m := s.objectReference(), s.cache
 	m.events = m.events[max(0, len(m.events)-maxEvents):]
@@ -231,8 +228,7 @@ var milestones = map[string]engine.Milestone{
 
 const repeatTime = 24 * time.Hour // bounds how long a milestone is sent again by a process that starts
 
-// send queues a notification about a condition for the webhook. The ID of a milestone is the same whenever the
-// condition is read.
+// send queues a notification for the webhook. The ID of a milestone is the same whenever the condition is read.
 func (s *scope) send(ctx context.Context, n engine.Notification, c *metav1.Condition) {
 	if s.Webhook == nil {
 		return
@@ -248,8 +244,7 @@ func (s *scope) send(ctx context.Context, n engine.Notification, c *metav1.Condi
 	_ = s.Webhook.Publish(ctx, s.objectReference(), n) // its metrics show the error
 }
 
-// repeatMilestones sends the milestones that the stored status shows, once per process: the end of the process before
-// may have lost them.
+// repeatMilestones sends the milestones of the stored status again, once: the process before may have lost them.
 func (s *scope) repeatMilestones(ctx context.Context) {
 	if s.cache.repeated {
 		return
@@ -264,8 +259,7 @@ func (s *scope) repeatMilestones(ctx context.Context) {
 	}
 }
 
-// transition returns the Event about a change of a condition, and whether there is one. Before nil means
-// that the condition is new.
+// transition returns the Event about a change of a condition, and whether there is one. Nil before means that it is new.
 func transition(before, after *metav1.Condition) (engine.Notification, bool) {
 	n := engine.Notification{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message}
 	if before != nil && before.Status == after.Status && before.Reason == after.Reason {

@@ -153,8 +153,7 @@ func (s *scope) fleet() *admission.Fleet {
 	return f
 }
 
-// read reads the clusters, the runs, and the selection from the cache. The selection is unstable if
-// the Placement of clusterSelector could not be written; unplaced nil means that it could.
+// read reads the clusters, the runs, and the selection, which is unstable if its Placement could not be written.
 func (s *scope) read(ctx context.Context, unplaced error) error {
 	var err error
 	if s.clusters, err = admission.ReadClusters(ctx, s.client); err != nil {
@@ -307,9 +306,8 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 	}
 }
 
-// listMembers lists the members: what is selected, what has a run, and what must be removed. It notes since when each
-// cannot begin for a reason of its own, and since when its run waits. A restart loses the former, which delays the stop of a
-// rollout whose canary is not available.
+// listMembers lists the members, and notes since when each cannot begin, and since when its run waits. A restart loses the
+// former, which delays the stop of a rollout whose canary is not available.
 func (s *scope) listMembers() {
 	s.members = s.fleet().Members()
 	s.byName = make(map[string]*admission.Member, len(s.members))
@@ -327,8 +325,7 @@ func (s *scope) listMembers() {
 	}
 }
 
-// observe notes what a member shows. A time in the future, by a clock that was ahead, counts as the time of the first pass
-// that sees it.
+// observe notes what a member shows. A time in the future, by a clock that was ahead, counts from the first pass on.
 func (r *record) observe(m *admission.Member, now time.Time) {
 	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" {
 		r.HeldSince = time.Time{}

@@ -130,8 +130,7 @@ func Decide(plan rollout.Plan, members []Member, now time.Time) rollout.Decision
 	return rollout.Decide(plan, list, now)
 }
 
-// hold returns why a cluster must not begin, with the reason; empty means that it may. It knows what a dry run knows
-// without writing to the cluster.
+// hold returns why a cluster must not begin, by what is known without writing to it; empty means that it may.
 func (f *Fleet) hold(name string) (reason, message string) {
 	if message := f.Records[name].Refused; message != "" {
 		return fleetv1beta1.ReasonHeld, message
@@ -261,8 +260,7 @@ func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.M
 	return nil
 }
 
-// Refusal returns how the attempt fails because of what the cluster claims: a hosted control plane, or a
-// newer release. nil means that it does not.
+// Refusal returns how a claim fails the attempt: a hosted control plane, or a newer release. nil means that none does.
 func Refusal(release *fleetv1beta1.ClusterVersionSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
 	claims := Claims(cluster)
 	if claims[claimTopology] == external {
@@ -291,8 +289,7 @@ func isSame(a, b string) bool {
 	return err == nil && change == clusterstate.Same
 }
 
-// TrimCluster drops from a ManagedCluster what the hub does not read. It is the transform of the
-// cache for all controllers of the hub.
+// TrimCluster drops what the hub does not read. It is the transform of the cache for all its controllers.
 func TrimCluster(object any) (any, error) {
 	cluster, is := object.(*clusterv1.ManagedCluster)
 	if !is {

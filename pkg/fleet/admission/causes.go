@@ -77,8 +77,7 @@ func (s *source) add(name, message string) {
 	s.names = s.names[:min(len(s.names), fleetv1beta1.MaxCauseClusters)]
 }
 
-// addCauses notes why the member failed, is stalled, is held, or cannot begin. A pause of the whole upgrade
-// is no cause: a condition shows it.
+// addCauses notes why the member failed, is stalled, held, or blocked. A condition shows a pause of the whole upgrade.
 func (t *totals) addCauses(m *Member) {
 	note := func(kind fleetv1beta1.CauseType, reason, message string) {
 		key := causeKey{kind, reason}

@@ -50,8 +50,7 @@ func RunName(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
 	return strings.TrimRight(name, ".-") + "-" + text.Hash(string(upgrade.UID), 4)
 }
 
-// Owns reports whether the run belongs to the upgrade. A second run with the same UID in the namespace of a
-// cluster, which others have created, replaces nothing.
+// Owns reports whether the run is of the upgrade. One with another name that has its UID was created by others.
 func Owns(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.ManagedClustersUpgrade.UID == string(upgrade.UID) && run.Name == RunName(upgrade)
 }

@@ -93,8 +93,7 @@ func isCurrent(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Status.Attempt == run.Spec.Attempt
 }
 
-// cleansUp reports whether an attempt is still in progress: its finalizer is removed last. After an admission is
-// withdrawn, its record is.
+// cleansUp reports whether an attempt is in progress: its finalizer is removed last, or the record if it was withdrawn.
 func cleansUp(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer) ||
 		run.Spec.AdmissionTime.IsZero() && slices.ContainsFunc(run.Status.History, func(r history.Record) bool { return r.Attempt == run.Spec.Attempt })
@@ -183,8 +182,7 @@ func (m *Member) begun() bool {
 	return m.State != rollout.NotStarted && (m.Run == nil || m.Run.Spec.Outcome == nil)
 }
 
-// isUpgraded reports whether the platform and the operators of the cluster are upgraded in this attempt. Its action after
-// the upgrade and its soak come later.
+// isUpgraded reports whether platform and operators are upgraded in this attempt; action and soak come later.
 func (m *Member) isUpgraded() bool {
 	if m.Run == nil || !m.begun() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return m.State == rollout.Complete

@@ -15,8 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// stop returns the stop of this attempt that the status shows; its zero value means none. If a person has
-// forgotten a failure since, it is decided again.
+// stop returns the published stop of this attempt, unless a person has forgotten a failure since; zero means none.
 func (f *Fleet) stop() rollout.Stop {
 	published := &f.Upgrade.Status
 	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || published.Stop.Annotations != Annotations(f.Upgrade) {

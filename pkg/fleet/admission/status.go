@@ -64,8 +64,7 @@ func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1
 	return status
 }
 
-// stopStatus returns what stops the rollout until the next attempt; nil means that nothing does. One that was published
-// keeps its time.
+// stopStatus returns what stops the rollout until the next attempt; nil means nothing. One that was published keeps its time.
 func (t *totals) stopStatus() *fleetv1beta1.StopStatus {
 	stop := t.decision.UntilAttempt
 	if stop.IsZero() {
@@ -103,8 +102,7 @@ func completionTime(before *fleetv1beta1.ManagedClustersUpgradeStatus, last, now
 	return &metav1.Time{Time: last.Truncate(time.Second)}
 }
 
-// fit shortens the status until it is below its limit: first the messages of causes, then the rarest
-// causes, then the names of groups.
+// fit shortens the status below its limit: the messages of causes, then the rarest causes, then names of groups.
 func fit(status *fleetv1beta1.ManagedClustersUpgradeStatus) {
 	for _, limit := range []int{120, 60} {
 		if size(status) <= maxSize {

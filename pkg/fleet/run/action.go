@@ -181,8 +181,7 @@ var errCollected = errors.New("it belongs to an earlier Placement, and is about 
 // ReasonReplicaSetIgnored is a ManifestWorkReplicaSet that has not created the work of the cluster within ReplicaSetLimit.
 const ReasonReplicaSetIgnored = "ReplicaSetIgnored"
 
-// ReplicaSetLimit is how long the creation of a work by a ManifestWorkReplicaSet may take. After that, the
-// step of the action is slow.
+// ReplicaSetLimit is how long a ManifestWorkReplicaSet may take for a work before the step of the action is slow.
 const ReplicaSetLimit = time.Minute
 
 // list has the ManifestWorkReplicaSet of an action create the work of the cluster.
@@ -214,8 +213,7 @@ func (c *Cluster) awaitReplicaSet(ctx context.Context, action string, now time.T
 		"ManifestWorkReplicaSet; if it must not, remove the flag --action-replica-sets of this program", action, ReplicaSetLimit), nil
 }
 
-// writeDecision lists the cluster for an action. The Placement and the set are created when they are needed first, and
-// again if they have been deleted.
+// writeDecision lists the cluster for an action. It creates the Placement and the set if they do not exist.
 func (c *Cluster) writeDecision(ctx context.Context, desired *workv1.ManifestWork) error {
 	upgrade, err := Upgrade(ctx, c.Client, c.Run)
 	if err != nil {
@@ -305,8 +303,7 @@ func (c *Cluster) UnlistActions(ctx context.Context) error {
 	return errors.Join(c.unlist(ctx, c.actions()[0]), c.unlist(ctx, c.actions()[1]))
 }
 
-// removeReplicaSet deletes the Placement of an action, if it has one, with the set and its works on all
-// clusters, which the Placement owns.
+// removeReplicaSet deletes the Placement of an action, which owns the set with its works on all clusters.
 func (c *Cluster) removeReplicaSet(ctx context.Context, action string) error {
 	return discard[ocmv1beta1.Placement](ctx, c.Client, "Placement", c.ofUpgrade(action))
 }

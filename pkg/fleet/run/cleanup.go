@@ -109,8 +109,7 @@ func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Resul
 	return engine.Done("the ManifestWorks are removed"), nil
 }
 
-// RemovePreflight removes the work of the preflight, unless it shows whether the agent of a cluster that is pending
-// again is silent.
+// RemovePreflight removes the work of the preflight, unless it shows that the agent of a pending cluster is silent.
 func (c *Cluster) RemovePreflight(ctx context.Context) error {
 	if c.Run.Spec.AdmissionTime.IsZero() {
 		if silent, err := c.IsAgentSilent(ctx); err != nil || silent {

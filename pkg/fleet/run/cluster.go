@@ -242,8 +242,7 @@ func waitForAgent(work string) engine.Result {
 	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent applies ManifestWork %s", work)
 }
 
-// waitForApply waits until the agent applies a work, and shows why it cannot. That has a reason of its own,
-// by which it is saved at once.
+// waitForApply waits for an agent. Why it cannot apply has a reason of its own, by which it is saved at once.
 func waitForApply(work string, f *delivery.Feedback) engine.Result {
 	if f.Message == "" {
 		return waitForAgent(work)
@@ -272,8 +271,7 @@ func isAgentAwaited(reason string) bool {
 	return false
 }
 
-// Heard says since when the hub does not hear of a cluster for whose agent a step waits: what the agent has reported is
-// from before.
+// Heard says since when the hub does not hear of a cluster for whose agent a step waits; what it has reported is older.
 func (c *Cluster) Heard(do engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := do(ctx, run)

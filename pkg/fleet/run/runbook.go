@@ -153,8 +153,7 @@ func (c *Cluster) actionSlowAfter(name string) time.Duration {
 	return 0
 }
 
-// soakSlowAfter returns after which time the soak stalls: when it has been interrupted for as long as the stall
-// timeout. A soak that is not interrupted is not slow.
+// soakSlowAfter returns after which time the soak stalls: when it has been interrupted for the stall timeout.
 func (c *Cluster) soakSlowAfter() time.Duration {
 	step := c.Record.Step(fleetv1alpha1.StepSoaked)
 	if step.StartTime == nil || step.Reason == engine.ReasonPaused || !SoakStart(&c.Record).IsZero() {

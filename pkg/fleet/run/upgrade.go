@@ -46,8 +46,7 @@ func (c *Cluster) isApplied(work *workv1.ManifestWork) bool {
 	return form == delivery.FormReadOnly || form == delivery.FormApply && isAppliedBy(work) // the former is written once the target is accepted
 }
 
-// ObserveDelivery returns what became of the request of this attempt, and the present answer of the step. The request
-// has begun once the agent has applied it.
+// ObserveDelivery returns what became of the request of this attempt, which begins with its application, and the answer.
 func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return engine.ObservedNone, engine.Result{}, nil
@@ -72,8 +71,7 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	return engine.ObservedPending, answer, err
 }
 
-// notApplied fails a request that the agent has not applied in time. The record of the step may show what it was waiting
-// for before the request.
+// notApplied fails a request that is not applied in time, with what the step was waiting for before, if anything.
 func (c *Cluster) notApplied(ctx context.Context, work string, f *delivery.Feedback) (engine.Result, error) {
 	_, silent, err := c.availableSince(ctx)
 	if err != nil {
@@ -116,8 +114,7 @@ func (c *Cluster) NotBeyondTarget(ctx context.Context, _ engine.Run) (engine.Res
 	return engine.Done("the cluster is not beyond %s", c.target()), nil
 }
 
-// preflight reads the history of the ClusterVersion, and decides about it as a dry run does. The zero Result means that
-// the upgrade may be requested.
+// preflight decides about the history of the ClusterVersion as a dry run does; zero: the upgrade may be requested.
 func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	desired, err := delivery.PreflightWork(c.Run)
 	if err != nil {
@@ -171,8 +168,7 @@ func (c *Cluster) Upgraded(ctx context.Context, run engine.Run) (engine.Result, 
 	return engine.Wait(reasonNoFeedback, "the agent does not report how far the upgrade is"), nil
 }
 
-// observed returns the work of the platform, which is written again if a user has deleted it. Once the
-// target was accepted, the cluster is only observed.
+// observed returns the work of the platform, and writes it again if a user has deleted it, read-only once accepted.
 func (c *Cluster) observed(ctx context.Context) (*workv1.ManifestWork, engine.Result, error) {
 	if _, result, err := c.attached(ctx); err != nil || !result.IsZero() {
 		return nil, result, err

@@ -72,8 +72,7 @@ func Placement(mcu *fleetv1beta1.ManagedClustersUpgrade) *ocmv1beta1.Placement {
 	return p
 }
 
-// ChangedAnnotation is when the hub changed the spec of a Placement last. The status of a Placement
-// does not show which spec its decisions reflect.
+// ChangedAnnotation is when the spec of a Placement was last changed: its status does not show which spec it reflects.
 const ChangedAnnotation = "upgrade.managed.openshift.io/spec-changed"
 
 const settleTime = time.Minute // how long the decisions of a Placement may reflect its earlier spec
@@ -154,8 +153,7 @@ func nameIn(values ...string) string {
 	return fmt.Sprintf("%s in [%s]", nameValue, strings.Join(quoted, ", "))
 }
 
-// nameExpression returns the CEL expression of a requirement of the key name, which every cluster
-// has. An unknown operator matches no cluster.
+// nameExpression returns the CEL expression of a requirement of the key name. An unknown operator matches nothing.
 func nameExpression(e metav1.LabelSelectorRequirement) string {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn:

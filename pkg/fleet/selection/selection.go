@@ -39,8 +39,7 @@ type Member struct {
 type Selection struct {
 	// Members are the selected clusters by group and name.
 	Members []Member
-	// Unstable explains why the decisions are inconsistent, so that clusters may be missing; empty means
-	// that they are consistent.
+	// Unstable explains why the decisions are inconsistent, and clusters may be missing; empty means consistent.
 	Unstable string
 	// UnstableUntil is when the time alone makes the selection stable; zero means that it does not.
 	UnstableUntil time.Time

@@ -34,8 +34,7 @@ const (
 	ReasonNoFeedback        = "NoFeedback"                   // a cluster whose agent has not answered in time
 	ReasonVersionUnknown    = "VersionUnknown"               // a cluster that does not claim its release, if only claims are read
 	ReasonUpgradeInProgress = "UpgradeInProgress"            // a cluster that is being upgraded to another release
-	// ReasonPreflightRequested is a ClusterVersion whose request is one for a check alone. The hub cannot
-	// remove that field, since a cluster may not declare it.
+	// ReasonPreflightRequested is a request for a check alone. The hub cannot remove a field that a cluster may not declare.
 	ReasonPreflightRequested = "PreflightRequested"
 	ReasonInvalid            = "InvalidClusterVersion" // a ClusterVersion that the cluster version operator reports as invalid
 	ReasonNotUpgradeable     = "NotUpgradeable"        // a cluster with Upgradeable=False and without a usable reason
@@ -186,8 +185,7 @@ func checkConditions(release *fleetv1beta1.ClusterVersionSpec, version *delivery
 	return blocked(ReasonNotOffered, "not offered in %s", cmp.Or(version.Channel.Text, "its channel"))
 }
 
-// isMinorUpgrade reports whether an upgrade changes the minor version, to which Upgradeable=False
-// applies. A version that cannot be read counts as one.
+// isMinorUpgrade reports whether Upgradeable=False applies. A version that cannot be read counts as a minor upgrade.
 func isMinorUpgrade(from, to string) bool {
 	change, err := clusterstate.CompareVersions(from, to)
 	return err != nil || change.CrossesMinor()

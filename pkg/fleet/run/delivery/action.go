@@ -97,8 +97,7 @@ func actionSpec(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action, attempt
 
 const maxJobName = 63 // the longest name of a Job whose pods have its name as a label
 
-// jobConfig returns the configuration of a Job with another name: what the user wants of the Job, and the
-// feedback about its result.
+// jobConfig returns the configuration of a renamed Job: what the user wants, and the feedback about its result.
 func jobConfig(user *workv1.ManifestResourceMeta, name string, configs []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	option := workv1.ManifestConfigOption{
 		ResourceIdentifier: workv1.ResourceIdentifier{Group: user.Group, Resource: user.Resource, Namespace: user.Namespace, Name: name},
@@ -166,8 +165,7 @@ func ActionPlacement(mcu *fleetv1beta1.ManagedClustersUpgrade, name string) *ocm
 	}
 }
 
-// ActionReplicaSet returns the ManifestWorkReplicaSet that applies an action to the clusters of a Placement.
-// Its works have its labels.
+// ActionReplicaSet returns the set that applies an action to the clusters of a Placement. Its works have its labels.
 func ActionReplicaSet(placement *ocmv1beta1.Placement, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkReplicaSet {
 	return &workv1alpha1.ManifestWorkReplicaSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "ManifestWorkReplicaSet"},

@@ -159,8 +159,7 @@ func LogCommand(work *workv1.ManifestWork) string {
 	return "oc -n " + approverNamespace + " logs job/" + job
 }
 
-// ApprovesOperators reports whether there is an operator to approve. Without one, there is no work: an
-// empty list of operators would approve all.
+// ApprovesOperators reports whether there is an operator to approve: an empty list in the work would approve all.
 func ApprovesOperators(mcu *fleetv1beta1.ManagedClustersUpgrade) bool {
 	operators := mcu.Spec.OCPOperators
 	return operators != nil && (operators.ApproveAllUpgrades || len(operators.Include) > 0)

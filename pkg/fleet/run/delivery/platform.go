@@ -22,8 +22,7 @@ const (
 	// the newest entry is older. A caller that has observed the target as the newest entry knows that it was replaced.
 	StageNotAccepted Stage = "NotAccepted"
 	StagePartial     Stage = "Partial" // the target is the newest entry, and is not complete
-	// StageCompleted means that the newest entry is the target and is Completed, or that the target is
-	// Completed below a newer release.
+	// StageCompleted means that the target is Completed as the newest entry or below a newer release.
 	StageCompleted  Stage = "Completed"
 	StageSuperseded Stage = "Superseded" // the target is Partial below a newer release
 )
@@ -53,8 +52,7 @@ type ClusterVersion struct {
 	// Hold is the reason of the annotation that holds all upgrades of the cluster, which may be empty. It is
 	// reported by the work of a preflight only; missing means that there is no annotation.
 	Hold Value
-	// Mode is spec.desiredUpdate.mode, by which a release is only checked. It is reported by the work of a
-	// preflight only; missing means that it is not set.
+	// Mode is spec.desiredUpdate.mode, reported by the work of a preflight only; missing means that it is not set.
 	Mode Value
 
 	observation
@@ -67,8 +65,7 @@ func (v values) observation() observation {
 	return observation{v.read("generation", workv1.Integer), v.read("observedGeneration", workv1.Integer)}
 }
 
-// IsObserved reports whether the operator of the object is known to have observed its spec. Without that, its conditions
-// may be about an earlier target.
+// IsObserved reports whether the conditions of the object are about its present spec, and not an earlier target.
 func (o *observation) IsObserved() bool {
 	return o.generation.IsKnown() && o.observedGeneration.Is(o.generation.Text)
 }
@@ -138,8 +135,7 @@ type UpgradeConfig struct {
 	Phase, Version Value
 	// Message is the message of the condition Progressing.
 	Message string
-	// Accepted, Succeeded, and Slow are conditions of the UpgradeConfig. An operator of the release before
-	// calls the condition Slow Stalled.
+	// Accepted, Succeeded, and Slow are conditions. The operator of the release before calls Slow Stalled.
 	Accepted, Succeeded, Slow Condition
 	// HasSteps reports whether the agent reports a step.
 	HasSteps bool
@@ -165,8 +161,7 @@ func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	}
 }
 
-// slow returns the condition Slow. Stalled means slow if an operator reports it with neither Slow nor Ready: the
-// release before has neither.
+// slow returns the condition Slow. In the release before, which has neither Slow nor Ready, Stalled meant slow.
 func (v values) slow() Condition {
 	slow, ready := v.condition("Slow"), v.condition("Ready")
 	if slow.Status.IsKnown() || ready.Status.IsKnown() {

@@ -14,8 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// The prefixes of the values of Jobs of actions are names that no user chooses: the names of all values of a manifest must
-// be different.
+// The prefixes of the values of Jobs of actions: no user chooses them, and the names in a manifest must differ.
 const (
 	jobComplete = "managedUpgradeJobComplete"
 	jobFailed   = "managedUpgradeJobFailed"

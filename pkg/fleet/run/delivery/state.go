@@ -121,8 +121,7 @@ func (f *Feedback) Approval() Approval {
 	return Approval{Report: found, Reported: operators.IsKnown() && err == nil, Over: over}
 }
 
-// Operators returns the state of the upgrade of the operators, and a message that explains it. The InstallPlans
-// decide, not the Job: it only says which ones they are.
+// Operators returns how far the operators are, and why. The Job only says which InstallPlans decide.
 func (f *Feedback) Operators() (fleetv1alpha1.ActionState, string) {
 	state, message := f.Action()
 	if state != fleetv1alpha1.ActionAvailable {

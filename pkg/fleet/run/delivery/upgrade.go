@@ -30,8 +30,7 @@ const (
 
 const defaultUpgradeConfigNamespace = "managed-upgrade-operator" // the namespace of UpgradeConfigs if the template has none
 
-// clusterVersionID identifies the ClusterVersion, by the plural of its resource: an orphaning rule with
-// the kind never matches.
+// clusterVersionID has the plural of the resource: an orphaning rule with the kind never matches.
 var clusterVersionID = workv1.ResourceIdentifier{Group: "config.openshift.io", Resource: "clusterversions", Name: "version"}
 
 var reads = []string{"get", "list", "watch"} // the verbs that observing an object needs
@@ -209,8 +208,7 @@ func ApplyBy(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) time.
 	return start.Add(timeout)
 }
 
-// StepTimeout returns how long a step may take from its start; zero means that it has no such limit.
-// ApplyBy has the limit of StepUpgradeDelivered.
+// StepTimeout returns how long a step may take, except StepUpgradeDelivered, see ApplyBy; zero means no limit.
 func StepTimeout(run *fleetv1alpha1.ClusterUpgradeRun, step string) time.Duration {
 	timeouts := &run.Spec.Timeouts
 	switch step {
@@ -228,8 +226,7 @@ func StepTimeout(run *fleetv1alpha1.ClusterUpgradeRun, step string) time.Duratio
 	return 0
 }
 
-// Timeout returns a configured duration, or the default; zero means that it is no duration, which the
-// API server does not accept.
+// Timeout returns a configured duration, or the default; zero for no duration, which the API server rejects.
 func Timeout(configured, byDefault fleetv1beta1.Duration) time.Duration {
 	timeout, err := time.ParseDuration(string(cmp.Or(configured, byDefault)))
 	if err != nil {

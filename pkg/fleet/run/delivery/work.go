@@ -18,8 +18,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
-// Annotation on a work identifies what it delivers: the attempt and the form, for example 1/Apply. A preflight's
-// annotation also has a revision.
+// Annotation on a work has the attempt and the form that it delivers, as 1/Apply, and a revision in a preflight.
 const Annotation = "upgrade.managed.openshift.io/delivery"
 
 // DryRunAnnotation on a work means that a dry run reads its feedback and then deletes it. Its value is the
@@ -45,8 +44,7 @@ const (
 	FormReadOnly Form = "ReadOnly"
 	// FormWithdraw withdraws a request that was never accepted.
 	FormWithdraw Form = "Withdraw"
-	// FormFence observes as well. It is written instead of a request whose answer was lost, so that the request cannot be
-	// served later.
+	// FormFence observes as well, in place of a request whose answer was lost, so that it cannot be served later.
 	FormFence Form = "Fence"
 )
 
@@ -216,8 +214,7 @@ func KeepsClusterVersion(work *workv1.ManifestWork) bool {
 	return false
 }
 
-// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion. Other objects that its deletion
-// kept are still kept.
+// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion, and what it kept before.
 func KeepClusterVersion(work *workv1.ManifestWork) *workv1.ManifestWork {
 	repaired := work.DeepCopy()
 	repaired.Spec.DeleteOption = orphan(clusterVersionID)
@@ -241,8 +238,7 @@ func isClusterVersion(manifest workv1.Manifest) bool {
 	return object.GroupVersionKind().Group == clusterVersionID.Group && object.Kind == "ClusterVersion"
 }
 
-// The limits of what is shared. An upgrade has one spec for each kind and form of its works, and its agents say the same of
-// most clusters.
+// The limits of what is shared: an upgrade has one spec for each kind and form of its works.
 const (
 	maxSpecs      = 64
 	maxWords      = 4096
