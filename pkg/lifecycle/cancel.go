@@ -29,7 +29,7 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	if !s.record.InProgress() && !s.claimed {
 		return time.Time{}, s.release(ctx)
 	}
-	last := s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
+	last := s.cancelBy()
 	expired := !s.now.Before(last)
 	end, err := s.endingOf(ctx)
 	if end == nil && (err == nil || expired) {
@@ -53,11 +53,8 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := s.abandon(ctx); err != nil {
-		if !expired {
-			return time.Time{}, err
-		}
-		s.log.Error(err, "resources of the upgrade are left behind")
+	if err := s.abandonInTime(ctx); err != nil {
+		return time.Time{}, err
 	}
 	if end.reason == reasonContinues {
 		s.continues = s.attempt(s.record)
@@ -70,6 +67,11 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 		s.log.Error(err, "publishing the end of the upgrade")
 	}
 	return time.Time{}, s.release(ctx)
+}
+
+// cancelBy returns until when the deletion of the object waits for the cleanup.
+func (s *scope[T]) cancelBy() time.Time {
+	return s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
 }
 
 // publishUntil returns when the end of an attempt is published again: after a backoff, which must not keep the lock beyond
@@ -169,4 +171,21 @@ func (s *scope[T]) abandon(ctx context.Context) error {
 		return fmt.Errorf("abandoning the upgrade: %w", err)
 	}
 	return nil
+}
+
+// abandonInTime abandons the attempt. A deletion waits for it until its timeout.
+func (s *scope[T]) abandonInTime(ctx context.Context) error {
+	err := s.abandon(ctx)
+	if err != nil && s.deleted() && !s.now.Before(s.cancelBy()) {
+		s.log.Error(err, "resources of the upgrade are left behind")
+		return nil
+	}
+	return err
+}
+
+// isForgotten reports whether neither the record nor the Lease of an object that has the finalizer tells of an attempt in
+// progress, or that all steps of one have ended: for all that is known, it was begun and is not cleaned up.
+func (s *scope[T]) isForgotten() bool {
+	return !s.plan.FinalizerPreset && !s.claimed && !s.record.InProgress() &&
+		!engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Finished()
 }

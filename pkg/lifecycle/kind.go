@@ -167,6 +167,8 @@ type Plan struct {
 	PreCheckLead time.Duration
 	// CancelTimeout is how long a deletion waits for the cleanup.
 	CancelTimeout time.Duration
+	// FinalizerPreset reports that objects are created with the finalizer, so that it does not show that an attempt has begun.
+	FinalizerPreset bool
 	// Heartbeat and MessageInterval are passed to the engine.
 	Heartbeat, MessageInterval time.Duration
 	// ConfigError explains why the configuration in effect is not the current one; empty if it is.

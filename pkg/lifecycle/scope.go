@@ -460,11 +460,16 @@ func (s *scope[T]) release(ctx context.Context) error {
 	return s.releaseLock(ctx)
 }
 
-// releaseLock releases the lock and removes the finalizer. If the object has the finalizer, the cache
-// may not show yet that it holds the lock.
+// releaseLock releases the lock and removes the finalizer, after what an attempt may have left of which nothing else
+// tells. If the object has the finalizer, the cache may not show yet that it holds the lock.
 func (s *scope[T]) releaseLock(ctx context.Context) error {
 	if !s.hasFinalizer() {
 		return s.lock.Release(ctx, s.holder(s.obj), s.continues)
+	}
+	if s.isForgotten() {
+		if err := s.abandonInTime(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.liveLock.Release(ctx, s.holder(s.obj), s.continues); err != nil {
 		return err

@@ -517,5 +517,5 @@ func (s StepSet) Cleanup() []engine.Step {
 // abandoned.
 func (s StepSet) Abandon(ctx context.Context) error {
 	s.Silencer.CloseNow(ctx, s.attempt.ref())
-	return s.ExtraNodes.RemoveNow(ctx)
+	return s.ExtraNodes.RemoveNow(ctx, s.attempt.ref())
 }

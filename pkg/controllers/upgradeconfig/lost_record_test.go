@@ -4,6 +4,8 @@
 package upgradeconfig
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
 // setIdentity writes the holder's identity into the Lease.
@@ -204,6 +207,79 @@ func TestLostAttemptThatIsNoLongerRequestedIsCleanedUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The record and the Lease of an upgrade in progress are lost while the operator is down: the finalizer is all that shows
+// that something may be left. It is removed before the finalizer, whatever the spec requests by then.
+func TestForgottenUpgradeIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*world){
+		"its window is over": func(w *world) { w.RunFor(time.Hour) },
+		"postponed":          func(w *world) { w.updateSpec(upgrade, newTime(tenPast.Add(24*time.Hour))) },
+		"an invalid time": func(w *world) {
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" })
+		},
+		"at the version": func(w *world) {
+			w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed })
+		},
+		"deleted":               func(w *world) { w.remove(upgrade) },
+		"deleted hours ago":     func(w *world) { w.remove(upgrade); w.RunFor(time.Hour) },
+		"forged to be finished": func(w *world) { w.forgeFinished() },
+	} {
+		for _, fails := range []int{0, 3} {
+			t.Run(fmt.Sprintf("%s, %d failures", name, fails), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, upgradeConfig(upgrade))
+				w.cordonWorker(true)
+				w.runUntilStep("PreHealthCheck")
+				w.Process.Kill()
+				w.clearStatus(upgrade)
+				w.Must(w.User.Delete(t.Context(), w.getLease()))
+				meanwhile(w)
+				w.Begin()
+				tries := 0
+				w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(context.Context) error {
+					if len(w.get(upgrade).Finalizers) == 0 {
+						t.Error("the finalizer is removed before")
+					}
+					if tries++; tries <= fails {
+						return errors.New("the connection was refused")
+					}
+					return nil
+				}}}
+				w.RunFor(2 * time.Minute)
+				if tries == 0 || fails == 0 && tries > 1 {
+					t.Errorf("%d tries", tries)
+				}
+				if w.holder() != "" || w.exists(upgrade) && len(w.get(upgrade).Finalizers) > 0 {
+					t.Errorf("something is held; %s", w.describe())
+				}
+			})
+		}
+	}
+}
+
+// The steps of an upgrade that ends remove what it leaves.
+func TestFinishedUpgradeIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(context.Context) error {
+		t.Error("it is abandoned")
+		return nil
+	}}}
+	w.runUntil(func() bool { return w.isFinished(upgrade) && len(w.get(upgrade).Finalizers) == 0 })
+}
+
+// forgeFinished replaces the history by an attempt that has ended.
+func (w *world) forgeFinished() {
+	w.TB.Helper()
+	at, now := metav1.NewTime(tenPast.Local()), metav1.NewTime(w.Now().Truncate(time.Second).Local())
+	cfg := w.get(upgrade)
+	cfg.Status.History = []history.Record{{
+		Version: desired, Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: &at, StartTime: &now, CompleteTime: &now,
+		Reason: "Upgraded", Message: "upgraded to " + desired,
+	}}
+	w.Must(w.User.Status().Update(w.TB.Context(), cfg))
 }
 
 // forgeStarted replaces the history by an attempt that has just started, as a client with the right

@@ -75,6 +75,8 @@ type checker struct {
 	pausedAt, deletedAt map[client.ObjectKey]time.Time
 	// tampered are the upgrades whose status or finalizer another client has written.
 	tampered map[types.UID]bool
+	// stripped are the upgrades whose finalizer another client has removed.
+	stripped map[types.UID]bool
 	events   map[string]bool
 	// ended are the attempts of UpgradeConfigs that have ended, as stepKey identifies them.
 	ended map[string]record.Record
@@ -89,7 +91,7 @@ func newChecker(h *runner) *checker {
 	c := &checker{
 		h: h, version: h.cluster.Version(), pools: map[string]*mcfgv1.MachineConfigPool{},
 		configs: map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig{}, heldAt: map[string]time.Time{}, asked: map[string][]schedule{},
-		pausedAt: map[client.ObjectKey]time.Time{}, deletedAt: map[client.ObjectKey]time.Time{}, tampered: map[types.UID]bool{}, events: map[string]bool{},
+		pausedAt: map[client.ObjectKey]time.Time{}, deletedAt: map[client.ObjectKey]time.Time{}, tampered: map[types.UID]bool{}, stripped: map[types.UID]bool{}, events: map[string]bool{},
 		ended:       map[string]record.Record{},
 		requestedBy: "administrator", successions: newSuccessions(),
 	}
@@ -146,6 +148,9 @@ func (c *checker) upgradeConfig(change simulation.Change, after *upgradev1alpha1
 	key := client.ObjectKeyFromObject(after)
 	before := c.configs[key]
 	c.succession(change, after.Spec.Desired.Version, after.Status.History)
+	if before != nil && change.Actor != operatorActor && len(before.Finalizers) > 0 && (change.New == nil || len(after.Finalizers) == 0) {
+		c.stripped[before.UID] = true
+	}
 	if change.New == nil {
 		delete(c.configs, key)
 		delete(c.pausedAt, key)

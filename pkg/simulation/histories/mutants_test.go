@@ -25,6 +25,12 @@ var mutants = map[string]mutant{
 	"an upgrade that goes on without its object is forgotten once another one acquires its lock": {
 		"pkg/lock/lock.go", "if continues, err = l.abandon(ctx, lease); err != nil {", "if err != nil {",
 	},
+	"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down": {
+		"pkg/lifecycle/scope.go", "if s.isForgotten() {", "if false {",
+	},
+	"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down": {
+		"pkg/lifecycle/cancel.go", "!engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Finished()", "!s.record.Finished()",
+	},
 	"two leaders whose clocks differ save in turn that a step is slow": {
 		"pkg/engine/engine.go", "(isPauseChange(c, saved) || p.becomesSlow(step, saved, now)) && !now.Before",
 		"p.becomesSlow(step, saved, now) || isPauseChange(c, saved) && !now.Before",

@@ -126,9 +126,10 @@ func (c *checker) leftovers() string {
 		exists[string(cfg.UID)] = true
 	}
 	for i := range sets.Items {
-		// Nothing names it if another client has removed both its object and the Lease. The next upgrade removes it.
+		// Nothing names it if another client has removed both the finalizer of its object and the Lease. The next upgrade
+		// removes it.
 		of, ours := sets.Items[i].Labels["upgrade.managed.openshift.io/extra-node-of"]
-		if ours && (exists[of] || !c.noteLost) {
+		if ours && (exists[of] || !c.stripped[types.UID(of)] || !c.noteLost) {
 			return "MachineSet " + sets.Items[i].Name + " is left"
 		}
 	}

@@ -126,6 +126,8 @@ var failedSeeds = []failedSeed{
 	{"two leaders whose clocks differ restore and replace the time of the last progress in turn", 28001106, 53},
 	{"an upgrade that goes on without its object is forgotten once another one acquires its lock", 880319, 58},
 	{"two leaders whose clocks differ save in turn that a step is slow", 990465, 58},
+	{"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down", 3555771828, 58},
+	{"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down", 869484390, 58},
 }
 
 // TestFailedSeeds replays histories that have found a defect, so it stays repaired: all of them

@@ -192,10 +192,14 @@ func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
 	})
 }
 
-// RemoveNow deletes all extra MachineSets. It does not wait until they are gone.
-func (e *ExtraNodes) RemoveNow(ctx context.Context) error {
-	_, err := e.remove(ctx)
-	return err
+// RemoveNow deletes the extra MachineSets of all attempts at an object. It does not wait until they are gone. Those of another
+// object may belong to an upgrade in progress.
+func (e *ExtraNodes) RemoveNow(ctx context.Context, attempt engine.AttemptRef) error {
+	sets, err := e.machineSets(ctx, client.MatchingLabels{clusterstate.LabelExtraNodeOf: attempt.UID})
+	if err != nil {
+		return err
+	}
+	return e.delete(ctx, sets...)
 }
 
 // remove deletes all extra MachineSets, and reports whether they and their nodes are gone. A MachineSet

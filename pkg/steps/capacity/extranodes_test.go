@@ -352,7 +352,6 @@ func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 		"add":                       (*world).add,
 		"remove":                    (*world).remove,
 		"remove within the timeout": (*world).removeWithin,
-		"remove now":                (*world).removeNow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -376,6 +375,24 @@ func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is abandoned may be an upgrade of which nothing but its object is left, while another one is in progress.
+func TestRemoveNowRemovesWhatTheObjectHasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"), set("earlier", extraOf("u-1")), set("last", extraOf("u-1")), set("other", extraOf("u-9")))
+	w.must(w.removeNow(), 0)
+	var sets machinev1beta1.MachineSetList
+	w.ok(w.inner.List(t.Context(), &sets))
+	var left []string
+	for _, s := range sets.Items {
+		if s.DeletionTimestamp == nil {
+			left = append(left, s.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"other", "worker-a"}, left); diff != "" {
+		t.Errorf("MachineSets (-want +got):\n%s", diff)
 	}
 }
 

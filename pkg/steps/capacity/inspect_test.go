@@ -87,6 +87,6 @@ func (w *world) removeWithin() engine.UpgradeStep { return w.operator.RemoveWith
 // removeNow returns RemoveNow as a step.
 func (w *world) removeNow() engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		return engine.Done(""), w.operator.RemoveNow(ctx)
+		return engine.Done(""), w.operator.RemoveNow(ctx, testAttempt)
 	}
 }
