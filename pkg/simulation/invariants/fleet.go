@@ -31,6 +31,7 @@ type Fleet struct {
 	limits   map[types.UID]int32                                // the highest limit of each since its last status
 	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last one of each
 	created  map[types.UID]uint64                               // the version of each run that was stored first
+	lateIn   map[cluster]int32                                  // the last attempt in which each was upgraded late
 	gone     map[string]int32                                   // runs that were deleted, by the UID of their upgrade
 }
 
@@ -92,7 +93,11 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 	}
 	retried := int32(0) // clusters that were upgraded late are also retried
 	if before.Status.Attempt != upgrade.Status.Attempt {
-		retried = f.late(upgrade)
+		for of, attempt := range f.lateIn {
+			if of.upgrade == string(upgrade.UID) && attempt >= max(1, before.Status.Attempt) {
+				retried++
+			}
+		}
 	}
 	if is.Complete < was.Complete-was.Finishing-f.gone[string(upgrade.UID)]-retried { // one that finishes may fail
 		return fmt.Errorf("%d clusters are complete, and %d were, without %d that finished", is.Complete, was.Complete, was.Finishing)
@@ -153,6 +158,10 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 	defer f.mu.Unlock()
 	if f.runs == nil {
 		f.runs, f.created, f.gone = map[cluster]*fleetv1alpha1.ClusterUpgradeRun{}, map[types.UID]uint64{}, map[string]int32{}
+		f.lateIn = map[cluster]int32{}
+	}
+	if isLate(run) {
+		f.lateIn[clusterOf(run)] = max(1, run.Spec.Attempt)
 	}
 	if _, known := f.created[run.UID]; run.Spec.AdmissionTime.IsZero() {
 		delete(f.created, run.UID)

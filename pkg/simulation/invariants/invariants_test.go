@@ -69,6 +69,11 @@ func stopped(u *fleetv1beta1.ManagedClustersUpgrade) {
 	u.Status.Stop = &fleetv1beta1.StopStatus{Reason: fleetv1beta1.ReasonCanaryFailed}
 }
 
+func late(r *fleetv1alpha1.ClusterUpgradeRun) {
+	state("Complete")(r)
+	r.Status.Reason = fleetv1alpha1.ReasonLateSuccess
+}
+
 func attempt(n int32) upgradeEdit {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status.Attempt = n }
 }
@@ -166,7 +171,9 @@ func TestFleet(t *testing.T) {
 		"a state goes back":         {runs: []runEdit{state("PartialUpgrade"), state("Initialized")}, want: "was PartialUpgrade, and is Initialized"},
 		"Complete becomes Failed":   {runs: []runEdit{state("Complete"), state("Failed")}, want: "was Complete, and is Failed"},
 		"Failed becomes Complete":   {runs: []runEdit{state("Failed"), state("Complete")}, want: "was Failed, and is Complete"},
-		"late success":              {runs: []runEdit{state("Failed"), func(r *fleetv1alpha1.ClusterUpgradeRun) { state("Complete")(r); r.Status.Reason = "LateSuccess" }}},
+		"late success":              {runs: []runEdit{state("Failed"), late}},
+		"late success is retried":   {runs: []runEdit{state("Failed"), late, func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), all(counted(1, 0, 0, 0, 1), attempt(2))}},
+		"late success is dropped":   {runs: []runEdit{state("Failed"), late}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), counted(1, 0, 0, 0, 1)}, want: "0 clusters are complete, and 1 were"},
 		"steps in order": {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) {
 			began("PreUpgradeActionAvailable", "True")(r)
 			began("UpgradeDelivered", "")(r)
