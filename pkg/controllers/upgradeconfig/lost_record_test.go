@@ -239,7 +239,7 @@ func TestForgottenUpgradeIsCleanedUp(t *testing.T) {
 				w.Begin()
 				tries := 0
 				w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(context.Context) error {
-					if len(w.get(upgrade).Finalizers) == 0 {
+					if len(w.get(upgrade).Finalizers) == 0 { //nolint:contextcheck // the world has one of its own
 						t.Error("the finalizer is removed before")
 					}
 					if tries++; tries <= fails {
