@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -65,6 +66,7 @@ type testEnv struct {
 	registry   *prometheus.Registry
 	requests   requestLog // of nodekeeper
 	attempt    nodekeeper.Attempt
+	reconciler *nodekeeper.Reconciler // that runs
 }
 
 // active is the Active of a nodekeeper.Source.
@@ -180,6 +182,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		k.tb.Fatal("the caches are not synced")
 	}
+	k.reconciler = reconciler
 }
 
 // upgrade starts an upgrade that has passed its point of no return.
@@ -223,6 +226,22 @@ func (k *testEnv) requestDrain(node string, since time.Time) {
 	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(
 		`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}},"spec":{"unschedulable":true,"taints":[{"key":%q,"effect":"NoSchedule","timeAdded":%q}]}}`,
 		machineconfig.DesiredDrain, corev1.TaintNodeUnschedulable, since.UTC().Format(time.RFC3339)))
+}
+
+// awaitSighting waits until nodekeeper has seen the drain of a node: it counts the time of a drain from when it sees it, if
+// that is late.
+func (k *testEnv) awaitSighting(node string) {
+	k.tb.Helper()
+	k.eventually("nodekeeper has seen the drain", func() string {
+		var cached corev1.Node
+		if err := k.reconciler.Client.Get(k.tb.Context(), client.ObjectKey{Name: node}, &cached); err != nil || !clusterstate.DrainState(&cached).Active {
+			return fmt.Sprintf("the cache does not show it (%v)", err)
+		}
+		if _, err := k.reconciler.Reconcile(k.tb.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&cached)}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 func (k *testEnv) markDrained(node string) {
@@ -434,6 +453,8 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 	now := time.Now()
 	k.requestDrain(node, now)
 	k.requestDrain(dead, now)
+	k.awaitSighting(node)
+	k.awaitSighting(dead)
 	k.cluster.Kubelets.SetDown(dead, true)
 	const stays = "free/daemon free/kept† free/mirror openshift-shop/platform"
 
