@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// raw returns a template with the fields.
+// raw returns a template with these fields.
 func raw(tb testing.TB, fields map[string]any) maintenancev1beta1.ClusterVersionTemplate {
 	tb.Helper()
 	text, err := json.Marshal(fields)
@@ -38,7 +38,7 @@ func (w *world) create(template map[string]any, overlays ...maintenancev1beta1.C
 	}))
 }
 
-// overlay returns an overlay from a time after the start of the world.
+// overlay returns an overlay that takes effect some time after the start of the simulation.
 func (w *world) overlay(after time.Duration, fields map[string]any) maintenancev1beta1.ClusterVersionOverlay {
 	from := simulation.Start.Add(after).UTC().Format(time.RFC3339)
 	return maintenancev1beta1.ClusterVersionOverlay{From: maintenancev1beta1.Timestamp(from), Overlay: raw(w.TB, fields)}
@@ -52,7 +52,7 @@ func (w *world) edit(template map[string]any) {
 	w.Must(w.User.Update(w.TB.Context(), object))
 }
 
-// change changes the spec of OpenShift's object in the name of another client.
+// change changes the spec of OpenShift's object as another client.
 func (w *world) change(do func(*configv1.ClusterVersionSpec)) {
 	w.TB.Helper()
 	version := w.openShift()
@@ -64,7 +64,7 @@ func setChannel(channel string) func(*configv1.ClusterVersionSpec) {
 	return func(spec *configv1.ClusterVersionSpec) { spec.Channel = channel }
 }
 
-// setLock sets the holder of the upgrade lock; nil means none.
+// setLock sets the holder of the upgrade lock. A nil holder releases the lock.
 func (w *world) setLock(holder *string) {
 	w.TB.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: lock.Name}}

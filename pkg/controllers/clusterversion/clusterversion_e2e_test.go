@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// offsetClock is the real clock, moved forward.
+// offsetClock is the real clock plus an offset.
 type offsetClock struct{ offset atomic.Int64 }
 
 func (c *offsetClock) Now() time.Time                  { return time.Now().Add(time.Duration(c.offset.Load())) }
@@ -73,7 +73,7 @@ func start(t *testing.T) *testEnv {
 	must(t, err)
 	t.Cleanup(func() { must(t, cluster.Stop()) })
 	must(t, cluster.Deploy(ctx, "../../.."))
-	must(t, cluster.Apply(ctx, os.DirFS("../../../deploy/cluster-version-parameters"))) // a field of a later release needs it
+	must(t, cluster.Apply(ctx, os.DirFS("../../../deploy/cluster-version-parameters"))) // required for fields of later releases
 	scheme, err := devcluster.Scheme()
 	must(t, errors.Join(err, maintenancev1beta1.AddToScheme(scheme)))
 	e := &testEnv{t: t, clock: &offsetClock{}}
@@ -112,7 +112,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// set creates the ClusterVersion, or changes its template.
+// set creates the ClusterVersion or changes its template.
 func (e *testEnv) set(template map[string]any) {
 	e.t.Helper()
 	text, err := json.Marshal(template)
@@ -131,7 +131,7 @@ func (e *testEnv) set(template map[string]any) {
 	}))
 }
 
-// openShift returns OpenShift's object, without its fields.
+// openShift returns a ClusterVersion of OpenShift with only its name.
 func openShift() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
@@ -149,7 +149,7 @@ func (e *testEnv) field(ctx context.Context, name string) any {
 	return value
 }
 
-// applyAs applies fields of OpenShift's spec in the name of another field manager.
+// applyAs applies fields to OpenShift's spec as another field manager.
 func (e *testEnv) applyAs(owner string, fields map[string]any) {
 	e.t.Helper()
 	object := openShift()
@@ -157,8 +157,8 @@ func (e *testEnv) applyAs(owner string, fields map[string]any) {
 	must(e.t, e.user.Apply(e.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner), client.ForceOwnership))
 }
 
-// await waits until the condition has that status and reason, and a field of OpenShift's spec the
-// value.
+// await waits until the condition has the wanted status and reason, and a field of OpenShift's spec
+// has the wanted value.
 func (e *testEnv) await(what, condition, want, field string, value any) string {
 	e.t.Helper()
 	var got, message string
@@ -182,8 +182,7 @@ func (e *testEnv) await(what, condition, want, field string, value any) string {
 	return message
 }
 
-// addField makes the API server serve another string field of OpenShift's spec, as a later release
-// does.
+// addField adds a string field to the schema of OpenShift's spec, as a later release would.
 func (e *testEnv) addField(name string) {
 	e.t.Helper()
 	crd := &unstructured.Unstructured{}
@@ -193,7 +192,7 @@ func (e *testEnv) addField(name string) {
 	must(e.t, e.user.Patch(e.t.Context(), crd, client.RawPatch("application/json-patch+json", []byte(patch))))
 }
 
-// events returns the messages of the Events with a reason.
+// events returns the messages of the Events with this reason.
 func (e *testEnv) events(reason string) []string {
 	e.t.Helper()
 	var list corev1.EventList
@@ -231,7 +230,7 @@ func TestSync_with_a_real_API_server(t *testing.T) {
 	}
 	e.addField("future")
 	e.addField("another")
-	e.clock.advance(10 * time.Second) // when it is applied again
+	e.clock.advance(10 * time.Second) // when the parameters are applied again
 	e.awaitServed("another")
 	e.applyAs("someone-else", map[string]any{"another": "y", "desiredUpdate": map[string]any{"version": "4.20.5"}})
 	e.await("a field of a later release", "Synced", "True Synced", "future", "x")
@@ -262,7 +261,7 @@ func TestSync_with_a_real_API_server(t *testing.T) {
 		t.Errorf("Events: %q, message: %q", drifts, message)
 	}
 	e.clock.advance(10 * time.Minute)
-	template["upstream"] = "https://example.com/graph" // and a pass
+	template["upstream"] = "https://example.com/graph" // triggers a pass
 	e.set(template)
 	e.await("after the fight", "Synced", "True Synced", "upstream", "https://example.com/graph")
 

@@ -25,7 +25,6 @@ import (
 
 var template = map[string]any{"channel": "stable-4.11", "clusterID": clusterID, "desiredUpdate": map[string]any{}, "upstream": "https://example.com/graph"}
 
-// The example of the seed.
 func TestTemplateIsApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +49,7 @@ func TestTemplateIsApplied(t *testing.T) {
 	}
 }
 
-// A request for an update survives whatever is applied, and is not drift.
+// A requested update survives every apply and does not count as drift.
 func TestRequestedUpdateIsUntouched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +65,7 @@ func TestRequestedUpdateIsUntouched(t *testing.T) {
 	if diff := cmp.Diff(want, w.openShift().Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if n := len(w.events()); n != 1 { // the channel
+	if n := len(w.events()); n != 1 { // for the channel
 		t.Errorf("Events: %q", w.events())
 	}
 }
@@ -84,8 +83,8 @@ func TestFieldsRemovedFromTheTemplateAreRemoved(t *testing.T) {
 	}
 }
 
-// A field that another manager also owns stays when it is removed from the template. That is reported until the field
-// is gone, even by another process.
+// A field that another manager also owns stays when it is removed from the template. It is reported
+// until it is gone, even after a restart.
 func TestFieldThatAnotherManagerKeeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,7 +100,7 @@ func TestFieldThatAnotherManagerKeeps(t *testing.T) {
 	if got := w.condition("Synced"); got != "True Synced" {
 		t.Fatalf("Synced is %s", got)
 	}
-	for _, channel := range []string{"stable-4.11", "stable-4.12"} { // each process ends at its first write of a status
+	for _, channel := range []string{"stable-4.11", "stable-4.12"} { // each process crashes at its first status write
 		w.Plan = func(r simulation.Request) simulation.Fault {
 			if r.IsWrite() && r.Subresource == "status" {
 				w.Plan = nil
@@ -198,8 +197,8 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
-// A client that changes a field every ten seconds is corrected less and less often, down to every
-// five minutes, with one Event for each correction. Once it stops, the condition recovers.
+// If a client changes a field every ten seconds, the corrections slow down to one every five
+// minutes, each with one Event. The condition recovers once the client stops.
 func TestContestedField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +237,7 @@ func TestContestedField(t *testing.T) {
 	}
 }
 
-// A restart does not begin a fight anew, and a change of the template ends it at once.
+// A restart does not reset the backoff of a contested field, but a change of the template does.
 func TestContestedFieldAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,7 +308,7 @@ func TestChannelIsLeftToUpgradesOfTheOtherKind(t *testing.T) {
 	}
 }
 
-// The cache of Leases may be behind when the channel changes: the API server is queried.
+// If the cache of Leases is stale when the channel changes, the API server is queried.
 func TestChannelIsLeftAloneWithAStaleLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -320,7 +319,7 @@ func TestChannelIsLeftAloneWithAStaleLease(t *testing.T) {
 	w.Plan = func(simulation.Request) simulation.Fault {
 		return simulation.Fault{Lag: []string{"Lease"}, LagFor: time.Hour}
 	}
-	w.edit(map[string]any{"channel": "stable-4.11"}) // a request, so that the cache begins to lag
+	w.edit(map[string]any{"channel": "stable-4.11"}) // a request, after which the cache lags
 	w.RunFor(time.Second)
 	w.setLock(&holder)
 	w.change(setChannel("fast-4.12"))
@@ -393,7 +392,7 @@ func TestRejectedParameters(t *testing.T) {
 			}
 			w.create(tc.template, tc.overlays...)
 			w.RunFor(time.Hour)
-			for range 10 { // the cluster version operator reports
+			for range 10 { // the cluster version operator updates the status
 				w.reportStatus()
 				w.RunFor(time.Second)
 			}
@@ -422,7 +421,7 @@ func TestRejectedParameters(t *testing.T) {
 	}
 }
 
-// Parameters that the API server rejected, or has not checked, are not shown as accepted.
+// Parameters that the API server rejected or has not checked are not shown as accepted.
 func TestParametersThatWereNotCheckedAreNotAccepted(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
@@ -484,8 +483,8 @@ func TestParametersThatWereNotCheckedAreNotAccepted(t *testing.T) {
 	}
 }
 
-// An Event that cannot be created is not a failure to apply the parameters: it is created at once
-// when that is possible again, and the correction follows.
+// An Event that cannot be created does not count as a failure to apply the parameters. It is
+// created as soon as the API server accepts it, and the correction follows.
 func TestDriftWhileEventsFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -510,14 +509,14 @@ func TestDriftWhileEventsFail(t *testing.T) {
 	}
 }
 
-// overlayAt returns an overlay by its texts.
+// overlayAt returns an overlay with a raw time and raw fields.
 func (*world) overlayAt(from maintenancev1beta1.Timestamp, fields string) maintenancev1beta1.ClusterVersionOverlay {
 	var o maintenancev1beta1.ClusterVersionOverlay
 	o.From, o.Overlay.Spec.Raw = from, []byte(fields)
 	return o
 }
 
-// reportStatus changes the status of OpenShift's object.
+// reportStatus updates the status of OpenShift's object, as the cluster version operator does.
 func (w *world) reportStatus() {
 	version := w.openShift()
 	version.Status.VersionHash += "x"
@@ -585,7 +584,8 @@ func TestMissingClusterVersion(t *testing.T) {
 	}
 }
 
-// With several watched namespaces, the oldest object applies, and the next one after its deletion.
+// With several watched namespaces, the oldest object applies. After its deletion, the next oldest
+// one applies.
 func TestSecondClusterVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, home, "another")
@@ -605,7 +605,7 @@ func TestSecondClusterVersion(t *testing.T) {
 	}
 }
 
-// The cluster version operator reports all the time: that costs nothing.
+// Frequent status updates by the cluster version operator cause no requests.
 func TestQuietPassMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	holder := "upgrade.managed.openshift.io/UpgradeConfig/upgrades/cluster/uid"
@@ -638,8 +638,8 @@ func TestQuietPassMakesNoRequest(t *testing.T) {
 	}
 }
 
-// The operator is killed before and after each of its writes. Nothing is lost: each correction has
-// its Event, and in the end the status is true.
+// The operator is killed before and after each of its writes. Each correction still gets its Event,
+// and the final status is correct.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []simulation.Outcome{simulation.CrashBefore, simulation.CrashAfter, simulation.LoseAnswer, simulation.Conflict} {

@@ -32,11 +32,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// fieldOwner is the field manager of the parameters.
+// fieldOwner is the field manager that applies the parameters.
 const fieldOwner = client.FieldOwner("managed-upgrade-operator-clusterversion")
 
-// maxRequeue is the longest time between two passes, so a clock that was set back delays an overlay
-// by no more.
+// maxRequeue is the longest time between two passes. It limits the delay of an overlay if the clock
+// is set back.
 const maxRequeue = time.Hour
 
 // Reconciler syncs the ClusterVersion of OpenShift.
@@ -48,7 +48,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is the namespace of the cluster's upgrade lock.
 	Namespace string
-	// WatchNamespaces lists the namespaces whose ClusterVersion is reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose ClusterVersion is reconciled. Defaults to all.
 	WatchNamespaces []string
 	Events          notify.EventPublisher
 	Metrics         *metrics.ClusterVersions
@@ -90,8 +90,8 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// requestsAll returns a request for each ClusterVersion, for the changed object, which may have
-// been deleted, and for OpenShift's object.
+// requestsAll returns requests for all ClusterVersions, for the changed object (even if it was
+// deleted), and for OpenShift's object.
 func (r *Reconciler) requestsAll(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: clusterstate.VersionKey}}
 	if _, is := changed.(*maintenancev1beta1.ClusterVersion); is {
@@ -111,7 +111,7 @@ func (r *Reconciler) requestsAll(ctx context.Context, changed client.Object) []r
 	return requests
 }
 
-// list returns the ClusterVersions, the oldest one first. That one is applied.
+// list returns the ClusterVersions, oldest first. The oldest one applies.
 func (r *Reconciler) list(ctx context.Context) ([]maintenancev1beta1.ClusterVersion, error) {
 	var list maintenancev1beta1.ClusterVersionList
 	if err := r.Client.List(ctx, &list); err != nil {
@@ -124,7 +124,7 @@ func (r *Reconciler) list(ctx context.Context) ([]maintenancev1beta1.ClusterVers
 }
 
 // Reconcile syncs OpenShift's object with one ClusterVersion. It makes no request unless one of the
-// two has changed, or an overlay is due.
+// two has changed or an overlay is due.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	current, err := r.openShift(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := &scope{Reconciler: r, object: &all[i], first: &all[0], current: current, now: now, state: r.stateOf(&all[i], now)}
 	next, err := s.reconcile(ctx)
 	switch {
-	case apierrors.IsConflict(err): // the cache will show the change of the other client
+	case apierrors.IsConflict(err): // the cache will soon have the change of the other client
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -183,8 +183,8 @@ func (r *Reconciler) observeUpgrading(current *configv1.ClusterVersion) {
 	r.Metrics.SetUpgrading(updating)
 }
 
-// stateOf returns the state of a ClusterVersion. A new process takes the pace of the corrections
-// from the status.
+// stateOf returns the state of a ClusterVersion. After a restart, it restores the backoff of the
+// corrections from the status.
 func (r *Reconciler) stateOf(object *maintenancev1beta1.ClusterVersion, now time.Time) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,14 +199,14 @@ func (r *Reconciler) stateOf(object *maintenancev1beta1.ClusterVersion, now time
 			s.corrections = corrections{count: maxCorrections, last: now}
 		}
 		r.states[object.UID] = s
-	case s.generation != object.Generation: // the user has changed it, perhaps because of the fight
+	case s.generation != object.Generation: // the user changed it, perhaps to resolve the conflict
 		s.generation, s.corrections, s.failures = object.Generation, corrections{}, failures{}
 	}
 	s.corrections.settle(now)
 	return s
 }
 
-// forgetOthers drops the state of ClusterVersions that do not exist.
+// forgetOthers drops the state of ClusterVersions that no longer exist.
 func (r *Reconciler) forgetOthers(all []maintenancev1beta1.ClusterVersion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// differing returns the fields of the parameters that a spec does not have, sorted.
+// differing returns the sorted names of the parameters that are missing from a spec or have another
+// value there.
 func (p parameters) differing(spec map[string]any) []string {
 	var fields []string
 	for _, field := range slices.Sorted(maps.Keys(p)) {
@@ -28,8 +29,8 @@ func (p parameters) differing(spec map[string]any) []string {
 	return fields
 }
 
-// contains reports whether a value has what was applied. Other clients may add fields to an object
-// and objects to a list of objects, as server-side apply lets them; any other value must be equal.
+// contains reports whether a value includes the applied one. As in server-side apply, other clients
+// may add fields to an object and objects to a list of objects. All other values must be equal.
 func contains(value, applied any) bool {
 	switch applied := applied.(type) {
 	case map[string]any:
@@ -73,8 +74,8 @@ func ofObjects(list []any) bool {
 	})
 }
 
-// managerOf returns the field manager that changed a field of the spec last, other than this
-// controller, or "" if it is unknown, for example because the field was removed.
+// managerOf returns the last field manager, other than this controller, that changed a field of the
+// spec. It returns "" if the manager is unknown, for example because the field was removed.
 func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
 	var manager string
 	var latest time.Time
@@ -102,7 +103,7 @@ func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
 	return manager
 }
 
-// describeDrift returns what was changed in the fields, and by which clients.
+// describeDrift describes which fields were changed, and by which clients.
 func describeDrift(fields []string, spec map[string]any, managed []metav1.ManagedFieldsEntry) string {
 	changes := make([]string, 0, len(fields))
 	for _, field := range fields {
@@ -120,29 +121,29 @@ func describeDrift(fields []string, spec map[string]any, managed []metav1.Manage
 	return text.JoinNames(changes)
 }
 
-// Corrections of a field that another client changes again and again.
+// Limits for corrections of a field that another client keeps changing.
 const (
-	// firstBackoff is the least time between the first two corrections; it doubles up to maxBackoff.
+	// firstBackoff is the minimum time between the first two corrections. It doubles with each
+	// correction, up to maxBackoff.
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 5 * time.Minute
-	// contestedAfter is the number of corrections from which the parameters are contested.
+	// contestedAfter is the number of corrections after which the parameters count as contested.
 	contestedAfter = 3
-	// maxCorrections is the number of corrections from which the backoff is maxBackoff.
+	// maxCorrections is the number of corrections at which the backoff reaches maxBackoff.
 	maxCorrections = 6
 	// calm is the time without a correction after which the parameters are no longer contested.
 	calm = 2 * maxBackoff
 )
 
-// corrections counts how often the parameters were corrected since they were last left alone for the
-// time calm.
+// corrections counts the corrections since the parameters were last left alone for the time calm.
 type corrections struct {
 	count int
 	last  time.Time
-	// drift is the last one.
+	// drift describes the latest change that was corrected.
 	drift string
 }
 
-// next returns the earliest time of the next correction.
+// next returns the earliest time for the next correction.
 func (c corrections) next() time.Time {
 	if c.count == 0 {
 		return time.Time{}
@@ -150,7 +151,7 @@ func (c corrections) next() time.Time {
 	return c.last.Add(backoffAfter(c.count))
 }
 
-// backoffAfter returns the least time after a number of attempts until the next one.
+// backoffAfter returns the minimum delay after a number of attempts.
 func backoffAfter(count int) time.Duration {
 	return min(firstBackoff<<min(count-1, maxCorrections), maxBackoff)
 }
@@ -163,14 +164,14 @@ func (c *corrections) record(now time.Time, drift string) {
 	c.count, c.last, c.drift = min(c.count+1, maxCorrections), now, drift
 }
 
-// settle forgets the corrections once nothing was corrected for the time calm.
+// settle resets the count if nothing was corrected for the time calm.
 func (c *corrections) settle(now time.Time) {
 	if c.count > 0 && (now.Before(c.last) || now.Sub(c.last) >= calm) {
 		*c = corrections{}
 	}
 }
 
-// message describes the fight.
+// message describes the conflict with the other client.
 func (c corrections) message() string {
 	return strings.Join([]string{
 		"another client keeps changing the parameters", c.drift,

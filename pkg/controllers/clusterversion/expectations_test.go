@@ -26,7 +26,7 @@ func (w *world) object() *maintenancev1beta1.ClusterVersion {
 	return &object
 }
 
-// condition returns status and reason of a condition.
+// condition returns the status and reason of a condition.
 func (w *world) condition(name string) string {
 	w.TB.Helper()
 	c := apimeta.FindStatusCondition(w.object().Status.Conditions, name)
@@ -36,7 +36,7 @@ func (w *world) condition(name string) string {
 	return fmt.Sprintf("%s %s", c.Status, c.Reason)
 }
 
-// expectHealth compares what kstatus computes of the object.
+// expectHealth checks the kstatus result for the object.
 func (w *world) expectHealth(want string) {
 	w.TB.Helper()
 	if health, err := kstatus.Of(w.object()); err != nil || health.Status != want {
@@ -60,7 +60,7 @@ func (w *world) openShift() *configv1.ClusterVersion {
 	return &version
 }
 
-// events returns the reasons and messages of the Events, sorted by time.
+// events returns the reasons and messages of the Events, in order of time.
 func (w *world) events() []string {
 	w.TB.Helper()
 	var list corev1.EventList
@@ -73,19 +73,19 @@ func (w *world) events() []string {
 	return texts
 }
 
-// expectEvents compares the reasons of the Events, and their texts with the golden file.
+// expectEvents checks the reasons of the Events, and compares their texts with the golden file.
 func (w *world) expectEvents(want ...string) {
 	w.TB.Helper()
 	golden.Events(w.TB, "Events", want, w.events()...)
 }
 
-// drifts returns the value of the counter of corrections of all fields.
+// drifts returns the number of corrections in the metrics, over all fields.
 func (w *world) drifts() int {
 	w.TB.Helper()
 	return w.metric("managed_upgrade_clusterversion_drift_total")
 }
 
-// metric returns the sum of the series of a metric; -1 means that there are none.
+// metric returns the sum of all series of a metric, or -1 if it has none.
 func (w *world) metric(name string) int {
 	w.TB.Helper()
 	families, err := w.registry.Gather()

@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The fields of the spec of OpenShift's ClusterVersion that are treated in a special way.
+// Fields of the spec of OpenShift's ClusterVersion that get special treatment.
 const (
 	fieldChannel       = "channel"
 	fieldClusterID     = "clusterID"
@@ -29,23 +29,23 @@ const (
 // parameters are fields of the spec of OpenShift's ClusterVersion.
 type parameters map[string]any
 
-// overlay is a change of the parameters at a time.
+// overlay holds the parameters that apply from a point in time.
 type overlay struct {
 	from   time.Time
-	merged parameters // into the template
+	merged parameters // the template with the overlay applied
 }
 
-// plan holds what a spec requests.
+// plan is the parsed spec.
 type plan struct {
-	// current are the parameters that apply now.
+	// current holds the parameters that apply now.
 	current parameters
-	// applied is the time of the overlay that applies now; zero if none does.
+	// applied is the time of the current overlay; zero if only the template applies.
 	applied time.Time
-	// upcoming are the overlays that apply later, the next one first.
+	// upcoming lists the overlays that apply later, in order of time.
 	upcoming []overlay
 }
 
-// newPlan returns what a spec requests at a time. An error means that the spec is invalid.
+// newPlan parses a spec as of a point in time. It returns an error if the spec is invalid.
 func newPlan(spec *maintenancev1beta1.ClusterVersionSpec, now time.Time) (plan, error) {
 	template, err := decode(spec.Template.Spec)
 	if err != nil {
@@ -63,7 +63,7 @@ func newPlan(spec *maintenancev1beta1.ClusterVersionSpec, now time.Time) (plan, 
 		}
 		all = append(all, overlay{from, merge(template, changes)})
 	}
-	slices.SortStableFunc(all, func(a, b overlay) int { return a.from.Compare(b.from) }) // of equal times the last one applies
+	slices.SortStableFunc(all, func(a, b overlay) int { return a.from.Compare(b.from) }) // of overlays with the same time, the last one applies
 	p := plan{current: merge(nil, template)}
 	for _, o := range all {
 		if o.from.After(now) {
@@ -75,7 +75,7 @@ func newPlan(spec *maintenancev1beta1.ClusterVersionSpec, now time.Time) (plan, 
 	return p, nil
 }
 
-// next returns the time at which the parameters change; zero means never.
+// next returns when the parameters change next; zero if they do not.
 func (p plan) next() time.Time {
 	if len(p.upcoming) == 0 {
 		return time.Time{}
@@ -83,8 +83,8 @@ func (p plan) next() time.Time {
 	return p.upcoming[0].from
 }
 
-// otherClusterID returns where parameters name another cluster than the one with the ID, and its
-// ID; empty if none do.
+// otherClusterID returns the first cluster ID in the plan that differs from id, and where it is
+// set; both are empty if there is none.
 func (p plan) otherClusterID(id string) (where, other string) {
 	if other := p.current.otherClusterID(id); other != "" {
 		return "the parameters that apply now", other
@@ -118,8 +118,8 @@ func decode(raw runtime.RawExtension) (parameters, error) {
 	return fields, nil
 }
 
-// merge returns the parameters with changes by a JSON merge patch (RFC 7386): objects are merged,
-// null removes a field, and everything else replaces.
+// merge applies changes to parameters as a JSON merge patch (RFC 7386): objects are merged, null
+// removes a field, and any other value replaces the field.
 func merge(into, changes map[string]any) parameters {
 	merged := runtime.DeepCopyJSON(into)
 	if merged == nil {
@@ -140,7 +140,7 @@ func merge(into, changes map[string]any) parameters {
 	return merged
 }
 
-// encode returns the parameters as the status shows them.
+// encode returns the parameters in the format of the status.
 func (p parameters) encode() (maintenancev1beta1.ClusterVersionTemplate, error) {
 	raw, err := json.Marshal(map[string]any(p))
 	if err != nil {
@@ -149,11 +149,10 @@ func (p parameters) encode() (maintenancev1beta1.ClusterVersionTemplate, error) 
 	return maintenancev1beta1.ClusterVersionTemplate{Spec: runtime.RawExtension{Raw: raw}}, nil
 }
 
-// maxPreviews bounds the size of the previews in a status, in bytes.
+// maxPreviews limits the total size of the previews in a status, in bytes.
 const maxPreviews = 128 << 10
 
-// previews returns the upcoming overlays as the status shows them, the next one first, as many as
-// fit.
+// previews returns the upcoming overlays for the status, in order of time, up to maxPreviews bytes.
 func (p plan) previews() ([]maintenancev1beta1.ClusterVersionOverlayPreview, error) {
 	var all []maintenancev1beta1.ClusterVersionOverlayPreview
 	size := 0

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// state holds what is known about one ClusterVersion. It is lost when the process ends.
+// state holds what this process knows about one ClusterVersion.
 type state struct {
-	// verified is the result of the last pass that compared or applied.
+	// verified identifies what the last pass compared or applied.
 	verified verified
-	// applied are the parameters in effect, and overlay is the time of their overlay; nil if the
-	// status names both.
+	// applied holds the parameters in effect, and overlay the time of their overlay. applied is nil
+	// if the status has both.
 	applied parameters
 	overlay time.Time
-	// notRemoved are the fields that are no longer wanted and were still there in that pass; leftovers
-	// describes them with their managers.
+	// notRemoved lists the fields that are no longer wanted but were still there in that pass.
+	// leftovers describes them and their managers.
 	notRemoved []string
 	leftovers  string
-	// holder is the upgrade that the channel was left to in that pass; empty means none.
+	// holder is the upgrade that owned the channel in that pass; empty if none did.
 	holder      string
 	failures    failures
 	corrections corrections
@@ -37,7 +37,7 @@ type verified struct {
 	overlay    time.Time
 }
 
-// failures are consecutive failures to apply the parameters.
+// failures counts consecutive failures to apply the parameters.
 type failures struct {
 	count   int
 	retryAt time.Time
@@ -46,13 +46,13 @@ type failures struct {
 	rejected bool
 }
 
-// retryDue reports whether it is time to apply parameters again that could not be applied.
+// retryDue reports whether it is time to retry a failed apply.
 func (s *state) retryDue(now time.Time) bool {
 	return s.failures.count > 0 && !now.Before(s.failures.retryAt)
 }
 
-// notBefore returns the earliest time at which OpenShift's object is compared again although it has
-// changed. Changed parameters are compared at once.
+// notBefore returns the earliest time to compare OpenShift's object again after it has changed.
+// Changed parameters are compared at once.
 func (s *state) notBefore(seen verified) time.Time {
 	if s.verified.spec != 0 && (s.verified.spec != seen.spec || !s.verified.overlay.Equal(seen.overlay)) {
 		return time.Time{}

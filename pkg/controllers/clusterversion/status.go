@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons of the condition Accepted.
+// Reasons of the condition Accepted.
 const (
 	reasonValid           = "Valid"
 	reasonInvalidTemplate = "InvalidTemplate"
@@ -34,7 +34,7 @@ const (
 	reasonNotTheOldest    = "AnotherClusterVersion"
 )
 
-// The reasons of the condition Synced.
+// Reasons of the condition Synced.
 const (
 	reasonSynced       = "Synced"
 	reasonNotAccepted  = "NotAccepted"
@@ -45,7 +45,7 @@ const (
 	reasonNotRemoved   = "NotRemoved"
 )
 
-// The reasons of the Events.
+// Reasons of Events.
 const (
 	eventDrift    = "DriftDetected"
 	eventRejected = "ParametersRejected"
@@ -62,7 +62,7 @@ func isContested(object *maintenancev1beta1.ClusterVersion) bool {
 	return synced != nil && synced.Reason == reasonContested
 }
 
-// publish writes the outcome to the status, unless it is there, and an Event if the spec is
+// publish writes the outcome to the status if it has changed, and publishes an Event if the spec is
 // rejected.
 func (s *scope) publish(ctx context.Context, o outcome) error {
 	if o.rejected != "" {
@@ -84,8 +84,8 @@ func (s *scope) publish(ctx context.Context, o outcome) error {
 	return nil
 }
 
-// setStatus sets what the outcome changes. The conditions and the parameters in effect stay if the
-// outcome does not know them.
+// setStatus applies the outcome to a status. Conditions and parameters that the outcome leaves open
+// stay as they are.
 func (s *scope) setStatus(status *maintenancev1beta1.ClusterVersionStatus, o outcome) error {
 	status.ObservedGeneration = s.object.Generation
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
@@ -133,8 +133,9 @@ func (s *scope) setStatus(status *maintenancev1beta1.ClusterVersionStatus, o out
 	return nil
 }
 
-// levelWhileNotSynced returns how an object is whose parameters are not in effect: the operator continues
-// with everything but a spec that is rejected and a contest with another client.
+// levelWhileNotSynced returns the readiness level of an object whose parameters are not in effect.
+// The operator keeps trying, except if the spec is rejected or another client contests the
+// parameters.
 func levelWhileNotSynced(reason string) readiness.Level {
 	if reason == reasonNotAccepted || reason == reasonContested {
 		return readiness.Stalled
@@ -168,7 +169,7 @@ func (s *scope) setCondition(status *maintenancev1beta1.ClusterVersionStatus, na
 	readiness.SetCondition(&status.Conditions, condition, s.object.Generation, s.now)
 }
 
-// publishDrift publishes that another client has changed the parameters.
+// publishDrift publishes an Event about parameters that another client has changed.
 func (s *scope) publishDrift(ctx context.Context, live *unstructured.Unstructured, drift string) error {
 	id := notificationID(string(s.object.UID), eventDrift, string(live.GetUID()), strconv.FormatInt(live.GetGeneration(), 10))
 	err := s.publishEvent(ctx, id, eventDrift, drift+"; the ClusterVersion of OpenShift gets the parameters of spec.template again")
@@ -178,20 +179,20 @@ func (s *scope) publishDrift(ctx context.Context, live *unstructured.Unstructure
 	return err
 }
 
-// publishRejection publishes once that the spec is rejected.
+// publishRejection publishes a single Event about a rejected spec.
 func (s *scope) publishRejection(ctx context.Context, o outcome) error {
 	id := notificationID(string(s.object.UID), eventRejected, strconv.FormatInt(s.object.Generation, 10), o.rejected, o.message)
 	return s.publishEvent(ctx, id, eventRejected, o.message)
 }
 
-// publishEvent publishes an Event. If the API server refuses the Event, that is logged and delays
-// nothing.
+// publishEvent publishes an Event. If the API server rejects the Event, the error is logged, and
+// the pass continues.
 func (s *scope) publishEvent(ctx context.Context, id, reason, message string) error {
 	return notify.TryPublish(ctx, s.Events, objects.Reference(s.object, maintenancev1beta1.GroupVersion.WithKind("ClusterVersion")),
 		engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
-// notificationID returns an ID that is the same for the same parts.
+// notificationID derives an ID from the parts.
 func notificationID(parts ...string) string {
 	return text.Hash(strings.Join(parts, "\n"), 8)
 }

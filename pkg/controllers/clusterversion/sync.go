@@ -36,8 +36,8 @@ type scope struct {
 	*Reconciler
 
 	object  *maintenancev1beta1.ClusterVersion
-	first   *maintenancev1beta1.ClusterVersion // the one that is applied
-	current *configv1.ClusterVersion           // OpenShift's object in the cache; nil means none
+	first   *maintenancev1beta1.ClusterVersion // the one that applies
+	current *configv1.ClusterVersion           // OpenShift's object in the cache; nil if there is none
 	now     time.Time
 	state   *state
 	plan    plan
@@ -45,7 +45,8 @@ type scope struct {
 
 // outcome is the result of a pass.
 type outcome struct {
-	// rejected is why the spec is not accepted; empty if it is, or this is unknown.
+	// rejected is the reason why the spec is not accepted; empty if it is accepted or was not
+	// checked.
 	rejected string
 	// accepted reports that the API server has accepted the parameters. If the spec is neither
 	// accepted nor rejected, the condition Accepted stays.
@@ -54,13 +55,13 @@ type outcome struct {
 	synced string
 	// message is the message of the conditions that are not true.
 	message string
-	// applied are the parameters in effect; nil if they stay as the status has them.
+	// applied holds the parameters in effect; nil leaves them as they are in the status.
 	applied parameters
-	// next is when the next pass is due; zero means not before something changes.
+	// next is the time of the next pass; zero waits for a change.
 	next time.Time
 }
 
-// reconcile returns when the next pass is due; zero means not before something changes.
+// reconcile returns the time of the next pass; zero waits for a change.
 func (s *scope) reconcile(ctx context.Context) (time.Time, error) {
 	var err error
 	if s.plan, err = newPlan(&s.object.Spec, s.now); err != nil {
@@ -105,7 +106,7 @@ func (s *scope) checkClusterID(id string) outcome {
 	return outcome{rejected: reasonWrongClusterID, message: fmt.Sprintf("nothing is applied: clusterID %s in %s is not the ID of this cluster, %s", text.Excerpt(other), where, text.Excerpt(id))}
 }
 
-// holder returns the upgrade to which the channel belongs now; empty means none.
+// holder returns the upgrade that owns the channel; empty if none does.
 func (s *scope) holder(ctx context.Context, from client.Reader) (string, error) {
 	var lease coordinationv1.Lease
 	err := from.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: lock.Name}, &lease)
@@ -122,8 +123,8 @@ func (s *scope) holder(ctx context.Context, from client.Reader) (string, error) 
 	return holder.String(), nil
 }
 
-// compare compares OpenShift's object on the API server with the parameters, and applies them
-// unless they were applied before and are unchanged.
+// compare compares OpenShift's object on the API server with the parameters. It applies them unless
+// they were applied before and are unchanged.
 func (s *scope) compare(ctx context.Context, seen verified, holder string) (outcome, error) {
 	live := newOpenShift()
 	if err := s.Live.Get(ctx, clusterstate.VersionKey, live); err != nil {
@@ -145,7 +146,7 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 	wasApplied := s.isApplied(wanted)
 	drifted := wasApplied && len(differing) > 0
 	drift := describeDrift(differing, spec, live.GetManagedFields())
-	if drifted { // the Event is first, so a crash does not lose it
+	if drifted { // publish the Event first, so a crash cannot lose it
 		if err := s.publishDrift(ctx, live, drift); err != nil {
 			return outcome{}, err
 		}
@@ -170,11 +171,11 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 	return s.verifiedOutcome(), nil
 }
 
-// maxLeftovers bounds the fields that are reported as not removed.
+// maxLeftovers limits how many fields are reported as not removed.
 const maxLeftovers = 32
 
-// observeLeftovers notes the fields that were applied before, are no longer wanted, and are there all the
-// same: server-side apply removes a field only if no other manager owns it.
+// observeLeftovers records the fields that are no longer wanted but are still there: server-side
+// apply removes a field only if no other manager owns it.
 func (s *scope) observeLeftovers(live *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry, wanted parameters) error {
 	spec, _, err := unstructured.NestedMap(live.Object, "spec")
 	if err != nil {
@@ -194,9 +195,9 @@ func (s *scope) observeLeftovers(live *unstructured.Unstructured, managed []meta
 	return nil
 }
 
-// withoutChannel returns the parameters that should be applied. While an UpgradeConfig of the other group holds the
-// lock, the channel stays as it is. The lock is acquired before the channel is set, so a channel that differs is not
-// corrected before the holder was read from the API server.
+// withoutChannel returns the parameters to apply. While an UpgradeConfig of the other group holds
+// the lock, the channel stays as it is. Upgrades acquire the lock before they set the channel, so
+// the holder is read from the API server before a differing channel is corrected.
 func (s *scope) withoutChannel(ctx context.Context, spec map[string]any, holder string) (parameters, string, error) {
 	wanted := merge(nil, s.plan.current)
 	channel, set := spec[fieldChannel]
@@ -218,7 +219,7 @@ func (s *scope) withoutChannel(ctx context.Context, spec map[string]any, holder 
 	return wanted, holder, nil
 }
 
-// inEffect returns the parameters that were applied last, by the status.
+// inEffect returns the parameters that the status shows as applied.
 func (s *scope) inEffect() parameters {
 	applied, err := decode(s.object.Status.Current.Spec)
 	if err != nil {
@@ -227,13 +228,13 @@ func (s *scope) inEffect() parameters {
 	return applied
 }
 
-// isApplied reports whether the parameters were applied before, by the status.
+// isApplied reports whether the status shows the parameters as applied.
 func (s *scope) isApplied(wanted parameters) bool {
 	current := s.object.Status.Current.Spec.Raw
 	return len(current) > 0 && wanted.equal(s.inEffect())
 }
 
-// apply applies the parameters to the object that was read, unless it was changed since.
+// apply applies the parameters, unless the object has changed since it was read.
 func (s *scope) apply(ctx context.Context, live *unstructured.Unstructured, wanted parameters) (*unstructured.Unstructured, error) {
 	config := newOpenShift()
 	config.SetName(live.GetName())
@@ -246,12 +247,12 @@ func (s *scope) apply(ctx context.Context, live *unstructured.Unstructured, want
 	return config, nil
 }
 
-// unknownField is how the API server rejects fields that OpenShift's object does not have, or that
-// have another type. Such an error has no reason of its own: its code is 500.
+// unknownField is part of the API server's error for fields that OpenShift's object lacks or that
+// have another type there. The error has code 500 and no specific reason.
 const unknownField = "failed to create typed patch object"
 
-// applyFailed returns the outcome of parameters that were not applied. They are applied again
-// later, in case that what rejects them has changed.
+// applyFailed returns the outcome of a failed apply. Rejected parameters are also retried, in case
+// the cause of the rejection has changed.
 func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outcome, error) {
 	if apierrors.IsConflict(err) {
 		return outcome{}, err
@@ -265,7 +266,7 @@ func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outc
 	return s.verifiedOutcome(), nil
 }
 
-// verifiedOutcome is the outcome of the last pass that compared or applied the parameters.
+// verifiedOutcome returns the outcome of the last pass that compared or applied the parameters.
 func (s *scope) verifiedOutcome() outcome {
 	o := outcome{accepted: true, synced: reasonSynced, applied: s.state.applied}
 	c, f := s.state.corrections, s.state.failures
@@ -274,7 +275,7 @@ func (s *scope) verifiedOutcome() outcome {
 		o.accepted, o.rejected, o.message = false, reasonInvalidTemplate, f.message
 	case f.count > 0:
 		o.accepted, o.synced, o.message = false, reasonApplyFailed, f.message
-	case c.contested() && c.drift == "": // an earlier process has described it
+	case c.contested() && c.drift == "": // an earlier process described it
 		o.synced = ""
 	case c.contested():
 		o.synced, o.message = reasonContested, c.message()
@@ -292,8 +293,8 @@ func (s *scope) verifiedOutcome() outcome {
 	return o
 }
 
-// outcomeUntil is the outcome while OpenShift's object has changed and is not compared before that
-// time: a rejection of the parameters stays.
+// outcomeUntil returns the outcome for a changed object that is not compared before that time. A
+// rejection of the parameters stays.
 func (s *scope) outcomeUntil(at time.Time) outcome {
 	o := outcome{next: at}
 	if f := s.state.failures; f.rejected {

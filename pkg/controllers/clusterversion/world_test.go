@@ -22,13 +22,13 @@ const (
 	clusterID = "bc75be34-e92d-4745-bb9d-8ec39e877854"
 )
 
-// world is a simulated API server with a ClusterVersion of OpenShift and the controller.
+// world is a simulated API server with OpenShift's ClusterVersion and the controller.
 type world struct {
 	*simulation.Harness
 	registry *prometheus.Registry
 }
 
-// newWorld returns a world in which the controller has started.
+// newWorld returns a world with a running controller.
 func newWorld(t *testing.T, namespaces ...string) *world {
 	t.Helper()
 	w := &world{Harness: simulation.NewHarness(t, simulation.Options{}), registry: prometheus.NewPedanticRegistry()}
