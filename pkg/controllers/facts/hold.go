@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Hold returns why no upgrade of any kind may commence on the cluster; empty if nothing holds it.
+// Hold returns the reason why no upgrade may commence on the cluster; empty if it has no hold.
 func Hold(ctx context.Context, cache client.Reader) (string, error) {
 	var version configv1.ClusterVersion
 	if err := cache.Get(ctx, clusterstate.VersionKey, &version); err != nil {
@@ -28,7 +28,7 @@ func Hold(ctx context.Context, cache client.Reader) (string, error) {
 	return "held by annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
 }
 
-// IsCurrent reports whether the cache holds the newest ClusterVersion. It queries the API server.
+// IsCurrent reports whether the cache holds the latest ClusterVersion. It queries the API server.
 func IsCurrent(ctx context.Context, cache, live client.Reader) (bool, error) {
 	var cached, newest configv1.ClusterVersion
 	if err := cache.Get(ctx, clusterstate.VersionKey, &cached); err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// Upgrades declares the UpgradeConfigs of upgrade.managed.openshift.io in these namespaces, as every controller caches
-// them.
+// Upgrades declares how controllers cache the UpgradeConfigs of upgrade.managed.openshift.io in
+// these namespaces.
 func Upgrades(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &upgradev1alpha1.UpgradeConfig{}, AddToScheme: upgradev1alpha1.AddToScheme, Namespaces: namespaces, Transform: StripUpgradeConfig}
 }
 
-// Owners declares the objects of a kind in these namespaces, as every controller caches them.
+// Owners declares how controllers cache the objects of a kind in these namespaces.
 func Owners(kind maintenance.OwnerKind, namespaces []string) manager.Kind {
 	if _, ok := kind.New().(*upgradev1alpha1.UpgradeConfig); ok {
 		return Upgrades(namespaces)
@@ -32,8 +32,8 @@ func Owners(kind maintenance.OwnerKind, namespaces []string) manager.Kind {
 	return UpgradeJobs(namespaces)
 }
 
-// HookJobs declares the Jobs of hooks in these namespaces, as every controller caches them. A change
-// of a Job requests the reconcile of its owner, if that is of one of the kinds.
+// HookJobs declares how controllers cache the Jobs of hooks in these namespaces. A change of a Job
+// requests a reconcile of its owner if the owner is of one of the kinds.
 func HookJobs(namespaces []string, of ...maintenance.OwnerKind) manager.Kind {
 	request := func(_ context.Context, job client.Object) []reconcile.Request {
 		owner := hooks.OwnerOf(job)
@@ -48,8 +48,8 @@ func HookJobs(namespaces []string, of ...maintenance.OwnerKind) manager.Kind {
 	}
 }
 
-// UpgradeJobHooks declares the UpgradeJobHooks in these namespaces, as every controller caches them.
-// For an upgrade, their changes apply to events that begin later, so they request nothing.
+// UpgradeJobHooks declares how controllers cache the UpgradeJobHooks in these namespaces. Their
+// changes request no reconcile, because they only apply to events that start later.
 func UpgradeJobHooks(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &maintenancev1beta1.UpgradeJobHook{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: hooks.StripHook}
 }

@@ -14,31 +14,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// UpgradeJobs declares the UpgradeJobs of these namespaces, as every controller caches them.
+// UpgradeJobs declares how controllers cache the UpgradeJobs in these namespaces.
 func UpgradeJobs(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &maintenancev1beta1.UpgradeJob{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
-// UpgradeConfigs declares the UpgradeConfigs of these namespaces, as every controller caches them.
+// UpgradeConfigs declares how controllers cache the UpgradeConfigs in these namespaces.
 func UpgradeConfigs(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &maintenancev1beta1.UpgradeConfig{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
-// UpgradeSuspensionWindows declares the UpgradeSuspensionWindows of these namespaces, as every
-// controller caches them.
+// UpgradeSuspensionWindows declares how controllers cache the UpgradeSuspensionWindows in these
+// namespaces.
 func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &maintenancev1beta1.UpgradeSuspensionWindow{}, AddToScheme: maintenancev1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
-// What is cached of the metadata of an object, in bytes and items.
+// Limits for cached metadata, in bytes and items.
 const (
 	maxCachedLabels = 16 << 10
 	maxCachedOwners = 4
 	maxCachedOwner  = 1 << 10
 )
 
-// StripMaintenance drops what no controller reads from the metadata of an object, before the object is
-// cached. It keeps the annotations by which users request something, each as its token, see
+// StripMaintenance drops the metadata of an object that no controller reads, before the object is
+// cached. It keeps the annotations of user requests, each as its token; see
 // maintenance.RequestToken.
 func StripMaintenance(obj any) (any, error) {
 	object, ok := obj.(metav1.Object)
@@ -68,9 +68,9 @@ func StripMaintenance(obj any) (any, error) {
 	return obj, nil
 }
 
-// cachedLabels returns the labels. If they exceed the limit, it returns those that the operator has
-// set, and one that stands for the others: by a part of them it cannot be decided which selectors
-// select the object.
+// cachedLabels returns the labels. If they exceed the limit, it returns only the labels that the
+// operator has set and one placeholder for the rest: a subset of the labels cannot tell which
+// selectors match the object.
 func cachedLabels(all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
@@ -88,8 +88,8 @@ func cachedLabels(all map[string]string) map[string]string {
 	return own
 }
 
-// cachedOwners returns the owners up to the limit, the controller first. Owners that are longer than
-// any object's name are dropped: such objects do not exist.
+// cachedOwners returns the owners up to the limit, the controller first. It drops owners whose
+// names are longer than any object's name can be.
 func cachedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
 	rank := func(owner metav1.OwnerReference) int {
 		if owner.Controller != nil && *owner.Controller {

@@ -49,8 +49,8 @@ func TestStripMaintenance(t *testing.T) {
 	}
 }
 
-// It is not known which windows select an UpgradeJob whose labels are too long to be cached: each
-// that selects any does. Its UpgradeConfig still suspends it.
+// If the labels of an UpgradeJob are too long to be cached, every window that selects any
+// UpgradeJob suspends it. Windows that select its UpgradeConfig work as usual.
 func TestStripMaintenance_of_long_labels_fails_closed(t *testing.T) {
 	t.Parallel()
 	job := &maintenancev1beta1.UpgradeJob{

@@ -13,15 +13,15 @@ import (
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updateplans,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 
-// RequiredPlans declares the UpdatePlans that upgrades need, as every controller of the operator caches
-// them. The API server serves them only if the Update Status Controller is installed.
+// RequiredPlans declares how the controllers of the operator cache the UpdatePlans that upgrades
+// need. The API server serves UpdatePlans only if the Update Status Controller is installed.
 func RequiredPlans() manager.Kind {
 	return manager.Kind{
 		Object: &updatev1beta1.UpdatePlan{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true, Optional: true, Transform: stripPlan,
 	}
 }
 
-// stripPlan drops what upgrades do not read from an UpdatePlan before it is cached.
+// stripPlan drops the parts of an UpdatePlan that upgrades do not read, before it is cached.
 func stripPlan(obj any) (any, error) {
 	if plan, ok := obj.(*updatev1beta1.UpdatePlan); ok {
 		plan.ObjectMeta = stripMeta(plan.ObjectMeta, updatev1beta1.RefreshAnnotation, 1<<10)

@@ -23,10 +23,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Updates declares the kinds from which package informers gathers the facts about updates, as every
-// controller of the Update Status Controller caches them. All kinds that a CustomResourceDefinition
-// defines are optional: what is missing is reported, and prevents no start. The Go type of a
-// ClusterVersion lacks spec.versionManagement, so it has none here.
+// Updates declares how the controllers of the Update Status Controller cache the kinds from which
+// package informers gathers the facts about updates. All kinds that a CustomResourceDefinition
+// defines are optional: a missing kind is reported and does not prevent the start. The
+// ClusterVersion is untyped, because its Go type lacks spec.versionManagement.
 func Updates() []manager.Kind {
 	kinds := []manager.Kind{
 		{Object: untyped(configv1.GroupVersion.WithKind("ClusterVersion")), ClusterScoped: true, Optional: true, Name: clusterstate.VersionKey.Name},
@@ -60,12 +60,12 @@ func Updates() []manager.Kind {
 	return kinds
 }
 
-// UpdateInformers declares the UpdateInformers, as every controller caches them.
+// UpdateInformers declares how controllers cache the UpdateInformers.
 func UpdateInformers() manager.Kind {
 	return manager.Kind{Object: &updatev1beta1.UpdateInformer{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true, Transform: stripInformer}
 }
 
-// UpdateStatus declares the UpdateStatus, as every controller caches it.
+// UpdateStatus declares how controllers cache the UpdateStatus.
 func UpdateStatus() manager.Kind {
 	return manager.Kind{
 		Object: &updatev1beta1.UpdateStatus{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true, Name: updatev1beta1.UpdateStatusName,
@@ -73,12 +73,12 @@ func UpdateStatus() manager.Kind {
 	}
 }
 
-// UpdatePlans declares the UpdatePlans, as every controller caches them.
+// UpdatePlans declares how controllers cache the UpdatePlans.
 func UpdatePlans() manager.Kind {
 	return manager.Kind{Object: &updatev1beta1.UpdatePlan{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true}
 }
 
-// stripInformer drops what is not read of the metadata of an UpdateInformer.
+// stripInformer drops the metadata of an UpdateInformer that no controller reads.
 func stripInformer(obj any) (any, error) {
 	if object, ok := obj.(*updatev1beta1.UpdateInformer); ok {
 		object.ObjectMeta = stripMeta(object.ObjectMeta, updatev1beta1.InjectCAAnnotation, 1<<10)
@@ -86,7 +86,7 @@ func stripInformer(obj any) (any, error) {
 	return obj, nil
 }
 
-// stripStatus drops what is not read of the metadata of an UpdateStatus.
+// stripStatus drops the metadata of an UpdateStatus that no controller reads.
 func stripStatus(obj any) (any, error) {
 	if object, ok := obj.(*updatev1beta1.UpdateStatus); ok {
 		object.ObjectMeta = stripMeta(object.ObjectMeta, updatev1beta1.AcknowledgedAnnotation, 16<<10)
@@ -94,7 +94,8 @@ func stripStatus(obj any) (any, error) {
 	return obj, nil
 }
 
-// stripMeta returns what identifies an object, and one annotation of at most maxBytes bytes.
+// stripMeta returns the metadata that identifies an object, and one annotation of at most maxBytes
+// bytes.
 func stripMeta(m metav1.ObjectMeta, annotation string, maxBytes int) metav1.ObjectMeta {
 	stripped := metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
@@ -118,8 +119,8 @@ func metadata(gvk schema.GroupVersionKind) client.Object {
 	return object
 }
 
-// stripMachineConfig drops what is not read of a MachineConfig: there are many of them, with many
-// annotations.
+// stripMachineConfig drops the fields of a MachineConfig that no controller reads. There are many
+// MachineConfigs, with many annotations.
 func stripMachineConfig(obj any) (any, error) {
 	object, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -138,7 +139,7 @@ func stripMachineConfig(obj any) (any, error) {
 	return object, nil
 }
 
-// stripUpgrade drops what is not read of the metadata of an UpgradeConfig.
+// stripUpgrade drops the metadata of an UpgradeConfig that no controller reads.
 func stripUpgrade(obj any) (any, error) {
 	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {
@@ -150,8 +151,8 @@ func stripUpgrade(obj any) (any, error) {
 	return object, nil
 }
 
-// StripUpgradeConfig drops what no controller reads from the metadata of an UpgradeConfig, before it is cached. It
-// keeps the annotations by which users request something, see maintenance.RequestToken.
+// StripUpgradeConfig drops the metadata of an UpgradeConfig that no controller reads, before it is
+// cached. It keeps the annotations of user requests; see maintenance.RequestToken.
 func StripUpgradeConfig(obj any) (any, error) {
 	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {
@@ -163,7 +164,7 @@ func StripUpgradeConfig(obj any) (any, error) {
 	return stripped, err
 }
 
-// upgradeRequests returns the annotations of an UpgradeConfig by which users request something.
+// upgradeRequests returns the annotations by which users request something of an UpgradeConfig.
 func upgradeRequests(object *upgradev1alpha1.UpgradeConfig) map[string]string {
 	requests := map[string]string{}
 	for _, key := range []string{upgradev1alpha1.RetryAnnotation, upgradev1alpha1.RunNowAnnotation} {
@@ -180,7 +181,8 @@ func upgradeRequests(object *upgradev1alpha1.UpgradeConfig) map[string]string {
 	return requests
 }
 
-// machinePoolFields are the fields that are read of a MachineSet, a MachineDeployment, or a NodePool.
+// machinePoolFields lists the fields of a MachineSet, a MachineDeployment, or a NodePool that
+// controllers read.
 var machinePoolFields = [][]string{
 	{"apiVersion"},
 	{"kind"},
@@ -195,7 +197,7 @@ var machinePoolFields = [][]string{
 	{"status", "version"},
 }
 
-// stripMachinePool drops what is not read of a MachineSet, a MachineDeployment, or a NodePool.
+// stripMachinePool drops all other fields of a MachineSet, a MachineDeployment, or a NodePool.
 func stripMachinePool(obj any) (any, error) {
 	object, ok := obj.(*unstructured.Unstructured)
 	if !ok {

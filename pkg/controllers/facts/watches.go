@@ -30,8 +30,8 @@ func AddToScheme() []func(*runtime.Scheme) error {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// Watches declares the kinds from which the facts about a cluster are read. Their changes may
-// concern every upgrade of the cluster, whatever its kind.
+// Watches declares the kinds from which the facts about a cluster are read. A change may affect any
+// upgrade of the cluster, whatever its kind.
 func Watches() []manager.Kind {
 	return []manager.Kind{
 		{
@@ -51,8 +51,9 @@ func Watches() []manager.Kind {
 	}
 }
 
-// versionChangedPredicate passes changes of the ClusterVersion that are read. A fence of an upgrade changes nothing
-// else; if it caused another pass, an upgrade that cannot save its record would write fences without a pause.
+// versionChangedPredicate passes changes of the ClusterVersion that controllers read. The fence of
+// an upgrade changes nothing else. If it triggered another pass, an upgrade that cannot save its
+// record would write fences in a tight loop.
 type versionChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two stripped ClusterVersions.
@@ -72,7 +73,7 @@ func (versionChangedPredicate) Update(e event.UpdateEvent) bool {
 // change with every pod.
 type pdbChangedPredicate struct{ predicate.Funcs }
 
-// Update compares two states of a budget.
+// Update compares two states of a PodDisruptionBudget.
 func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*policyv1.PodDisruptionBudget)
 	after, okAfter := e.ObjectNew.(*policyv1.PodDisruptionBudget)
@@ -83,7 +84,7 @@ func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
 	return oldPDB.EvictionBlock() != newPDB.EvictionBlock()
 }
 
-// nodeChangedPredicate passes changes of a node other than heartbeats.
+// nodeChangedPredicate passes all changes of a node but heartbeats.
 type nodeChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two stripped nodes.

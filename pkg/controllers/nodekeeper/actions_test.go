@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
-// draining returns the node, which is being drained since noon.
+// draining returns the node, whose drain started at noon.
 func draining() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-1", Annotations: map[string]string{
@@ -37,12 +37,12 @@ func draining() *corev1.Node {
 	}
 }
 
-// upgrading returns the attempt of an upgrade that has started at eleven.
+// upgrading returns the attempt of an upgrade that started at eleven.
 func upgrading() Attempt {
 	return Attempt{Version: "4.20.6", Key: "upgrade-1/2026-03-01T11:00:00Z", StartTime: at(-time.Hour), PDBTimeout: 2 * time.Hour, PDBTimeoutField: "PDBForceDrainTimeout"}
 }
 
-// pod describes a pod, and how it terminates.
+// pod describes a pod and how it terminates.
 type pod struct {
 	metav1.ObjectMeta
 
@@ -51,8 +51,8 @@ type pod struct {
 	hung         bool          // it does not terminate
 }
 
-// addPod adds a pod of the shop to the node, or replaces it. Its grace period is 30 seconds, and it
-// terminates in ten.
+// addPod adds or replaces a pod of the shop on the node. Its grace period is 30 seconds, and it
+// terminates within ten.
 func (w *world) addPod(name string, change ...func(*pod)) {
 	w.TB.Helper()
 	p := &pod{grace: 30 * time.Second, shutdownTime: 10 * time.Second}
@@ -85,7 +85,7 @@ func (w *world) pods() []corev1.Pod {
 	return list.Items
 }
 
-// budget returns a budget of the pods of the shop with these names, which allows no disruption.
+// budget returns a PDB for the pods of the shop with these names. It allows no disruption.
 func budget(name string, apps ...string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -95,7 +95,7 @@ func budget(name string, apps ...string) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// reconcile runs one reconcile of the node, and returns after what time the next one is due.
+// reconcile reconciles the node once and returns the delay until the next pass.
 func (w *world) reconcile() (time.Duration, error) {
 	w.TB.Helper()
 	before := w.reconciles
@@ -104,14 +104,14 @@ func (w *world) reconcile() (time.Duration, error) {
 	return w.result.RequeueAfter, w.err
 }
 
-// runUntil lets time pass until d after noon.
+// runUntil advances the time to d after noon.
 func (w *world) runUntil(d time.Duration) {
 	w.TB.Helper()
 	w.Process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
 	w.RunFor(at(d).Sub(w.Now()))
 }
 
-// drainFor has a drain last for d, without a reconcile since its first sighting was recorded.
+// drainFor lets a drain run for d, without a reconcile after its first sighting was recorded.
 func (w *world) drainFor(d time.Duration) {
 	w.TB.Helper()
 	w.runUntil(15 * time.Minute)
@@ -126,7 +126,7 @@ func (w *world) resetRequests() []string {
 	return all
 }
 
-// remainingPods returns the names of the pods, with a cross if they are terminating.
+// remainingPods returns the names of the pods. A cross marks terminating ones.
 func (w *world) remainingPods() string {
 	w.TB.Helper()
 	var names []string
@@ -159,7 +159,8 @@ func (w *world) events() []string {
 	return all
 }
 
-// expectEvents compares the reasons and objects of the Events, and their texts with the golden file.
+// expectEvents checks the reasons and objects of the Events, and compares their texts with the
+// golden file.
 func (w *world) expectEvents(want ...string) {
 	w.TB.Helper()
 	golden.Events(w.TB, "", want, w.events()...)
@@ -183,7 +184,7 @@ func (w *world) series() map[string]float64 {
 	return all
 }
 
-// changeNode changes the node as others do; a node with another UID replaces it.
+// changeNode changes the node as another client. A change of the UID replaces the node.
 func (w *world) changeNode(change func(*corev1.Node)) {
 	w.TB.Helper()
 	node := w.node()
@@ -206,7 +207,7 @@ func (w *world) node() *corev1.Node {
 	return &node
 }
 
-// explain returns what the message of the upgrade says about the drain.
+// explain returns the part of the upgrade's message about the drain.
 func (w *world) explain() string {
 	w.TB.Helper()
 	nodes, err := clusterstate.ListNodes(w.TB.Context(), w.User)

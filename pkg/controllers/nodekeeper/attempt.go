@@ -14,39 +14,39 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Source is a kind of upgrade objects whose drains are kept moving.
+// Source is a kind of upgrade objects that cause drains.
 type Source struct {
-	// Kind declares the objects. Their changes start and end what is done about drains.
+	// Kind declares the objects. Their changes start and stop the handling of drains.
 	Kind manager.Kind
-	// Active returns the attempts that have passed their point of no return, are not finished, and
-	// whose drains may be forced. Before that point nodes may be drained, but not because of an
-	// upgrade. It reads the objects from the cache.
+	// Active returns the unfinished attempts that have passed their point of no return and whose
+	// drains may be forced. Nodes that are drained before that point are not drained for the
+	// upgrade. Active reads the objects from the cache.
 	Active func(ctx context.Context, cache client.Reader) ([]Attempt, error)
 }
 
-// Attempt holds what affects drains of an upgrade.
+// Attempt holds the facts about an attempt that affect drains.
 type Attempt struct {
-	// Version is the version that the upgrade leads to.
+	// Version is the target version of the upgrade.
 	Version string
 	// Key identifies the attempt among all attempts of all objects of all kinds.
 	Key string
-	// StartTime is when the first step started.
+	// StartTime is the time at which the first step started.
 	StartTime time.Time
-	// PDBTimeout is how long a PodDisruptionBudget may keep a pod on a node; negative means
-	// without limit.
+	// PDBTimeout is how long a PodDisruptionBudget may keep a pod on a node; negative sets no
+	// limit.
 	PDBTimeout time.Duration
-	// PDBTimeoutField is the name of the field that sets PDBTimeout, for messages.
+	// PDBTimeoutField is the name of the field that sets PDBTimeout, for use in messages.
 	PDBTimeoutField string
 }
 
-// notificationID returns the ID of a notification about an object in this attempt.
+// notificationID returns the ID of this attempt's notification about an object.
 func (a *Attempt) notificationID(uid types.UID, key string) string {
 	return engine.NotificationID(string(uid), a.Key, "", key)
 }
 
-// activeAttempt returns the active attempt of all kinds that started last; nil means none. The lock
-// of the cluster admits one at a time. An error of one kind is an error: its attempt could be the
-// active one.
+// activeAttempt returns the active attempt that started last, across all kinds; nil if there is
+// none. The cluster lock admits one at a time. An error of any kind is returned, because that kind
+// could have the active attempt.
 func (r *Reconciler) activeAttempt(ctx context.Context) (*Attempt, error) {
 	var latest *Attempt
 	for _, source := range r.Sources {

@@ -26,7 +26,7 @@ import (
 // maxDelay is how long after the deadline the last pod may be deleted.
 const maxDelay = 5 * time.Second
 
-// BenchmarkForcing drains nodes with pods that a PDB protects, all with the same deadline.
+// BenchmarkForcing drains nodes with PDB-protected pods that share one deadline.
 func BenchmarkForcing(b *testing.B) {
 	for _, podsEach := range []int{1, 5} {
 		b.Run(fmt.Sprintf("100 nodes with %d such pods each", podsEach), func(b *testing.B) {
@@ -34,7 +34,7 @@ func BenchmarkForcing(b *testing.B) {
 				" one of its pods deleted; each pod was refused by the Eviction API before, and two Events were published about its deletion.")
 			for b.Loop() {
 				delays, requests := measureForcing(b, 100, podsEach)
-				b.ReportMetric(0, "ns/op") // is of no interest
+				b.ReportMetric(0, "ns/op") // not meaningful here
 				b.ReportMetric(float64(len(delays)), "pods")
 				b.ReportMetric(float64(requests), "requests")
 				b.ReportMetric(float64(delays[0].Milliseconds()), "ms-first")
@@ -51,8 +51,7 @@ func TestForce_follows_the_deadline(t *testing.T) {
 	t.Logf("%d pods: first %s, last %s", len(delays), delays[0], delays[len(delays)-1])
 }
 
-// measureForcing returns the sorted delays of all pods, and the number of requests for forcing
-// them.
+// measureForcing returns the sorted delays of all pods and the number of requests that forced them.
 func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	tb.Helper()
 	k := start(tb)
@@ -78,7 +77,7 @@ func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
 
 	for node := range nodes {
-		k.cluster.Kubelets.SetDown(name(node), true) // terminating pods is work of kubelets, which do not run on this machine
+		k.cluster.Kubelets.SetDown(name(node), true) // kubelets terminate pods, and none run on this machine
 		k.requestDrain(name(node), time.Now().Add(-time.Hour))
 	}
 	k.eventually("each drain is seen on a node that is not ready", func() string {
@@ -115,8 +114,7 @@ func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	return delays, len(k.requests.reset())
 }
 
-// deletions waits until that many pods are deleted, and returns the delay of each after the
-// deadline.
+// deletions waits until that many pods are deleted and returns each pod's delay after the deadline.
 func deletions(ctx context.Context, tb testing.TB, k *testEnv, pods int, deadline time.Time) []time.Duration {
 	tb.Helper()
 	watching, err := client.NewWithWatch(k.cluster.RESTConfig(), client.Options{Scheme: k.userClient.Scheme()})

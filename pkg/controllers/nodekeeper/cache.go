@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// nodeCache holds the state of the nodes that are being drained. All of it may be lost: then nodes
-// are reconciled once more, and notifications are published again under the same name.
+// nodeCache holds the state of nodes that are being drained. It can be lost at any time: nodes are
+// then reconciled once more, and notifications are published again under the same name.
 type nodeCache struct {
 	mu    sync.Mutex
 	nodes map[string]*nodeState // by name
@@ -21,15 +21,16 @@ type nodeCache struct {
 
 // nodeState is the state of one node.
 type nodeState struct {
-	drain     string                      // the node and the drain that was requested
-	seen      time.Time                   // when it was first seen by this process
+	drain     string                      // the UID of the node and the requested drain
+	seen      time.Time                   // when this process first saw the drain
 	deadlines clusterstate.DrainDeadlines // of the last pass
-	next      time.Time                   // when the next pass is due, unless the deadlines change
-	notified  map[string]bool             // the UIDs of the objects for which Events were published
-	refusals  map[types.UID]string        // the pods whose eviction was refused, with the answer
+	next      time.Time                   // when the next pass is due if the deadlines do not change
+	notified  map[string]bool             // UIDs of the objects for which Events were published
+	refusals  map[types.UID]string        // errors of refused evictions, by pod
 }
 
-// firstSeen returns when this process first saw a drain of the node; now if it did not.
+// firstSeen returns when this process first saw this drain of the node. It records now on the first
+// call.
 func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +41,7 @@ func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
 	return state.seen
 }
 
-// nextPass returns when the next pass over a node is due, or zero if none had these deadlines.
+// nextPass returns when the next pass over a node is due; zero if no pass had these deadlines.
 func (c *nodeCache) nextPass(node string, d clusterstate.DrainDeadlines) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,28 +60,29 @@ func (c *nodeCache) recordPass(node string, d clusterstate.DrainDeadlines, next 
 	state.deadlines, state.next = d, next
 }
 
-// recordNotified stores that an Event about an object was published because of a node.
+// recordNotified records that an Event about an object was published because of a node.
 func (c *nodeCache) recordNotified(node, uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.getOrCreate(node).notified[uid] = true
 }
 
-// setRefusals stores the pods on a node whose eviction was refused in the last pass.
+// setRefusals stores the pods on a node whose evictions were refused in the last pass.
 func (c *nodeCache) setRefusals(node string, refusals map[types.UID]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.getOrCreate(node).refusals = refusals
 }
 
-// refusals returns the pods on a node whose eviction was refused in the last pass, with the answer.
+// refusals returns the pods on a node whose evictions were refused in the last pass, with the
+// errors.
 func (c *nodeCache) refusals(node string) map[types.UID]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.getOrCreate(node).refusals
 }
 
-// delete removes the state of a node and returns the UIDs of the objects for which Events were
+// delete removes the state of a node. It returns the UIDs of the objects for which Events were
 // published because of it.
 func (c *nodeCache) delete(node string) map[string]bool {
 	c.mu.Lock()

@@ -28,13 +28,14 @@ import (
 )
 
 const (
-	// maxConcurrentReconciles is the number of nodes that are reconciled at a time. Most of the time
-	// is spent waiting for the API server; a hundred nodes may be drained at the same time.
+	// maxConcurrentReconciles is the number of nodes that are reconciled concurrently. A hundred
+	// nodes may be drained at the same time, and most of a pass is spent waiting for the API
+	// server.
 	maxConcurrentReconciles = 16
-	// staleCacheRequeue is when a node is reconciled again for which the cache was behind.
+	// staleCacheRequeue is the delay before a node is reconciled again because the cache was stale.
 	staleCacheRequeue = time.Second
-	// maxRequeue is the longest time between two passes over a node that is being drained, and so
-	// until a changed configuration is noticed.
+	// maxRequeue is the longest time between two passes over a draining node. It limits how long a
+	// configuration change goes unnoticed.
 	maxRequeue = 5 * time.Minute
 )
 
@@ -47,7 +48,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Config returns the configuration in effect.
 	Config func() config.NodeDrain
-	// Sources lists the kinds of upgrades whose drains are kept moving.
+	// Sources lists the kinds of upgrades that cause drains.
 	Sources []Source
 	Events  notify.EventPublisher
 	Metrics *metrics.Drains
@@ -90,7 +91,7 @@ func (r *Reconciler) Controller() manager.Controller {
 }
 
 // Reconcile reconciles one node. It makes no API request unless the node is being drained for an
-// upgrade and the time of a pod on it may be over.
+// upgrade and a deadline of one of its pods may have passed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := r.Client.Get(ctx, req.NamespacedName, &node); err != nil {
@@ -101,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	next, err := r.reconcileDrain(ctx, &node)
 	switch {
-	case apierrors.IsConflict(err): // the cache will show the change of the other client
+	case apierrors.IsConflict(err): // the cache will soon have the change of the other client
 		return reconcile.Result{RequeueAfter: staleCacheRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -111,8 +112,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
 }
 
-// reconcileDrain does what can be done now about a node, and returns when the next pass is due;
-// zero means not before something changes.
+// reconcileDrain handles the drain of a node as far as possible now. It returns the time of the
+// next pass; zero waits for a change.
 func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (time.Time, error) {
 	drain := clusterstate.DrainState(node)
 	attempt, err := r.activeAttempt(ctx)
@@ -152,10 +153,10 @@ func (r *Reconciler) mapToDrainingNodes(ctx context.Context, _ client.Object) []
 	return manager.Requests(ctx, r.Client, &corev1.NodeList{}, isRelevant)
 }
 
-// drainChangedPredicate selects the changes of a node that affect its drain.
+// drainChangedPredicate passes changes of a node that affect its drain.
 type drainChangedPredicate struct{ predicate.Funcs }
 
-// Create selects nodes that are being drained, or were in the last pass.
+// Create passes nodes that are being drained, or were in the last pass.
 func (drainChangedPredicate) Create(e event.CreateEvent) bool {
 	node, ok := e.Object.(*corev1.Node)
 	return !ok || isRelevant(node)

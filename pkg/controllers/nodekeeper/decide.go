@@ -13,27 +13,27 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// recheckInterval is the time between two passes over a node whose first deadline has passed.
+// recheckInterval is the time between two passes over a node after its first deadline.
 const recheckInterval = clusterstate.ForceInterval
 
-// blockedPod is a pod whose time is over.
+// blockedPod is a pod whose deadline has passed.
 type blockedPod struct {
 	clusterstate.DrainedPod
 	heldBy clusterstate.HoldReason
 	reason string // why it is forced, or cannot be
 }
 
-// plan describes what to do about the pods on a node.
+// plan lists the pods on a node by what to do with them.
 type plan struct {
 	toForce     []blockedPod // in this order
-	toEvict     []blockedPod // its eviction was refused before, and it has more time
+	toEvict     []blockedPod // evictions to retry: refused before, but the pod has more time
 	cannotForce []blockedPod
-	overdue     bool // the time of a pod is over
+	overdue     bool // the deadline of a pod has passed
 	next        time.Time
 }
 
-// decide returns what to do on a node whose first deadline has passed. Messages name the field that
-// sets the timeout of budgets.
+// decide returns the plan for a node after its first deadline. pdbTimeoutField is the name of the
+// field that sets the timeout of PDBs, for use in messages.
 func decide(now time.Time, d clusterstate.DrainDeadlines, pdbTimeoutField string, pods []clusterstate.DrainedPod) plan {
 	p := plan{next: now.Add(recheckInterval)}
 	wait := func(until time.Time) {
@@ -66,7 +66,8 @@ func decide(now time.Time, d clusterstate.DrainDeadlines, pdbTimeoutField string
 	return p
 }
 
-// forceOrder is the order in which pods are forced: terminating pods come last, since they may end by themselves.
+// forceOrder is the order in which pods are forced. Terminating pods come last, because they may
+// still end on their own.
 var forceOrder = map[clusterstate.HoldReason]int{clusterstate.HeldByOther: 0, clusterstate.HeldByPDB: 1, clusterstate.HeldByRefusal: 1, clusterstate.HeldByTermination: 2}
 
 func forceReason(pod clusterstate.DrainedPod, heldBy clusterstate.HoldReason, pdbTimeoutField string) string {

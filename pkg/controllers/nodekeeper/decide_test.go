@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// noon is when every drain starts.
+// noon is the time at which every drain starts.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }
@@ -59,13 +59,13 @@ func TestDecide(t *testing.T) {
 	// outcome is a plan in a comparable form.
 	type outcome struct {
 		Forced, CannotForce []string
-		Evicted             []string // again
+		Evicted             []string // evicted again
 		Overdue             bool
-		Next                time.Duration // from now on
+		Next                time.Duration // from now
 	}
 	cases := map[string]struct {
 		after    time.Duration // since the start of the drain
-		pdb      time.Duration // the PDB timeout; 0 means 2 hours
+		pdb      time.Duration // the PDB timeout; 0 sets 2 hours
 		pods     []clusterstate.DrainedPod
 		notReady bool // the node
 		want     outcome

@@ -18,26 +18,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// nodeStateTTL is how long the state of a node that was read counts. Forcing many pods may take
-// longer if the API server is slow.
+// nodeStateTTL is how long a read of the node stays valid. Forcing many pods may take longer if the
+// API server is slow.
 const nodeStateTTL = 10 * time.Second
 
-// drainScope is one pass over one node that is being drained: it collects the facts, decides, and
-// then acts.
+// drainScope is one pass over one draining node. It collects the facts, decides, and then acts.
 type drainScope struct {
 	*Reconciler
 
-	node    *corev1.Node // as it is cached
+	node    *corev1.Node // from the cache
 	drain   clusterstate.Drain
 	attempt *Attempt
 	log     logr.Logger
 	now     time.Time
 	d       clusterstate.DrainDeadlines
 
-	refusals map[types.UID]string // of this pass
+	refusals map[types.UID]string // in this pass
 }
 
-// reconcile returns when the next pass is due.
+// reconcile returns the time of the next pass.
 func (s *drainScope) reconcile(ctx context.Context) (time.Time, error) {
 	lister := clusterstate.DrainedPods{Reader: s.Client, Live: s.Live, IgnoreNamespaces: s.Config().IgnoreNamespaces}
 	pods, invalid, err := lister.List(ctx, s.node.Name, clusterstate.NodeOf(s.node).Ready)
@@ -62,9 +61,9 @@ func (s *drainScope) reconcile(ctx context.Context) (time.Time, error) {
 	return p.next, errors.Join(errs...)
 }
 
-// isCurrent reports whether the node is being drained, and is ready or not, as the cache holds. It
-// reads the node from the API server after the pods were listed: so the pods that are forced were on
-// the node while it was drained, and not scheduled to it after it was uncordoned.
+// isCurrent reports whether the drain and the readiness of the node on the API server still match
+// the cache. It reads the node after the pods were listed, so the listed pods were on the node
+// during the drain and were not scheduled to it after an uncordon.
 func (s *drainScope) isCurrent(ctx context.Context) (bool, error) {
 	var node corev1.Node
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), &node); err != nil {
@@ -73,8 +72,8 @@ func (s *drainScope) isCurrent(ctx context.Context) (bool, error) {
 	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain) && clusterstate.NodeOf(&node).Ready == clusterstate.NodeOf(s.node).Ready, nil
 }
 
-// apply executes the plan as long as the state of the node is the one on which it is based. An error
-// with one pod does not keep it from the others.
+// apply executes the plan while the state of the node on which it is based holds. An error for one
+// pod does not stop it from handling the others.
 func (s *drainScope) apply(ctx context.Context, p plan) error {
 	var errs []error
 	verifiedAt := s.Clock.Now()

@@ -16,29 +16,30 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen.
+// AnnotationDrainFirstSeen is the annotation of a node with the time at which its drain was first
+// seen.
 const AnnotationDrainFirstSeen = clusterstate.AnnotationDrainFirstSeen
 
 const (
-	// sightingDelay is how long after the cordon a drain is usually seen at the latest. A drain that
-	// is seen later was requested on a node that was cordoned before, or started while no operator
-	// was running.
+	// sightingDelay is the usual maximum time between the cordon and the first sighting of a drain.
+	// A drain that is seen later was requested on a node that was cordoned before, or started while
+	// the operator was down.
 	sightingDelay = time.Minute
 	// recordSightingAfter is how long a drain runs before its first sighting is recorded on the
-	// node. Most drains are done by then, and cost no write.
+	// node. Most drains end sooner and cost no write.
 	recordSightingAfter = 10 * time.Minute
 )
 
-// drainStart returns when the time of a drain began to count, see clusterstate.Drain. A node that was
-// cordoned long before its drain was requested is drained no faster than others.
+// drainStart returns the time from which the deadlines of a drain count; see clusterstate.Drain. A
+// node that was cordoned long before its drain is drained no faster than others.
 func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	seen, err := r.firstSeen(ctx, node, drain, a)
 	drain.FirstSeen = seen
 	return drain.Start(a.StartTime, r.Clock.Now()), err
 }
 
-// firstSeen returns when the drain was first seen, by this process or an earlier one. The sighting
-// is recorded on the node once a restart of the process could otherwise move it noticeably.
+// firstSeen returns when this process or an earlier one first saw the drain. It records the
+// sighting on the node once a restart could otherwise shift it noticeably.
 func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	now := r.Clock.Now()
 	if clusterstate.IsPlausible(drain.FirstSeen, now) {
@@ -62,7 +63,7 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 		message+"; the time of its drain is counted from "+counted)
 }
 
-// setFirstSeen sets the annotation; nil removes it. It changes nothing if the node has changed since
+// setFirstSeen sets the annotation; nil removes it. It does nothing if the node has changed since
 // it was read, so the first sighting stays.
 func (r *Reconciler) setFirstSeen(ctx context.Context, node *corev1.Node, value *string) error {
 	after := node.DeepCopy()

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons of the Events.
+// Reasons of Events.
 const (
 	reasonDrainForced      = "DrainForced"
 	reasonDrainBlocked     = "DrainBlocked"
@@ -25,18 +25,18 @@ const (
 	reasonBudgetInvalid    = "BudgetInvalid"
 )
 
-// publishForced publishes that a pod is forced.
+// publishForced publishes an Event about a pod that is forced.
 func (s *drainScope) publishForced(ctx context.Context, bp blockedPod) error {
 	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainForced, "is deleted, so that node "+s.node.Name+" can be drained for the upgrade to "+s.attempt.Version)
 }
 
-// publishCannotForce publishes that a pod cannot be forced.
+// publishCannotForce publishes an Event about a pod that cannot be forced.
 func (s *drainScope) publishCannotForce(ctx context.Context, bp blockedPod) error {
 	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainBlocked, "blocks the drain of node "+s.node.Name+" and cannot be forced")
 }
 
-// publishRefused publishes that the eviction of a pod is refused. A zero time means that the pod is never
-// forced.
+// publishRefused publishes an Event about a pod whose eviction is refused. at is when the pod is
+// forced; zero if it never is.
 func (s *drainScope) publishRefused(ctx context.Context, bp blockedPod, at time.Time) error {
 	forced := "it is never forced"
 	if !at.IsZero() {
@@ -46,7 +46,7 @@ func (s *drainScope) publishRefused(ctx context.Context, bp blockedPod, at time.
 	return s.publishForPod(ctx, bp, "refused", reasonDrainBlocked, "blocks the drain of node "+s.node.Name)
 }
 
-// publishForPod publishes an Event about a pod on the pod and on the node, once for each key.
+// publishForPod publishes an Event about a pod, on the pod and on the node, once for each key.
 func (s *drainScope) publishForPod(ctx context.Context, bp blockedPod, key, reason, text string) error {
 	id := s.attempt.notificationID(bp.UID, reason+" "+key+" "+string(s.node.UID))
 	message := "pod " + bp.Namespace + "/" + bp.Name + " " + text + ": " + bp.reason
@@ -54,21 +54,21 @@ func (s *drainScope) publishForPod(ctx context.Context, bp blockedPod, key, reas
 	return errors.Join(s.publish(ctx, s.node, pod, id, reason, message), s.publish(ctx, s.node, nodeRef(s.node), id, reason, message))
 }
 
-// publishInvalidPDB publishes on the node that the selector of a budget is invalid.
+// publishInvalidPDB publishes an Event on the node about a PDB with an invalid selector.
 func (s *drainScope) publishInvalidPDB(ctx context.Context, b clusterstate.PDB) error {
 	name := b.Namespace + "/" + b.Name
 	return s.publish(ctx, s.node, nodeRef(s.node), s.attempt.notificationID(s.node.UID, reasonBudgetInvalid+" "+name), reasonBudgetInvalid,
 		"PodDisruptionBudget "+name+" protects no pod, because its selector is invalid: "+b.SelectorError)
 }
 
-// publish publishes an Event because of a node. An Event that is refused, for example in a namespace
-// that is being deleted, is logged and does not block the drain.
+// publish publishes an Event because of a node. If the API server rejects the Event, for example in
+// a namespace that is being deleted, the error is logged and does not block the drain.
 func (r *Reconciler) publish(ctx context.Context, node *corev1.Node, ref corev1.ObjectReference, id, reason, message string) error {
 	r.drains.recordNotified(node.Name, string(ref.UID))
 	return notify.TryPublish(ctx, r.Events, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
-// clearNode removes the state and the series of a node that is not being drained.
+// clearNode removes the state and the metrics of a node that is no longer drained.
 func (r *Reconciler) clearNode(node string) {
 	for uid := range r.drains.delete(node) {
 		r.Events.Reset(uid)

@@ -20,15 +20,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// evictionTimeout bounds an eviction. The client retries by itself, for minutes, as long as the
-// controller has not observed a budget yet.
+// evictionTimeout limits an eviction. While the disruption controller has not yet observed a PDB,
+// the client keeps retrying for minutes.
 const evictionTimeout = 5 * time.Second
 
-// force removes a pod from the node: through the Eviction API if that allows it, or else, when its time
-// is over, by deleting it with its own grace period. Whatever refuses an eviction guards the pod like a
-// budget: such a pod has more time. A pod that was deleted before and has not terminated in its grace
-// period is removed with none. The Event is published first, because none can be published about a pod
-// that is gone.
+// force removes a pod from the node. It uses the Eviction API if that succeeds; otherwise, once the
+// deadline has passed, it deletes the pod with the pod's own grace period. A refused eviction
+// protects the pod like a PDB and gives it more time. A pod that was deleted before and did not
+// terminate within its grace period is deleted with a grace period of 0. The Event is published
+// first, because none can be published about a deleted pod.
 func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bp.Namespace, Name: bp.Name}}
 	preconditions := metav1.Preconditions{UID: &bp.UID}
@@ -63,7 +63,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	return nil
 }
 
-// evict requests the eviction of a pod. Without an error, the pod leaves or is gone.
+// evict requests the eviction of a pod. If it returns no error, the pod is leaving or gone.
 func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, preconditions metav1.Preconditions) error {
 	evictCtx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, preconditions m
 	return err
 }
 
-// guard notes that the eviction of a pod that no cached budget selects was refused, and reports whether
-// the pod has more time. An eviction without an answer is tried again.
+// guard records the refused eviction of a pod that no cached PDB selects, and reports whether the
+// pod has more time. An eviction without a response is retried.
 func (s *drainScope) guard(ctx context.Context, bp *blockedPod, evictErr error) (bool, error) {
 	var answer apierrors.APIStatus
 	if !errors.As(evictErr, &answer) && !errors.Is(evictErr, context.DeadlineExceeded) {
@@ -95,6 +95,5 @@ func (s *drainScope) guard(ctx context.Context, bp *blockedPod, evictErr error) 
 	return false, nil
 }
 
-// isGone reports whether the pod no longer exists: there is no pod of its name, or another pod has
-// the name.
+// isGone reports whether the pod no longer exists, even if another pod now has its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

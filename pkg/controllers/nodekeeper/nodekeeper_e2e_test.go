@@ -49,14 +49,14 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// offsetClock is the real clock, moved forward.
+// offsetClock is the real clock plus an offset.
 type offsetClock struct{ offset atomic.Int64 }
 
 func (s *offsetClock) Now() time.Time                  { return time.Now().Add(time.Duration(s.offset.Load())) }
 func (s *offsetClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 func (s *offsetClock) advance(d time.Duration)         { s.offset.Add(int64(d)) }
 
-// testEnv is a cluster with an upgrade in progress, and a nodekeeper with the permissions of the
+// testEnv is a cluster with an upgrade in progress, and nodekeeper with the permissions of the
 // operator's ServiceAccount.
 type testEnv struct {
 	tb         testing.TB
@@ -66,15 +66,15 @@ type testEnv struct {
 	registry   *prometheus.Registry
 	requests   requestLog // of nodekeeper
 	attempt    nodekeeper.Attempt
-	reconciler *nodekeeper.Reconciler // that runs
+	reconciler *nodekeeper.Reconciler // the running one
 }
 
-// active is the Active of a nodekeeper.Source.
+// active implements nodekeeper.Source.Active.
 func (k *testEnv) active(context.Context, client.Reader) ([]nodekeeper.Attempt, error) {
 	return []nodekeeper.Attempt{k.attempt}, nil
 }
 
-// requestLog records requests, except those that fill a cache.
+// requestLog records all requests except those that fill a cache.
 type requestLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -201,15 +201,15 @@ func (k *testEnv) upgrade(pdbTimeout int32) {
 	}
 }
 
-// triggerReconcile causes an event without a relevant change, so nodekeeper reconciles the draining
-// nodes.
+// triggerReconcile causes an event without a relevant change, which makes nodekeeper reconcile the
+// draining nodes.
 func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
 	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
 	k.patch(cfg, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/at":%q}}}`, time.Now()))
 }
 
-// addNode adds a node without a pool, which no controller but nodekeeper handles.
+// addNode adds a node without a pool, so no controller but nodekeeper handles it.
 func (k *testEnv) addNode(name string) {
 	k.tb.Helper()
 	const rendered = "rendered-edge-1"
@@ -219,7 +219,7 @@ func (k *testEnv) addNode(name string) {
 	}}})
 }
 
-// requestDrain requests the drain of a node. No daemon carries it out: nodekeeper has forced every
+// requestDrain requests the drain of a node. No daemon carries it out, so nodekeeper forces every
 // pod that leaves the node.
 func (k *testEnv) requestDrain(node string, since time.Time) {
 	k.tb.Helper()
@@ -228,8 +228,8 @@ func (k *testEnv) requestDrain(node string, since time.Time) {
 		machineconfig.DesiredDrain, corev1.TaintNodeUnschedulable, since.UTC().Format(time.RFC3339)))
 }
 
-// awaitSighting waits until nodekeeper has seen the drain of a node: it counts the time of a drain from when it sees it, if
-// that is late.
+// awaitSighting waits until nodekeeper has seen the drain of a node: the time of a drain that is
+// seen late counts from its sighting.
 func (k *testEnv) awaitSighting(node string) {
 	k.tb.Helper()
 	k.eventually("nodekeeper has seen the drain", func() string {
@@ -281,7 +281,7 @@ func (k *testEnv) create(objects ...client.Object) {
 	}
 }
 
-// pod returns a pod on that node with a grace period of 1 s.
+// pod returns a pod on that node with a grace period of 1 second.
 func pod(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "shop", "tier": "web"}},
@@ -316,7 +316,7 @@ func (k *testEnv) eventually(what string, holds func() string) {
 	}
 }
 
-// remainingPods returns the pods on a node; terminating ones are marked with a cross.
+// remainingPods returns the pods on a node. A cross marks terminating ones.
 func (k *testEnv) remainingPods(node string) string {
 	k.tb.Helper()
 	var pods corev1.PodList
@@ -364,7 +364,7 @@ func (k *testEnv) waitUntilReady() {
 		alone := func(b policyv1.PodDisruptionBudget) bool {
 			return b.Namespace != devcluster.OperatorNamespace && b.Namespace != overlap
 		}
-		for _, b := range budgets.Items { // of overlapping PDBs, one counts no pods
+		for _, b := range budgets.Items { // if PDBs overlap, one of them counts no pods
 			if b.Status.ObservedGeneration != b.Generation || alone(b) && b.Status.ExpectedPods == 0 {
 				return "budget " + b.Name + " is not accounted for"
 			}
@@ -407,11 +407,11 @@ func (k *testEnv) series() map[string]float64 {
 	return found
 }
 
-// overlap is the namespace in which two PDBs protect the same pod.
+// overlap is a namespace in which two PDBs protect the same pod.
 const overlap = "overlap"
 
-// TestDrain_with_the_real_Eviction_API drains nodes with pods of all kinds, which real PDBs protect
-// in all ways.
+// TestDrain_with_the_real_Eviction_API drains nodes with all kinds of pods, protected in all ways
+// by real PDBs.
 func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 	t.Parallel()
 	k := start(t)
@@ -474,7 +474,7 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 		t.Errorf("evictions are not forced, but Events were published: %v", events)
 	}
 
-	k.clock.advance(5 * time.Minute) // evicted pods should have ended
+	k.clock.advance(5 * time.Minute) // evicted pods should have terminated
 	k.triggerReconcile()
 	k.eventually("what keeps a pod is published", func() string {
 		return gocmp.Diff(map[string]int{"Pod kept": 1, "Pod platform": 1, "Node edge-0": 2, "Pod hung": 1, "Node edge-1": 1}, k.events("DrainBlocked"))
@@ -514,8 +514,8 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 	})
 }
 
-// TestDrain_of_a_node_whose_taint_has_no_time records the first observation on the node, and
-// removes it again.
+// TestDrain_of_a_node_whose_taint_has_no_time expects the first sighting to be recorded on the
+// node, and removed again.
 func TestDrain_of_a_node_whose_taint_has_no_time(t *testing.T) {
 	t.Parallel()
 	k := start(t)

@@ -78,12 +78,12 @@ func TestWholeDrain(t *testing.T) {
 	w.changeNode(uncordoned)
 	w.resetRequests()
 	w.runUntil(3 * time.Hour)
-	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // removes it
+	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // removes the sighting
 		t.Errorf("requests after the drain (-want +got):\n%s", diff)
 	}
 }
 
-// denies returns an admission webhook that denies the requests with these prefixes.
+// denies returns an admission webhook that denies requests with these prefixes.
 func denies(what ...string) func(string) error {
 	return func(request string) error {
 		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(request, w) }) {
@@ -144,7 +144,7 @@ func TestDrainStart(t *testing.T) {
 	annotated := func(text string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[AnnotationDrainFirstSeen] = text }
 	}
-	var none []string // Events of the first pass, at noon
+	var none []string // no Events in the first pass, at noon
 	unknown := []string{"DrainTimeUnknown Node worker-0"}
 	for name, tc := range map[string]struct {
 		change    func(*corev1.Node)
@@ -211,13 +211,13 @@ func TestDrainStart(t *testing.T) {
 	}
 }
 
-// TestDrainStart_restarts restarts the process while a node is drained that was cordoned before.
+// TestDrainStart_restarts restarts the process during the drain of a node that was cordoned before.
 func TestDrainStart_restarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("plain", func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
 	w.changeNode(func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at(-5 * time.Hour)} })
-	for minute := range 44 { // every minute
+	for minute := range 44 { // one pass each minute
 		w.runUntil(time.Duration(minute) * time.Minute)
 		w.Restart()
 	}
@@ -231,7 +231,7 @@ func TestDrainStart_restarts(t *testing.T) {
 	}
 }
 
-// TestDrainStart_nextDrain requests another drain of a node that was never uncordoned.
+// TestDrainStart_nextDrain requests a second drain of a node without an uncordon in between.
 func TestDrainStart_nextDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
@@ -266,7 +266,7 @@ func TestDrainStart_writes(t *testing.T) {
 	}
 }
 
-// TestNodeNotReady drains a node whose kubelet does not answer.
+// TestNodeNotReady drains a node whose kubelet does not respond.
 func TestNodeNotReady(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -381,8 +381,8 @@ func TestTimeoutOfZero(t *testing.T) {
 	}
 }
 
-// TestRefusedEvictionIsAGuard has the API server refuse the eviction of a pod that no budget selects, in
-// each way: the pod has the same time as one that a budget guards.
+// TestRefusedEvictionIsAGuard refuses the eviction of a pod that no PDB selects, in each possible
+// way. The pod gets as much time as one that a PDB protects.
 func TestRefusedEvictionIsAGuard(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]error{
@@ -406,7 +406,7 @@ func TestRefusedEvictionIsAGuard(t *testing.T) {
 					return nil
 				}
 				w.runUntil(70 * time.Minute)
-				w.Restart() // what the process remembers is lost
+				w.Restart() // the in-memory state is lost
 				w.runUntil(2*time.Hour - time.Second)
 				if got := w.remainingPods(); got != "vm" {
 					t.Errorf("before the time of guarded pods remaining pods: %s", got)
@@ -424,7 +424,7 @@ func TestRefusedEvictionIsAGuard(t *testing.T) {
 	}
 }
 
-// A pod whose eviction is not refused for good leaves before the time of guarded pods.
+// A pod whose eviction is refused only temporarily leaves before the deadline of protected pods.
 func TestRefusedEvictionIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -466,7 +466,7 @@ func TestBlockedPodsAreReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod     func(*pod)
 		refuse  func(string) error
-		counted float64 // forced for having not ended
+		counted float64 // forced because it has not terminated
 	}{
 		"a pod with finalizers": {
 			pod: func(p *pod) { p.Finalizers = []string{"example.com/keep"} },
@@ -560,7 +560,7 @@ func TestListsOfPodsAreThrottled(t *testing.T) {
 	w.addPod("guarded")
 	w.runUntil(45 * time.Minute)
 	w.resetRequests()
-	for range 1000 { // events that do not matter
+	for range 1000 { // irrelevant events
 		if _, err := w.reconcile(); err != nil {
 			t.Fatal(err)
 		}
@@ -594,7 +594,7 @@ func TestChangedTimeouts(t *testing.T) {
 	}
 }
 
-// TestStaleNode reconciles an outdated state of a node, the pods of which are newer.
+// TestStaleNode reconciles a stale node whose pods are up to date.
 func TestStaleNode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Node){
@@ -635,7 +635,7 @@ func TestStaleDeletedNode(t *testing.T) {
 	}
 }
 
-// TestFailingReads has each read fail in each way.
+// TestFailingReads fails each read in each way.
 func TestFailingReads(t *testing.T) {
 	t.Parallel()
 	for how, failure := range map[string]error{
@@ -668,7 +668,7 @@ func TestFailingReads(t *testing.T) {
 	}
 }
 
-// TestSlowEvictions has evictions take long while the node is uncordoned.
+// TestSlowEvictions makes evictions slow and uncordons the node during one of them.
 func TestSlowEvictions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -703,7 +703,8 @@ func TestInvalidBudgetIsReported(t *testing.T) {
 	}
 }
 
-// TestForcesSurviveFaultsOfWrites has each write fail in each way. Each force is published and counted.
+// TestForcesSurviveFaultsOfWrites fails each write in each way. Each forced pod is published and
+// counted.
 func TestForcesSurviveFaultsOfWrites(t *testing.T) {
 	t.Parallel()
 	scenario := func(t *testing.T, plan simulation.Plan) *world {
@@ -768,7 +769,8 @@ func TestFailureOfOnePodDoesNotBlockAnother(t *testing.T) {
 	}
 }
 
-// TestFirstSightingIsNotOverwritten has an operator with a stale cache see a drain for the first time.
+// TestFirstSightingIsNotOverwritten lets an operator with a stale cache see a drain for the first
+// time.
 func TestFirstSightingIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -792,7 +794,7 @@ func TestFirstSightingIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// countByObject counts Events by their objects, except those about the time of the drain: these are
+// countByObject counts Events by object. It ignores Events about the time of the drain, which are
 // published only if the process lives long enough.
 func countByObject(events []string) map[string]int {
 	counts := map[string]int{}
@@ -830,7 +832,7 @@ func TestReplacedPodIsNotForced(t *testing.T) {
 			w := newWorld(t, tc.budgets...)
 			w.addPod("pod")
 			w.refuse = func(what string) error {
-				if what == "evict shop/pod" { // which replaces it in the meantime
+				if what == "evict shop/pod" { // replaces the pod in the meantime
 					w.addPod("pod", func(p *pod) { p.UID = "another" })
 				}
 				return nil
@@ -916,7 +918,7 @@ func TestStateIsResetAfterTheDrain(t *testing.T) {
 	}
 }
 
-// forgetRecorder records what was reset.
+// forgetRecorder records the UIDs that were reset.
 type forgetRecorder struct {
 	notify.EventPublisher
 

@@ -26,8 +26,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 )
 
-// refuseEvictions has the API server refuse the evictions of pods with a prefix, by a validating webhook that answers
-// 429 like KubeVirt's. It returns the number of its calls.
+// refuseEvictions registers a validating webhook that, like KubeVirt's, responds with 429 to
+// evictions of pods with a prefix. It returns the number of its calls.
 func (k *testEnv) refuseEvictions(prefix string) *atomic.Int64 {
 	k.tb.Helper()
 	calls := &atomic.Int64{}
@@ -63,8 +63,8 @@ func (k *testEnv) refuseEvictions(prefix string) *atomic.Int64 {
 	return calls
 }
 
-// TestDrain_with_a_webhook_that_refuses_evictions drains a node with a pod that no budget selects and whose
-// eviction an admission webhook refuses. The pod has the time of one that a budget guards.
+// TestDrain_with_a_webhook_that_refuses_evictions drains a node with a pod that no PDB selects but
+// whose eviction a webhook refuses. The pod gets as much time as one that a PDB protects.
 func TestDrain_with_a_webhook_that_refuses_evictions(t *testing.T) {
 	t.Parallel()
 	k := start(t)

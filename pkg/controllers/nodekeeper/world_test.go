@@ -25,23 +25,23 @@ import (
 // nodeName is the node that is being drained in these tests.
 const nodeName = "worker-0"
 
-// world is a cluster in which an upgrade has commenced and the machine config operator drains a node
-// since noon, with the operator.
+// world is a cluster with the operator. An upgrade has commenced, and the machine config operator
+// has been draining a node since noon.
 type world struct {
 	*simulation.Harness
-	kubelets map[types.UID]time.Duration // how long pods take to terminate; negative means forever
+	kubelets map[types.UID]time.Duration // how long pods take to terminate; negative never ends
 
 	config     config.NodeDrain
 	attempts   []Attempt // the active ones
 	registry   *prometheus.Registry
-	reconciler *Reconciler // of this life of the process
+	reconciler *Reconciler // of the current process
 	reconciles int
 	result     reconcile.Result // of the last reconcile
 	err        error
 
-	plan      simulation.Plan         // of the writes; nil serves all
-	refuse    func(what string) error // the writes that admission denies; nil means none
-	readError func(what string) error // of reads; nil serves all
+	plan      simulation.Plan         // faults of writes; nil serves all
+	refuse    func(what string) error // denies writes, like an admission webhook; nil admits all
+	readError func(what string) error // errors of reads; nil serves all
 	writes    int
 }
 
@@ -80,7 +80,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{controller}, nil
 }
 
-// nameOf returns the text of a request.
+// nameOf returns a request as text.
 func nameOf(r simulation.Request) string {
 	switch {
 	case r.Subresource == "eviction":
@@ -111,7 +111,7 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	return simulation.Fault{}
 }
 
-// refused returns the fault of a request that ends with an error; nil means none.
+// refused returns the fault for an error; the zero Fault if err is nil.
 func refused(err error) simulation.Fault {
 	if err == nil {
 		return simulation.Fault{}
@@ -126,7 +126,7 @@ func (w *world) failure(what string) error {
 	return w.readError(what)
 }
 
-// active is the Active of a Source.
+// active implements Source.Active.
 func (w *world) active(context.Context, client.Reader) ([]Attempt, error) {
 	return w.attempts, w.failure("active attempts")
 }

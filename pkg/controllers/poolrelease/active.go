@@ -19,18 +19,18 @@ import (
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list
 
-// ownerPageSize is the number of owners in one page of a list. They are few, since annotations
-// may be long.
+// ownerPageSize is the page size for lists of owners. It is small, because annotations may be long.
 const ownerPageSize = 25
 
-// owner is the object whose attempt has marked a pool. The UID in the mark identifies it, whatever its kind.
+// owner is the object whose attempt has marked a pool. The UID in the mark identifies it across
+// kinds.
 type owner struct {
 	maintenance.OwnerKind
 
 	object client.Object // nil if there is none
 }
 
-// attempt returns the state of the attempt that has marked a pool.
+// attempt returns the state of the attempt that marked a pool.
 func (o owner) attempt(mark clusterstate.PoolMark) maintenance.AttemptState {
 	if o.object == nil {
 		return maintenance.AttemptEnded
@@ -39,7 +39,7 @@ func (o owner) attempt(mark clusterstate.PoolMark) maintenance.AttemptState {
 	return state
 }
 
-// cachedOwner returns the owner in the cache, which must not be changed.
+// cachedOwner returns the owner from the cache. The caller must not change it.
 func (r *Reconciler) cachedOwner(ctx context.Context, uid string) (owner, error) {
 	for _, kind := range r.owners() {
 		list := kind.NewList()
@@ -60,8 +60,8 @@ func (r *Reconciler) cachedOwner(ctx context.Context, uid string) (owner, error)
 	return owner{}, nil
 }
 
-// attemptLive returns the state of the attempt that has marked a pool, as the API server has it: the cache may be
-// behind.
+// attemptLive returns the state of the attempt that marked a pool from the API server, because the
+// cache may be stale.
 func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark) (maintenance.AttemptState, error) {
 	found, err := r.cachedOwner(ctx, mark.OwnerUID)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark
 	return found.attempt(mark), nil
 }
 
-// findLive returns the kind and the key of an owner that the cache does not have; an empty name means that the API
-// server has none in the watched namespaces.
+// findLive returns the kind and the key of an owner that is missing from the cache. The name is
+// empty if the API server has no such owner in the watched namespaces.
 func (r *Reconciler) findLive(ctx context.Context, uid string) (owner, client.ObjectKey, error) {
 	namespaces := r.WatchNamespaces
 	if len(namespaces) == 0 {

@@ -23,7 +23,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// paged returns a client that lists the metadata of objects two by two, and records its requests.
+// paged returns a client that lists the metadata of objects in pages of two and records its
+// requests.
 func paged(t *testing.T, requests *[]string, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	return interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{

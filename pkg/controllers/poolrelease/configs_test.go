@@ -18,7 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// configAttempt is an attempt at a version that begins some hours after the start. It has commenced.
+// configAttempt returns a committed attempt at a version. It starts some hours after the start of
+// the simulation.
 func configAttempt(version string, after int, finished bool) history.Record {
 	record := attempt(1, finished)
 	record.Version, record.UpgradeAt = version, &metav1.Time{Time: simulation.Start.Add(time.Duration(after) * time.Hour)}
@@ -26,7 +27,8 @@ func configAttempt(version string, after int, finished bool) history.Record {
 	return record
 }
 
-// configMark is the mark of an attempt at the UpgradeConfig, with the window of the other marks.
+// configMark returns the mark of an attempt of the UpgradeConfig, with the same window as the other
+// marks.
 func configMark(record history.Record) string {
 	return clusterstate.PoolMark{
 		OwnerUID: "uid", Attempt: maintenance.ConfigOwners().Number(record),
@@ -34,7 +36,8 @@ func configMark(record history.Record) string {
 	}.String()
 }
 
-// setConfig stores an UpgradeConfig with these records, and with the finalizer of an attempt in progress or without.
+// setConfig stores an UpgradeConfig with these records. If inProgress, it has the finalizer of a
+// running attempt.
 func (w *world) setConfig(inProgress bool, records ...history.Record) {
 	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "upgrade", UID: "uid"}}
 	cfg.Status.History = records
@@ -61,7 +64,8 @@ func (w *world) deleteConfig() {
 	}
 }
 
-// A pool that an UpgradeConfig has paused stays paused while that attempt is in progress, whatever is known of it.
+// A pool that an UpgradeConfig paused stays paused while that attempt is in progress, whatever the
+// records show.
 func TestReconcile_of_UpgradeConfigs(t *testing.T) {
 	t.Parallel()
 	running := configAttempt("4.4.6", 0, false)

@@ -30,23 +30,24 @@ import (
 )
 
 const (
-	// maxRequeue is the longest time between two passes over a marked pool: the machine config operator may report only
-	// later that the pool has nothing to update.
+	// maxRequeue is the longest time between two passes over a marked pool. The machine config
+	// operator may take a while to report that the pool has nothing to update.
 	maxRequeue = 5 * time.Minute
-	// conflictRequeue is when a pool is reconciled again that has changed since it was read.
+	// conflictRequeue is the delay before a pool is reconciled again that has changed since it was
+	// read.
 	conflictRequeue = time.Second
 )
 
-// Reconciler unpauses pools whose upgrade no longer unpauses them.
+// Reconciler unpauses pools that their upgrade no longer unpauses.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// WatchNamespaces lists the namespaces whose upgrades are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose upgrades are reconciled. Defaults to all.
 	WatchNamespaces []string
-	// WithoutMaintenance reports that there are no UpgradeJobs.
+	// WithoutMaintenance is set if there are no UpgradeJobs.
 	WithoutMaintenance bool
 	Events             notify.EventPublisher
 	Metrics            *metrics.Pools
@@ -93,7 +94,7 @@ func (r *Reconciler) owners() []maintenance.OwnerKind {
 	return maintenance.OwnerKinds()
 }
 
-// mapToPools returns requests for the pools that an upgrade has marked.
+// mapToPools returns requests for the pools that an upgrade marked.
 func (r *Reconciler) mapToPools(ctx context.Context, object client.Object) []reconcile.Request {
 	all, err := clusterstate.ListPools(ctx, r.Client)
 	if err != nil {
@@ -131,13 +132,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case !pool.Paused && state != maintenance.AttemptOpen:
 		return r.removeMark(ctx, pool)
 	case state != maintenance.AttemptEnded:
-		return reconcile.Result{}, nil // the upgrade releases the pool
+		return reconcile.Result{}, nil // the upgrade still releases the pool itself
 	}
 	return r.reconcilePaused(ctx, &object, pool)
 }
 
-// removeMark removes the mark of a pool that a user has unpaused. Until the upgrade has commenced, the mark keeps it
-// from pausing the pool again.
+// removeMark removes the mark of a pool that a user unpaused. Before the upgrade has commenced, the
+// mark stays, because it keeps the upgrade from pausing the pool again.
 func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (reconcile.Result, error) {
 	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state == maintenance.AttemptOpen {
 		return reconcile.Result{RequeueAfter: maxRequeue}, err
@@ -145,7 +146,7 @@ func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (re
 	return reconcile.Result{}, pools.RemoveMark(ctx, r.Client, pool)
 }
 
-// reconcilePaused makes one pass over a pool that no upgrade releases.
+// reconcilePaused makes one pass over a paused pool that no upgrade releases.
 func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool) (reconcile.Result, error) {
 	release := clusterstate.ReleaseOf(pool, r.upToDate(ctx, pool), r.Clock.Now())
 	switch release.State {
@@ -161,7 +162,7 @@ func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.Machine
 	return reconcile.Result{}, nil
 }
 
-// upToDate reports whether the pool has nothing to update. If that is unknown, it does not.
+// upToDate reports whether the pool has nothing to update. It returns false if this is unknown.
 func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool {
 	rollout, err := checks.GetRollout(ctx, r.Client)
 	if err != nil {
@@ -171,8 +172,8 @@ func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool 
 	return rollout.UpToDate(pool.Name)
 }
 
-// release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event comes
-// first: if the operator ends in between, it is still true by the next pass.
+// release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event
+// is published first. If the operator stops in between, the next pass makes it true.
 func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release clusterstate.PoolRelease) (reconcile.Result, error) {
 	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state != maintenance.AttemptEnded {
 		return reconcile.Result{RequeueAfter: maxRequeue}, err
@@ -191,8 +192,8 @@ func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPo
 	return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 }
 
-// publish publishes an Event about a pool, once for each mark. If the Event is refused, that is logged
-// and blocks nothing.
+// publish publishes an Event about a pool, once for each mark. If the API server rejects the Event,
+// the error is logged and the pass continues.
 func (r *Reconciler) publish(ctx context.Context, object *mcfgv1.MachineConfigPool, eventType, reason, message string) error {
 	id := engine.NotificationID(string(object.UID), object.Annotations[clusterstate.AnnotationPausedBy], "", reason)
 	return notify.TryPublish(ctx, r.Events, objects.Reference(object, mcfgv1.GroupVersion.WithKind("MachineConfigPool")),

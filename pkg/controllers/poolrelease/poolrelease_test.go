@@ -34,11 +34,11 @@ import (
 
 const (
 	namespace = "managed-upgrade-operator"
-	window    = "uid/1/2026-03-01T13:00:00Z/2026-03-01T14:00:00Z" // begins after an hour
+	window    = "uid/1/2026-03-01T13:00:00Z/2026-03-01T14:00:00Z" // starts after one hour
 	kept      = "uid/1/never/2026-03-01T11:00:00Z"
 )
 
-// world is a scripted cluster with a paused pool night, and the controller.
+// world is a scripted cluster with the controller and a paused pool named night.
 type world struct {
 	*simulation.Harness
 	registry *prometheus.Registry
@@ -91,7 +91,7 @@ func (w *world) observe(change simulation.Change) {
 	w.log = append(w.log, fmt.Sprintf("%s %s: paused %t, marked %t", w.Now().Sub(simulation.Start.Truncate(time.Second)).Truncate(time.Minute), change.Actor, pool.Spec.Paused, marked))
 }
 
-// setJob stores an UpgradeJob with that record.
+// setJob stores an UpgradeJob with this record.
 func (w *world) setJob(namespace string, record ...history.Record) {
 	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job", UID: "uid"}, Status: maintenancev1beta1.UpgradeJobStatus{History: record}}
 	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(job), &maintenancev1beta1.UpgradeJob{})
@@ -135,7 +135,7 @@ func (w *world) events() []string {
 	return reasons
 }
 
-// series returns the series about pool night with their values in hours since the start.
+// series returns the metrics of pool night, with times in hours since the start.
 func (w *world) series() map[string]float64 {
 	families, err := w.registry.Gather()
 	if err != nil {
@@ -303,7 +303,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// Whether each write succeeds or fails, the pool is released once, in its window.
+// The pool is released exactly once, in its window, whichever write fails.
 func TestReconcile_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]simulation.Fault{
@@ -334,7 +334,7 @@ func TestReconcile_with_a_fault_at_every_write(t *testing.T) {
 	}
 }
 
-// While a pool waits for its window, and after that, the controller makes no request.
+// The controller makes no request while a pool waits for its window, or after the window.
 func TestReconcile_makes_no_request_while_nothing_happens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, window, true)

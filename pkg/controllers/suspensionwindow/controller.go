@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package suspensionwindow shows in the status of UpgradeSuspensionWindows which UpgradeConfigs and
-// UpgradeJobs they select. It suspends nothing: packages upgradeschedule and steps/maintenance do,
-// by maintenance.SuspendedBy.
+// UpgradeJobs they select. It does not suspend anything itself: packages upgradeschedule and
+// steps/window do, with maintenance.SuspendedBy.
 package suspensionwindow
 
 import (
@@ -35,28 +35,28 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons for which a window is not accepted.
+// Reasons for not accepting a window.
 const (
 	reasonInvalidTime     = "InvalidTime"
 	reasonInvalidSelector = "InvalidSelector"
 )
 
 const (
-	// maxMatching is the number of names that the status lists.
+	// maxMatching limits the number of names in the status.
 	maxMatching = 256
-	// maxMessage bounds the message of a condition, in bytes.
+	// maxMessage limits the length of a condition message, in bytes.
 	maxMessage = 1000
-	// retryDelay is the time until the next pass after the cache turned out to be behind.
+	// retryDelay is the delay before the next pass if the cache is stale.
 	retryDelay = time.Second
 )
 
-// Reconciler keeps the status of UpgradeSuspensionWindows.
+// Reconciler maintains the status of UpgradeSuspensionWindows.
 type Reconciler struct {
 	// Clock provides the time.
 	Clock clock.PassiveClock
-	// WatchNamespaces lists the namespaces whose windows are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose windows are reconciled. Defaults to all.
 	WatchNamespaces []string
-	// Events publishes that a window is invalid.
+	// Events publishes Events about invalid windows.
 	Events notify.EventPublisher
 
 	client client.Client
@@ -72,7 +72,7 @@ type Reconciler struct {
 func (r *Reconciler) Controller() manager.Controller {
 	windows, configs, jobs := facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces)
 	windows.Requests, configs.Requests, jobs.Requests = manager.Self, r.namespaceRequests, r.namespaceRequests
-	configs.Predicates = []predicate.Predicate{predicate.LabelChangedPredicate{}} // nothing else by which a window selects can change
+	configs.Predicates = []predicate.Predicate{predicate.LabelChangedPredicate{}} // only labels affect which windows select an UpgradeConfig
 	jobs.Predicates = []predicate.Predicate{predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: attemptChanged})}
 	return manager.Controller{
 		Name:        "suspensionwindow",
@@ -86,14 +86,14 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// nextStart returns the start of an UpgradeJob that a window may suspend; false if there is none,
-// since the UpgradeJob has ended or its times are invalid.
+// nextStart returns the start of an UpgradeJob that a window may suspend; false if the UpgradeJob
+// has ended or its times are invalid.
 func nextStart(job *maintenancev1beta1.UpgradeJob) (time.Time, bool) {
 	if _, ended := maintenance.EndPhase(job); ended {
 		return time.Time{}, false
 	}
 	start, err := maintenance.LatestStart(job)
-	return start, err == nil // its own status reports the error
+	return start, err == nil // the UpgradeJob's own status reports the error
 }
 
 // attemptChanged reports whether an update of an UpgradeJob changed the start that a window may
@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.Events.Reset(uid)
 		delete(r.uids, req.NamespacedName)
 	}
-	if window.UID == "" || window.DeletionTimestamp != nil { // there is none
+	if window.UID == "" || window.DeletionTimestamp != nil { // it was deleted or is being deleted
 		return reconcile.Result{}, nil
 	}
 	r.uids[req.NamespacedName] = string(window.UID)
@@ -150,7 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// observe returns the status, and publishes an Event if the window is invalid.
+// observe returns the new status, and publishes an Event if the window is invalid.
 func (r *Reconciler) observe(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow) (*maintenancev1beta1.UpgradeSuspensionWindowStatus, error) {
 	status := window.Status.DeepCopy()
 	status.ObservedGeneration = window.Generation
@@ -175,7 +175,7 @@ func (r *Reconciler) observe(ctx context.Context, window *maintenancev1beta1.Upg
 	return status, err
 }
 
-// validate returns the reason and the message of a window that is invalid; empty if it is valid.
+// validate returns a reason and a message if a window is invalid, and empty strings if it is valid.
 func validate(window *maintenancev1beta1.UpgradeSuspensionWindow) (reason, message string) {
 	if _, _, err := maintenance.WindowTimes(window); err != nil {
 		return reasonInvalidTime, err.Error() + "; the window suspends nothing"
@@ -215,7 +215,7 @@ func (r *Reconciler) matchingConfigs(ctx context.Context, window *maintenancev1b
 }
 
 // matchingJobs returns the names of the UpgradeJobs that a window selects, that have not ended, and
-// whose latest attempt starts in it.
+// whose latest attempt starts in the window.
 func (r *Reconciler) matchingJobs(ctx context.Context, window *maintenancev1beta1.UpgradeSuspensionWindow) ([]string, error) {
 	var jobs maintenancev1beta1.UpgradeJobList
 	if err := r.client.List(ctx, &jobs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -236,7 +236,7 @@ func (r *Reconciler) matchingJobs(ctx context.Context, window *maintenancev1beta
 	return bounded(names), nil
 }
 
-// bounded returns the first names.
+// bounded sorts the names and returns the first maxMatching.
 func bounded(names []string) []string {
 	slices.Sort(names)
 	return names[:min(len(names), maxMatching)]

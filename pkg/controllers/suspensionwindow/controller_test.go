@@ -24,7 +24,7 @@ import (
 
 const namespace = "maintenance"
 
-// world is an API server with the controller.
+// world is a simulated API server with the controller.
 type world struct {
 	*simulation.Harness
 }
