@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// config returns the UpgradeConfig weekly with edits.
+// config returns the UpgradeConfig weekly with these edits.
 func config(edits ...func(*maintenancev1beta1.UpgradeConfig)) *maintenancev1beta1.UpgradeConfig {
 	cfg := &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: weekly.Namespace, Name: weekly.Name, Labels: map[string]string{"team": "a"}},
@@ -39,14 +39,14 @@ func pinned(pin maintenancev1beta1.Duration) func(*maintenancev1beta1.UpgradeCon
 	return func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.PinVersionWindow = new(pin) }
 }
 
-// outage lets d pass without the operator.
+// outage stops the operator for d.
 func (w *world) outage(d time.Duration) {
 	w.Process.Kill()
 	w.RunFor(d)
 	w.Begin()
 }
 
-// endJob writes the status of an UpgradeJob that has ended, unless it was deleted.
+// endJob writes the status of an ended UpgradeJob, unless it was deleted.
 func (w *world) endJob(name string, phase history.Phase) {
 	var job maintenancev1beta1.UpgradeJob
 	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
@@ -62,7 +62,7 @@ func (w *world) endJob(name string, phase history.Phase) {
 	}
 }
 
-// changeVersion changes the ClusterVersion, status included.
+// changeVersion changes the ClusterVersion, including its status.
 func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
 	var version configv1.ClusterVersion
 	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
@@ -70,7 +70,7 @@ func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
 	w.Must(w.Set(&version))
 }
 
-// install completes an update. Nothing else is offered then.
+// install completes an update. No further update is available then.
 func (w *world) install(installed string) {
 	w.changeVersion(func(version *configv1.ClusterVersion) {
 		version.Status.History = append([]configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}}, version.Status.History...)
@@ -97,7 +97,7 @@ func (w *world) losesUpdates() {
 	})
 }
 
-// edit changes the UpgradeConfig as a user does.
+// edit changes the UpgradeConfig, as a user would.
 func (w *world) edit(do func(*maintenancev1beta1.UpgradeConfig)) {
 	w.TB.Helper()
 	cfg := w.get()

@@ -27,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// The numbers of objects of which none has anything to do.
+// The numbers of idle objects.
 const (
 	manyObjects = 100 // UpgradeConfigs and UpgradeJobHooks each
 	someWindows = 10
@@ -44,7 +44,7 @@ type crowd struct {
 	requests    []string                        // of the operator to the API server
 }
 
-// newCrowd returns a cluster in which everything has settled.
+// newCrowd returns a crowd in which everything has settled.
 func newCrowd(tb testing.TB, jobs int) *crowd {
 	tb.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))
@@ -101,7 +101,7 @@ func (c *crowd) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return all, nil
 }
 
-// addObjects adds everything but UpgradeJobs. The next slots are months ahead.
+// addObjects adds all objects except UpgradeJobs. The next slots are months away.
 func (c *crowd) addObjects() {
 	c.tb.Helper()
 	for i := range manyObjects {
@@ -130,7 +130,7 @@ func (c *crowd) create(object client.Object) {
 	}
 }
 
-// addEndedJobs adds UpgradeJobs of the UpgradeConfigs in turn.
+// addEndedJobs adds ended UpgradeJobs, evenly spread over the UpgradeConfigs.
 func (c *crowd) addEndedJobs(n int) {
 	c.tb.Helper()
 	var configs maintenancev1beta1.UpgradeConfigList
@@ -155,12 +155,12 @@ func (c *crowd) addEndedJobs(n int) {
 	}
 }
 
-// reconciled are the objects that are reconciled, by the name of the controller.
+// reconciled lists the object that each controller reconciles.
 var reconciled = map[string]string{
 	"upgradeschedule": "object-000", "upgradejob": "job-000", "upgradejobhook": "object-000", "suspensionwindow": "object-000", "hookjob": "job-000",
 }
 
-// reconcile makes one pass of a controller over its object.
+// reconcile lets a controller reconcile its object once.
 func (c *crowd) reconcile(controller string) {
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: yearNamespace, Name: reconciled[controller]}}
 	if _, err := c.reconcilers[controller].Reconcile(c.tb.Context(), request); err != nil {
@@ -168,8 +168,8 @@ func (c *crowd) reconcile(controller string) {
 	}
 }
 
-// BenchmarkReconcile measures a pass of each controller that changes nothing. It fails if a pass
-// allocates more than twice what it does with few UpgradeJobs, or makes a request.
+// BenchmarkReconcile measures a no-op pass of each controller. It fails if a pass makes a request,
+// or allocates more than twice as much as with few UpgradeJobs.
 func BenchmarkReconcile(b *testing.B) {
 	few, many := newCrowd(b, fewJobs), newCrowd(b, manyJobs)
 	for controller := range reconciled {
@@ -184,8 +184,8 @@ func BenchmarkReconcile(b *testing.B) {
 	checkCrowd(b, few, many)
 }
 
-// With many objects that have nothing to do, no reconcile makes a request, and none allocates more
-// than twice what it does with few UpgradeJobs.
+// With many idle objects, no reconcile makes a request or allocates more than twice as much as with
+// few UpgradeJobs.
 func TestReconcile_with_many_objects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector allocates, too")

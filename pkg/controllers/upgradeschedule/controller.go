@@ -31,10 +31,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
-// maxRequeue bounds the time until the next pass: clocks are set, and machines are suspended.
+// maxRequeue limits the time until the next pass, because clocks are set and machines are
+// suspended.
 const maxRequeue = 10 * time.Minute
 
-// retryDelay is the time until the next pass after the cache turned out to be behind.
+// retryDelay is the delay before the next pass if the cache is stale.
 const retryDelay = time.Second
 
 // kindName is the kind of the objects that are reconciled.
@@ -44,23 +45,23 @@ var kindName = schema.GroupKind{Group: maintenancev1beta1.GroupVersion.Group, Ki
 type Reconciler struct {
 	// Clock provides the time.
 	Clock clock.PassiveClock
-	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled. Defaults to all.
 	WatchNamespaces []string
-	// ConfigProblem returns the reason for which the entries of spec.config.machineConfigPools of an UpgradeJob
-	// do not suit the pools of the cluster, with a message; empty if they do. Nil means they are not compared.
+	// ConfigProblem checks spec.config.machineConfigPools of an UpgradeJob against the pools of the
+	// cluster. It returns a reason and a message if they do not match. Optional.
 	ConfigProblem func(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
-	// Events publishes what happens to slots, Metrics counts it.
+	// Events publishes what happens to slots, and Metrics counts it.
 	Events  notify.EventPublisher
 	Metrics *metrics.Schedules
 
 	client   client.Client
 	live     client.Reader
-	replaced map[client.ObjectKey]manager.Replaced // by the last writes
+	replaced map[client.ObjectKey]manager.Replaced // objects that this process wrote last
 	uids     map[client.ObjectKey]string
 	parsed   map[client.ObjectKey]parsed
 }
 
-// parsed is a schedule that was parsed: reading a location is expensive.
+// parsed is a parsed schedule. It is cached, because loading a location is expensive.
 type parsed struct {
 	cron, week, location string
 	schedule             schedule.Schedule
@@ -108,7 +109,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// ownerRequests requests a reconcile of the UpgradeConfig that controls an UpgradeJob.
+// ownerRequests returns a request for the UpgradeConfig that controls an UpgradeJob.
 func ownerRequests(_ context.Context, job client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(job)
 	if owner == nil || owner.Kind != kindName.Kind {
@@ -117,20 +118,20 @@ func ownerRequests(_ context.Context, job client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: job.GetNamespace(), Name: owner.Name}}}
 }
 
-// namespaceRequests requests a reconcile of all UpgradeConfigs in the namespace of an object.
+// namespaceRequests returns requests for all UpgradeConfigs in the namespace of an object.
 func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	return manager.Requests[*maintenancev1beta1.UpgradeConfig](ctx, r.client, &maintenancev1beta1.UpgradeConfigList{}, nil, client.InNamespace(obj.GetNamespace()))
 }
 
-// allRequests requests a reconcile of all UpgradeConfigs.
+// allRequests returns requests for all UpgradeConfigs.
 func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
 	return manager.Requests[*maintenancev1beta1.UpgradeConfig](ctx, r.client, &maintenancev1beta1.UpgradeConfigList{}, nil)
 }
 
-// errBehind is returned if the cache is behind the API server.
+// errBehind is returned if the cache is stale.
 var errBehind = errors.New("the cache is behind the API server")
 
-// Reconcile makes one pass over one UpgradeConfig: it handles at most one slot.
+// Reconcile makes one pass over one UpgradeConfig. It handles at most one slot.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cfg := &maintenancev1beta1.UpgradeConfig{}
 	err := r.client.Get(ctx, req.NamespacedName, cfg)
@@ -143,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	now := r.Clock.Now()
 	if r.replaced[req.NamespacedName].IsBehind(cfg, now) {
-		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
+		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually triggers a pass before that
 	}
 	if uid := string(cfg.UID); r.uids[req.NamespacedName] != uid {
 		r.forget(req.NamespacedName) // another object with the same name
@@ -171,15 +172,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// isUrgent reports whether an UpgradeConfig with that status has something to do at a time that cannot wait: a
-// start is due, or its version must be pinned, or a user has requested one. It is served before all others.
+// isUrgent reports whether an UpgradeConfig with this status needs a pass that cannot wait: a start
+// is due, a version must be pinned, or a user has requested an upgrade. Urgent requests go first.
 func isUrgent(cfg *maintenancev1beta1.UpgradeConfig, status *maintenancev1beta1.UpgradeConfigStatus, at time.Time) bool {
 	if token := maintenance.RequestToken(cfg, maintenancev1beta1.RunNowAnnotation); token != "" && (status.RunNow == nil || status.RunNow.Token != token) {
 		return true
 	}
 	var pin time.Duration
 	if window := cfg.Spec.PinVersionWindow; window != nil {
-		pin, _ = maintenance.Duration(*window) // one that is invalid pins nothing ahead
+		pin, _ = maintenance.Duration(*window) // an invalid window pins nothing early
 	}
 	return slices.ContainsFunc(status.NextPossibleSchedules, func(start maintenancev1beta1.NextPossibleSchedule) bool {
 		handled := status.HandledUntil != nil && !start.Time.After(status.HandledUntil.Time)
@@ -187,7 +188,7 @@ func isUrgent(cfg *maintenancev1beta1.UpgradeConfig, status *maintenancev1beta1.
 	})
 }
 
-// forget drops what is kept about an object, its series included.
+// forget drops the state and the metrics of an object.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.DeleteSchedule(kindName, key.Namespace, key.Name)
 	if uid := r.uids[key]; uid != "" {

@@ -20,10 +20,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// threeDays schedules the three slots near each other: the hours in between cost time.
+// threeDays schedules three slots close together, because simulating the hours in between takes
+// time.
 func threeDays(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4,5" }
 
-// threeSlots are a served slot, a requested upgrade, a suspended slot, and one without an update.
+// threeSlots sets up a served slot, a requested upgrade, a suspended slot, and a slot without an
+// update.
 func threeSlots(w *world) {
 	w.After(tuesday.Add(24*time.Hour).Sub(w.Now()), func() {
 		w.offer("4.20.7")
@@ -41,11 +43,11 @@ var (
 	resultOfLastOfThree = "03-05 21:00 NoUpdate"
 )
 
-// expectThreeSlots checks what has become of them.
+// expectThreeSlots checks the results of these slots.
 func (w *world) expectThreeSlots() {
 	w.TB.Helper()
 	starts := slices.Clone(w.starts)
-	for i := range starts { // a requested upgrade starts when it was answered
+	for i := range starts { // a requested upgrade starts when the request is handled
 		if len(starts[i]) > 6 && starts[i][:6] == "03-03 " {
 			starts[i] = "03-03 21:00" + starts[i][11:]
 		}
@@ -78,7 +80,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	})
 }
 
-// The upgrade of each version is created once, however the operator ends.
+// The upgrade to each version is created exactly once, wherever the operator crashes.
 func TestCrashAtEveryWrite_when_updates_are_available(t *testing.T) {
 	t.Parallel()
 	simulation.EachFault(t, 8, func(t *testing.T, plan simulation.Plan) {
@@ -106,8 +108,8 @@ func versionsOf(starts []string) []string {
 	return versions
 }
 
-// Slots without an update run their hooks once each, and the oldest UpgradeJobs are deleted: one of a kind is
-// kept.
+// Slots without an update run their hooks exactly once. The oldest UpgradeJobs are deleted, and one
+// of each kind is kept.
 func TestCrashAtEveryWrite_without_updates(t *testing.T) {
 	t.Parallel()
 	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
@@ -183,7 +185,7 @@ func TestChangeBeforeEveryWrite(t *testing.T) {
 				for _, start := range w.starts {
 					counts[start]++
 				}
-				// The UpgradeConfig that was re-created is another one: its slots are its own.
+				// A re-created UpgradeConfig is a new object with slots of its own.
 				for start, n := range counts {
 					if n > 1 && name != "re-creation" {
 						t.Errorf("%d UpgradeJobs start at %s; %s", n, start, w.starts)
@@ -217,7 +219,7 @@ func TestNameOfAJobIsTaken(t *testing.T) {
 	}
 }
 
-// The status may be emptied: the operator observes it again.
+// If the status is lost, the operator observes everything again.
 func TestStatusIsLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []time.Duration{time.Minute, 24 * time.Hour} {
@@ -262,12 +264,12 @@ func (w *world) exists(object client.Object) bool {
 	return w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
 }
 
-// A user cancels the upgrade while the cache does not show that the slot was handled, and the process no
-// longer waits for the cache.
+// A user cancels the upgrade while the cache does not yet show that the slot was handled, and the
+// process no longer waits for the cache.
 func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
-	w.phase = "" // it has not ended when it is deleted
+	w.phase = "" // it has not ended at its deletion
 	cancelled := false
 	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb != "patch" || len(w.starts) != 1 || cancelled {
@@ -283,7 +285,8 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 	}
 }
 
-// Two operators run at the same time: one comes between the other's list and its creation.
+// Two operators run at the same time. One creates an UpgradeJob between the other's list and
+// create.
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())

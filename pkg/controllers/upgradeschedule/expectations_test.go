@@ -46,7 +46,7 @@ func (w *world) get() *maintenancev1beta1.UpgradeConfig {
 	return &cfg
 }
 
-// jobs returns the names of the UpgradeJobs that exist.
+// jobs returns the names of the existing UpgradeJobs.
 func (w *world) jobs() []string {
 	var list maintenancev1beta1.UpgradeJobList
 	w.Must(w.User.List(w.TB.Context(), &list))
@@ -80,7 +80,7 @@ func (w *world) events() []string {
 	return reasons
 }
 
-// condition returns a condition as in "True Scheduled: message".
+// condition returns a condition in the form "True Scheduled: message".
 func (w *world) condition(name string) string {
 	c := meta.FindStatusCondition(w.get().Status.Conditions, name)
 	if c == nil {
@@ -89,8 +89,8 @@ func (w *world) condition(name string) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// expectCondition compares the status and the reason of a condition, as in "True Scheduled", and its message with the
-// golden file.
+// expectCondition checks the status and the reason of a condition, in the form "True Scheduled",
+// and compares its message with the golden file.
 func (w *world) expectCondition(name, want string) {
 	w.TB.Helper()
 	got, message, _ := strings.Cut(w.condition(name), ": ")
@@ -100,7 +100,7 @@ func (w *world) expectCondition(name, want string) {
 	golden.Texts(w.TB, name+" "+w.Now().UTC().Format("01-02 15:04:05"), message)
 }
 
-// lastSlot returns the latest slot as in "03-02 21:00 JobCreated".
+// lastSlot returns the latest slot in the form "03-02 21:00 JobCreated".
 func (w *world) lastSlot() string {
 	last := w.get().Status.LastSlot
 	if last == nil {

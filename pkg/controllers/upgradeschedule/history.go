@@ -18,14 +18,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// The defaults of the history limits.
+// Defaults of the history limits.
 const (
 	defaultSuccessful = 3
 	defaultFailed     = 5
 )
 
-// deleteEndedJobs deletes the UpgradeJobs that have ended and exceed the history limits, the oldest
-// first. UpgradeJobs of users, and those for which something is left to do, are none of them.
+// deleteEndedJobs deletes ended UpgradeJobs that exceed the history limits, oldest first. It
+// ignores UpgradeJobs that users created and UpgradeJobs with unfinished work.
 func (s *scope) deleteEndedJobs(ctx context.Context) error {
 	var successful, failed []*maintenancev1beta1.UpgradeJob
 	for i := range s.jobs {
@@ -50,7 +50,7 @@ func (s *scope) deleteEndedJobs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// excess returns the UpgradeJobs that exceed a limit, the oldest first.
+// excess returns the UpgradeJobs that exceed a limit, oldest first.
 func excess(jobs []*maintenancev1beta1.UpgradeJob, limit *int32, byDefault int) []*maintenancev1beta1.UpgradeJob {
 	keep := byDefault
 	if limit != nil {

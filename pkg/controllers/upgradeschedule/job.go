@@ -22,25 +22,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ownPrefix is the prefix of our labels and annotations, which a template cannot set.
+// ownPrefix is the prefix of this operator's labels and annotations. Templates cannot set them.
 const ownPrefix = "managedupgrade.appuio.io/"
 
-// maxName is the length of the longest name of an object.
+// maxName is the maximum length of an object's name.
 const maxName = 253
 
-// nameAttempts is how many names are tried: others may have created UpgradeJobs with the first ones.
+// nameAttempts is the number of names to try, because other clients may have UpgradeJobs with the
+// first ones.
 const nameAttempts = 3
 
-// request is an UpgradeJob that must exist.
+// request describes an UpgradeJob that must exist.
 type request struct {
 	slot    string // the value of the slot's label
 	start   time.Time
-	release clusterstate.Release // zero means only hooks run
-	name    string               // the text whose hash ends the name
+	release clusterstate.Release // the zero Release runs hooks only
+	name    string               // the name ends with a hash of this text
 }
 
-// verify returns errBehind if the UpgradeConfig is not as it is cached. Nothing is published, nor
-// created, before.
+// verify returns errBehind if the cached UpgradeConfig is stale. It is called before anything is
+// published or created.
 func (s *scope) verify(ctx context.Context) error {
 	var live maintenancev1beta1.UpgradeConfig
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(s.cfg), &live)
@@ -56,7 +57,7 @@ func (s *scope) verify(ctx context.Context) error {
 }
 
 // findJob returns the UpgradeJob of a slot from the API server, or nil if there is none. It returns
-// errBehind if the UpgradeConfig is not as it is cached.
+// errBehind if the cached UpgradeConfig is stale.
 func (s *scope) findJob(ctx context.Context, slot string) (*maintenancev1beta1.UpgradeJob, error) {
 	if err := s.verify(ctx); err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func (s *scope) cachedJob(slot string) *maintenancev1beta1.UpgradeJob {
 	return nil
 }
 
-// createJob creates the UpgradeJob of a slot that has none. If another operator has just created it, it returns that
-// one.
+// createJob creates the UpgradeJob of a slot. If another operator has just created it, createJob
+// returns that one.
 func (s *scope) createJob(ctx context.Context, req request) (*maintenancev1beta1.UpgradeJob, error) {
 	for i := range nameAttempts {
 		job := s.newJob(req)
@@ -132,8 +133,8 @@ func (s *scope) newJob(req request) *maintenancev1beta1.UpgradeJob {
 	return job
 }
 
-// jobLabels returns the labels of the UpgradeJob of a slot: windows select by the same ones before
-// it exists.
+// jobLabels returns the labels of the UpgradeJob of a slot. Windows match these labels even before
+// the UpgradeJob exists.
 func (s *scope) jobLabels(slot string) map[string]string {
 	labels := map[string]string{}
 	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
@@ -143,24 +144,26 @@ func (s *scope) jobLabels(slot string) map[string]string {
 	return labels
 }
 
-// ofTemplate returns the labels or the annotations of a template, without those that it cannot set.
+// ofTemplate returns the labels or annotations of a template, without those that templates cannot
+// set.
 func ofTemplate(values map[string]string) map[string]string {
 	values = maps.Clone(values)
 	maps.DeleteFunc(values, func(key, _ string) bool { return strings.HasPrefix(key, ownPrefix) })
 	return values
 }
 
-// digestPattern matches the images that spec.desiredVersion.image accepts. A release that is
-// offered with another one is identified by its version.
+// digestPattern matches the images that spec.desiredVersion.image accepts. An available release
+// with any other image is identified by its version.
 var digestPattern = regexp.MustCompile(`^[^@ ]+@sha256:[0-9a-f]+$`)
 
-// jobName returns the name of an UpgradeJob: the names of one UpgradeConfig sort by their starts.
+// jobName returns the name of an UpgradeJob. The names for one UpgradeConfig sort by start.
 func jobName(config string, start time.Time, hashed string) string {
 	end := fmt.Sprintf("-%d-%s", start.Unix(), text.Hash(hashed, 4)[:7])
 	return strings.TrimRight(config[:min(len(config), maxName-len(end))], "-.") + end
 }
 
-// labelValue returns a version as the value of a label, or a hash of it if it is not valid as one.
+// labelValue returns a version as a label value, or its hash if the version is not a valid label
+// value.
 func labelValue(version string) string {
 	const maxVersion = validation.LabelValueMaxLength - len(maintenancev1beta1.SlotVersionPrefix)
 	if len(version) <= maxVersion && len(validation.IsValidLabelValue(version)) == 0 {
@@ -169,7 +172,7 @@ func labelValue(version string) string {
 	return text.Hash(version, 8)
 }
 
-// describeJob describes an UpgradeJob that was created.
+// describeJob describes a created UpgradeJob.
 func describeJob(job *maintenancev1beta1.UpgradeJob) string {
 	does := "runs its hooks without an upgrade, since no update is available,"
 	if version := job.Spec.DesiredVersion.Version; version != "" {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain collects garbage less often: a simulated year leaves much, and keeps little.
+// TestMain makes garbage collection less frequent: a simulated year allocates a lot and retains
+// little.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()

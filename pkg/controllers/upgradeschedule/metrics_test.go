@@ -9,7 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// gauge returns the value of a series of the UpgradeConfig weekly; -1 if there is none.
+// gauge returns the value of a metric of the UpgradeConfig weekly, or -1 if it is absent.
 func (w *world) gauge(name string) float64 {
 	return w.series(name, "", func(m *dto.Metric) float64 { return m.GetGauge().GetValue() })
 }

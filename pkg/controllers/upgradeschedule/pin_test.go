@@ -16,7 +16,8 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// notUpgradeable has the cluster version operator report Upgradeable=False, beside what it offers.
+// notUpgradeable makes the cluster version operator report Upgradeable=False in addition to the
+// available updates.
 func (w *world) notUpgradeable(reason string) {
 	w.changeVersion(func(version *configv1.ClusterVersion) {
 		version.Status.Conditions = append(version.Status.Conditions, configv1.ClusterOperatorStatusCondition{
@@ -40,8 +41,8 @@ func createHook(edits ...func(*maintenancev1beta1.UpgradeJobHook)) *maintenancev
 	return hook
 }
 
-// A minor version whose acknowledgments a hook of event Create can give is pinned. Any other one waits, and
-// the newest patch is pinned.
+// A minor version is pinned if a hook of event Create can give its acknowledgments. Any other minor
+// version waits, and the newest patch is pinned.
 func TestPinWhileNotUpgradeable(t *testing.T) {
 	t.Parallel()
 	other := func(hook *maintenancev1beta1.UpgradeJobHook) {
@@ -82,7 +83,8 @@ func TestPinWhileNotUpgradeable(t *testing.T) {
 	}
 }
 
-// A minor version whose acknowledgments no hook of event Create has given expires once, and not at every start.
+// A minor version that lacks acknowledgments from hooks of event Create expires once, not at every
+// start.
 func TestPinAfterMissingAcknowledgment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("4h")))
@@ -102,7 +104,7 @@ func TestPinAfterMissingAcknowledgment(t *testing.T) {
 	}
 }
 
-// A start that was decided without an update is not announced.
+// A start that was decided on without an update is not announced.
 func TestDecidedStartIsNotAnnounced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("4h")))

@@ -17,7 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// addMany adds UpgradeConfigs, windows, and ended UpgradeJobs of the UpgradeConfigs in turn.
+// addMany adds UpgradeConfigs, windows, and ended UpgradeJobs, evenly spread over the
+// UpgradeConfigs.
 func (w *world) addMany(configs, windows, jobs int) {
 	w.TB.Helper()
 	complete := metav1.NewTime(w.Now().Add(-24 * time.Hour).Truncate(time.Second))

@@ -141,7 +141,7 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 		w.RunFor(24 * time.Hour)
 		w.offer("4.20.7")
 		w.RunFor(24 * time.Hour)
-		w.offer("4.20.6") // the later one is withdrawn
+		w.offer("4.20.6") // the later version is withdrawn
 		w.RunFor(24 * time.Hour)
 		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6", "03-02 16:00 4.20.7"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
@@ -225,7 +225,7 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	})
 }
 
-// A version whose UpgradeJob was suspended or rescheduled before it started is scheduled again.
+// A version is scheduled again if its UpgradeJob was suspended or rescheduled before it started.
 func TestPostponedVersion(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -270,7 +270,7 @@ func TestPostponedVersion(t *testing.T) {
 				w.phase, w.reason = maintenancev1beta1.PhaseSkipped, tc.reason
 				w.RunFor(time.Second)
 				tc.change(w)
-				w.RunTo(tuesday.Add(-24*time.Hour + 2*time.Minute)) // the first start is over
+				w.RunTo(tuesday.Add(-24*time.Hour + 2*time.Minute)) // the first start has passed
 				w.phase, w.reason = history.PhaseUpgraded, ""
 				w.Restart()
 				w.RunFor(week)
@@ -459,7 +459,7 @@ func TestNotAccepted(t *testing.T) {
 	}
 }
 
-// Pools may change until the start: the UpgradeJob decides.
+// Pools may change until the start, so the decision is left to the UpgradeJob.
 func TestInvalidPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {
@@ -521,7 +521,7 @@ func TestHistoryLimits(t *testing.T) {
 	}
 }
 
-// A request for another attempt comes between the read of an UpgradeJob and its deletion.
+// A retry is requested between the read and the deletion of an UpgradeJob.
 func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.FailedJobsHistoryLimit = new(int32(0)) }))

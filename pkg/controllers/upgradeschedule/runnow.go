@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// handleRunNow answers a request to run an upgrade now. It reports whether there was one that was
-// not answered yet.
+// handleRunNow answers a request to run an upgrade now. It reports whether there was an unanswered
+// one.
 func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	token := maintenance.RequestToken(s.cfg, maintenancev1beta1.RunNowAnnotation)
 	answered := maintenancev1beta1.RunNowStatus{}
@@ -27,7 +27,7 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	if token == "" || token == answered.Token {
 		return false, nil
 	}
-	id := maintenancev1beta1.SlotRunNowPrefix + text.Hash(fmt.Sprintf("%q %q %q", answered.Token, answered.Job, token), 8) // the same token may be requested again later
+	id := maintenancev1beta1.SlotRunNowPrefix + text.Hash(fmt.Sprintf("%q %q %q", answered.Token, answered.Job, token), 8) // the same token may be used again later
 	answer := &maintenancev1beta1.RunNowStatus{Token: token}
 	job, err := s.findJob(ctx, id)
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	return true, s.publish(ctx, id, corev1.EventTypeNormal, "JobCreated", describeJob(job))
 }
 
-// refuseRunNow returns why no upgrade can run now, as the slot of the request, or "" if one can.
+// refuseRunNow returns the reason why no upgrade can run now with the request as its slot, or "" if
+// one can.
 func (s *scope) refuseRunNow(slot string) string {
 	if s.problem.reason != "" {
 		return s.problem.message

@@ -25,40 +25,40 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
-// The reasons for which an UpgradeConfig is not accepted.
+// Reasons for not accepting an UpgradeConfig.
 const (
 	reasonInvalidSchedule = "InvalidSchedule"
 	reasonNeverRuns       = "NeverRuns"
 	reasonInvalidTemplate = "InvalidTemplate"
 )
 
-// condition is the reason and the message of a condition; the zero value is none.
+// condition holds the reason and the message of a condition; the zero value is no condition.
 type condition struct{ reason, message string }
 
 // scope is one pass over one UpgradeConfig.
 type scope struct {
 	*Reconciler
-	cfg    *maintenancev1beta1.UpgradeConfig      // as it is cached
-	status maintenancev1beta1.UpgradeConfigStatus // as this pass publishes it
+	cfg    *maintenancev1beta1.UpgradeConfig      // from the cache
+	status maintenancev1beta1.UpgradeConfigStatus // the status that this pass publishes
 	now    time.Time
 
 	cron       schedule.Schedule // selects no start without a cron expression
 	pin, delay time.Duration
-	problem    condition // why no slot is handled; zero if slots are
-	pools      condition // why the entries of pools do not suit the cluster now; zero if they do
+	problem    condition // why no slot is handled; zero if slots are handled
+	pools      condition // why the entries for pools do not match the cluster; zero if they do
 
-	windows []maintenancev1beta1.UpgradeSuspensionWindow // of the namespace
-	jobs    []maintenancev1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
+	windows []maintenancev1beta1.UpgradeSuspensionWindow // in the namespace
+	jobs    []maintenancev1beta1.UpgradeJob              // its UpgradeJobs, from the cache, or live before slots are passed over
 	newest  clusterstate.Newest
-	unknown string // why the available updates are not known; empty if they are
+	unknown string // why the available updates are unknown; empty if they are known
 
-	due     time.Time // the slot that was to be served; zero means none
-	waiting condition // what it waits for; zero means nothing
-	handled outcome   // what this pass has handled; zero means nothing
-	wake    time.Time // when the next pass has something to do; zero means never
+	due     time.Time // the slot that is due; zero if none is
+	waiting condition // what that slot waits for; zero if nothing
+	handled outcome   // what this pass has handled; zero if nothing
+	wake    time.Time // time of the next pass; zero if none is needed
 }
 
-// outcome describes what slots have led to.
+// outcome is the result of one or more slots.
 type outcome struct {
 	result string
 	slots  int
@@ -95,8 +95,9 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *maintenancev1beta1.Upgra
 	return s, s.validatePools(ctx)
 }
 
-// validatePools compares the entries of pools with the cluster. Pools may change until the upgrade
-// starts, so UpgradeJobs are created nevertheless; they are skipped if the entries do not suit then.
+// validatePools compares the entries for pools with the cluster. Pools may change until the upgrade
+// starts, so UpgradeJobs are created even if the entries do not match. They are skipped if the
+// entries still do not match at the start.
 func (s *scope) validatePools(ctx context.Context) error {
 	if s.ConfigProblem == nil || !needsObservation(&s.cfg.Spec.JobTemplate.Spec.Config) {
 		return nil
@@ -108,8 +109,8 @@ func (s *scope) validatePools(ctx context.Context) error {
 	return err
 }
 
-// hasExpired reports whether an UpgradeJob to another minor version has expired: the hooks of event Create had
-// their chance, and did not give the acknowledgments that are still missing.
+// hasExpired reports whether an UpgradeJob to another minor version has expired. If so, the hooks
+// of event Create had their chance and did not give the missing acknowledgments.
 func (s *scope) hasExpired(version clusterstate.Version) bool {
 	return slices.ContainsFunc(s.jobs, func(job maintenancev1beta1.UpgradeJob) bool {
 		phase, _ := maintenance.EndPhase(&job)
@@ -118,8 +119,8 @@ func (s *scope) hasExpired(version clusterstate.Version) bool {
 	})
 }
 
-// isAcknowledgedByHook reports whether a hook of event Create runs for the UpgradeJobs, which can give the
-// acknowledgments that a minor version needs. The UpgradeJob waits for them nevertheless.
+// isAcknowledgedByHook reports whether a hook of event Create runs for the UpgradeJobs and so can
+// give the acknowledgments that a minor version needs. The UpgradeJob still waits for them.
 func (s *scope) isAcknowledgedByHook(ctx context.Context) (bool, error) {
 	var hooks maintenancev1beta1.UpgradeJobHookList
 	if err := s.client.List(ctx, &hooks, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -143,7 +144,7 @@ func (s *scope) isAcknowledgedByHook(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// listWindows lists the windows that may suspend a start of this UpgradeConfig.
+// listWindows lists the windows that may suspend starts of this UpgradeConfig.
 func (s *scope) listWindows(ctx context.Context) error {
 	var windows maintenancev1beta1.UpgradeSuspensionWindowList
 	if err := s.client.List(ctx, &windows, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -169,7 +170,7 @@ func (s *scope) listJobs(ctx context.Context, from client.Reader) error {
 	return nil
 }
 
-// validate finds what the schema cannot.
+// validate checks what the schema cannot.
 func (s *scope) validate() {
 	spec := &s.cfg.Spec
 	var cronErr, pinErr, delayErr error
@@ -209,7 +210,7 @@ func isoWeek(spec *maintenancev1beta1.UpgradeConfigSpec) string {
 	return *spec.Schedule.ISOWeek
 }
 
-// wakeAt requests a pass at a time.
+// wakeAt requests a pass at a point in time.
 func (s *scope) wakeAt(at time.Time) {
 	if at.After(s.now) {
 		s.wake = engine.Earliest(s.wake, at)
@@ -224,7 +225,8 @@ func (s *scope) requeue() time.Duration {
 	return min(s.wake.Sub(s.now), maxRequeue)
 }
 
-// needsObservation reports whether only the cluster, or the evaluator of expressions, shows that a configuration is valid.
+// needsObservation reports whether validating a configuration requires the cluster or the evaluator
+// of expressions.
 func needsObservation(config *maintenancev1beta1.UpgradeJobConfig) bool {
 	return len(config.MachineConfigPools) > 0 || len(config.PreUpgradeHealthChecks.Objects) > 0 || len(config.PostUpgradeHealthChecks.Objects) > 0
 }

@@ -20,21 +20,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The results of slots.
+// Results of slots.
 const (
-	// ResultJobCreated is the result of a slot that has an UpgradeJob.
+	// ResultJobCreated marks a slot that has an UpgradeJob.
 	ResultJobCreated = "JobCreated"
-	// ResultSuspended is the result of a slot that schedule.suspend or a window suspended.
+	// ResultSuspended marks a slot that schedule.suspend or a window suspended.
 	ResultSuspended = maintenance.ReasonSuspended
-	// ResultNoUpdate is the result of a slot for which no update was available.
+	// ResultNoUpdate marks a slot without an available update.
 	ResultNoUpdate = "NoUpdate"
-	// ResultUpdatesUnknown is the result of a slot during which the available updates were never known.
+	// ResultUpdatesUnknown marks a slot during which the available updates were never known.
 	ResultUpdatesUnknown = "UpdatesUnknown"
-	// ResultTooManyJobs is the result of a slot during which too many UpgradeJobs had not ended.
+	// ResultTooManyJobs marks a slot during which too many UpgradeJobs were unfinished.
 	ResultTooManyJobs = "TooManyJobs"
-	// ResultJobRejected is the result of a slot during which the API server rejected the UpgradeJob.
+	// ResultJobRejected marks a slot during which the API server rejected the UpgradeJob.
 	ResultJobRejected = "JobRejected"
-	// ResultMissed is the result of a slot that was over when the operator came to it.
+	// ResultMissed marks a slot that had passed before the operator could handle it.
 	ResultMissed = "Missed"
 )
 
@@ -44,23 +44,24 @@ func Results() []string {
 }
 
 const (
-	// maxPending bounds the UpgradeJobs of one UpgradeConfig that have not ended: a long
-	// pinVersionWindow and a short rhythm would create any number of them.
+	// maxPending limits the unfinished UpgradeJobs of one UpgradeConfig. A long pinVersionWindow
+	// with a frequent schedule could otherwise create any number of them.
 	maxPending = 16
-	// maxPassed bounds the slots that are counted when they are passed over.
+	// maxPassed limits how many past slots are counted at once.
 	maxPassed = 1000
 )
 
-// usesCron reports whether the cron expression, and not a new version alone, decides about starts.
+// usesCron reports whether the cron expression determines the starts, rather than new versions
+// alone.
 func (s *scope) usesCron() bool { return s.cfg.Spec.Schedule.Cron != "" }
 
-// onUpdate reports whether a version that becomes available starts an upgrade.
+// onUpdate reports whether a newly available version starts an upgrade.
 func (s *scope) onUpdate() bool {
 	return s.cfg.Spec.Schedule.Rhythm == maintenancev1beta1.RhythmUpdateAvailable
 }
 
-// next returns the first scheduled start after base. With the rhythm UpdateAvailable there is none
-// without a pending update, and without cron there is exactly one, whatever base is.
+// next returns the first scheduled start after base. With the rhythm UpdateAvailable, there is none
+// without a pending update, and exactly one without cron, regardless of base.
 func (s *scope) next(base time.Time) (time.Time, bool) {
 	if !s.onUpdate() {
 		return s.cron.Next(base)
@@ -78,11 +79,11 @@ func (s *scope) next(base time.Time) (time.Time, bool) {
 	return s.afterWindows(pending.Since.Add(s.pin)), true
 }
 
-// maxHandled bounds the starts that were handled ahead and are passed over at once.
+// maxHandled limits how many starts that were handled early are skipped at once.
 const maxHandled = 1000
 
-// nextOpen is next without the starts that were decided ahead, when their versions were to be pinned, and
-// that have no UpgradeJob: nothing happens at them.
+// nextOpen is like next, but skips starts that were decided on early, when their versions were due
+// to be pinned, and that have no UpgradeJob: nothing happens at such a start.
 func (s *scope) nextOpen(base time.Time) (time.Time, bool) {
 	handled := s.handledUntil()
 	for range maxHandled {
@@ -95,25 +96,25 @@ func (s *scope) nextOpen(base time.Time) (time.Time, bool) {
 	return s.next(base)
 }
 
-// hasJob reports whether a start has an UpgradeJob, which this pass may have created.
+// hasJob reports whether a start has an UpgradeJob. This pass may have created it.
 func (s *scope) hasJob(start time.Time) bool {
 	last := s.status.LastSlot
 	return s.cachedJob(s.slotKey(start)) != nil || last != nil && last.Job != "" && last.Time != nil && last.Time.Time.Equal(start)
 }
 
-// afterWindows returns the first time from start on that no window contains.
+// afterWindows returns the first time, at or after start, that is outside of all windows.
 func (s *scope) afterWindows(start time.Time) time.Time {
 	for range len(s.windows) {
 		by, suspended := s.window(start, s.slotKey(start))
 		if !suspended {
 			break
 		}
-		start = by.End.Add(time.Second - time.Nanosecond).Truncate(time.Second) // spec.startAfter has no fractions
+		start = by.End.Add(time.Second - time.Nanosecond).Truncate(time.Second) // spec.startAfter has whole seconds only
 	}
 	return start
 }
 
-// window returns the window that suspends a start whose UpgradeJob has that value of the slot's label.
+// window returns the window that suspends a start, given the slot label of its UpgradeJob.
 func (s *scope) window(start time.Time, slot string) (maintenance.Suspension, bool) {
 	if by, suspended := maintenance.SuspendedBy(s.windows, s.cfg.Labels, start, maintenance.SelectedConfigs); suspended {
 		return by, true
@@ -121,7 +122,7 @@ func (s *scope) window(start time.Time, slot string) (maintenance.Suspension, bo
 	return maintenance.SuspendedBy(s.windows, s.jobLabels(slot), start, maintenance.SelectedJobs)
 }
 
-// suspendedBy returns what suspends a start, or "" if nothing does.
+// suspendedBy returns a description of what suspends a start, or "" if nothing does.
 func (s *scope) suspendedBy(start time.Time) string {
 	if maintenance.IsSuspended(s.cfg) {
 		return maintenance.SuspendField
@@ -132,9 +133,9 @@ func (s *scope) suspendedBy(start time.Time) string {
 	return ""
 }
 
-// handledUntil returns the time up to which all starts have been handled: at first the creation of
-// the UpgradeConfig. If the status was lost, it is just before the latest start that has an
-// UpgradeJob, so this slot is handled again and finds it.
+// handledUntil returns the time up to which all starts have been handled. Initially, this is the
+// creation time of the UpgradeConfig. If the status was lost, it is a time just before the latest
+// start with an UpgradeJob, so that slot is handled again and finds its UpgradeJob.
 func (s *scope) handledUntil() time.Time {
 	if s.status.HandledUntil != nil {
 		return s.status.HandledUntil.Time
@@ -153,8 +154,8 @@ func (s *scope) handledUntil() time.Time {
 	return until
 }
 
-// observeClock forgets what was handled, and when an update appeared, while the clock was ahead. Starts that have an
-// UpgradeJob keep it.
+// observeClock discards handled starts and the first sighting of an update if they were recorded
+// while the clock was ahead. Existing UpgradeJobs keep their starts.
 func (s *scope) observeClock() {
 	if until := s.status.HandledUntil; s.usesCron() && until != nil && until.After(s.now.Add(s.pin)) {
 		s.status.HandledUntil = new(metav1.NewTime(s.now.Truncate(time.Second)))
@@ -164,8 +165,8 @@ func (s *scope) observeClock() {
 	}
 }
 
-// observeSchedule compares the schedule with the starts that were published. If it has changed,
-// only later starts count, and of those that are due the ones that were published before.
+// observeSchedule compares the schedule with the published starts. If the schedule has changed,
+// only future starts count, and due starts only if they were published before.
 func (s *scope) observeSchedule() {
 	published := s.cfg.Status.NextPossibleSchedules
 	if !s.usesCron() || s.cfg.Status.ObservedGeneration == 0 || s.onUpdate() && len(published) == 0 || s.selectsAll(published) {
@@ -181,7 +182,7 @@ func (s *scope) observeSchedule() {
 	s.status.HandledUntil = new(metav1.NewTime(from))
 }
 
-// selectsAll reports whether the schedule selects these starts, and none between them.
+// selectsAll reports whether the schedule selects exactly these starts.
 func (s *scope) selectsAll(published []maintenancev1beta1.NextPossibleSchedule) bool {
 	handled := s.handledUntil()
 	for i, p := range published {
@@ -191,7 +192,7 @@ func (s *scope) selectsAll(published []maintenancev1beta1.NextPossibleSchedule) 
 		}
 		for !s.startsNext(base, p.Time.Time) {
 			next, found := s.cron.Next(base)
-			if !found || next.After(handled) { // those that were handled ahead are not published
+			if !found || next.After(handled) { // starts that were handled early are not published
 				return false
 			}
 			base = next
@@ -211,7 +212,8 @@ func (s *scope) startsNext(base, start time.Time) bool {
 }
 
 // observeUpdates records the update for which the rhythm UpdateAvailable creates the next
-// UpgradeJob. It reports whether the record has changed: it is saved before it is acted on.
+// UpgradeJob. It reports whether the record has changed, because the record must be saved before it
+// is acted on.
 func (s *scope) observeUpdates() bool {
 	if !s.onUpdate() {
 		s.status.PendingUpdate = nil
@@ -220,7 +222,7 @@ func (s *scope) observeUpdates() bool {
 	best, pending := s.newest.Release.Version, s.status.PendingUpdate
 	switch {
 	case best == "" && s.unknown != "":
-		return false // the update service may only be unreachable
+		return false // the update service may be unreachable
 	case best == "" || best == s.status.LastScheduledVersion && !s.isPostponed(best) || clusterstate.IsLater(s.status.LastScheduledVersion, best):
 		s.status.PendingUpdate = nil
 	case pending == nil || pending.Since == nil || pending.Version != best || pending.Since.After(s.now) || s.isOver():
@@ -230,9 +232,10 @@ func (s *scope) observeUpdates() bool {
 	return false
 }
 
-// isPostponed reports whether the version that got the latest UpgradeJob must get another one: all its UpgradeJobs were
-// suspended or rescheduled before they started. Once that is recorded, they may be deleted. An UpgradeJob that was
-// created for it since then, but not recorded, is found by its label.
+// isPostponed reports whether the version of the latest UpgradeJob needs another one, because all
+// its UpgradeJobs were suspended or rescheduled before they started. Once this is recorded, they
+// may be deleted. If an UpgradeJob was created since then but not recorded, it is found by its
+// label.
 func (s *scope) isPostponed(version string) bool {
 	recorded := s.status.PendingUpdate != nil && s.status.PendingUpdate.Version == version
 	postponed, last := recorded, s.status.LastScheduledUpgrade
@@ -247,13 +250,13 @@ func (s *scope) isPostponed(version string) bool {
 			return false
 		}
 		start, err := maintenance.Time(job.Spec.StartAfter)
-		postponed = postponed || err == nil && last != nil && start.Equal(last.Time) // the cache holds the latest one
+		postponed = postponed || err == nil && last != nil && start.Equal(last.Time) // the cache has the latest UpgradeJob
 	}
 	return postponed
 }
 
-// isOver reports whether the start that a pending update has without cron is too long ago, for
-// example after an outage: then it counts as observed now.
+// isOver reports whether the start of a pending update without cron is too long ago, for example
+// after an outage. The update then counts as first seen now.
 func (s *scope) isOver() bool {
 	if s.usesCron() || maintenance.IsSuspended(s.cfg) {
 		return false
@@ -262,7 +265,7 @@ func (s *scope) isOver() bool {
 	return found && !s.now.Before(start.Add(s.delay))
 }
 
-// handleSlots handles the next slot if it is due, or passes over those that are over.
+// handleSlots handles the next slot if it is due, or passes over past slots.
 func (s *scope) handleSlots(ctx context.Context) error {
 	base := s.handledUntil()
 	slot, found := s.next(base)
@@ -284,8 +287,8 @@ func (s *scope) handleSlots(ctx context.Context) error {
 	return s.serve(ctx, slot)
 }
 
-// suspend passes over a slot that is suspended, once it has begun: until then the suspension may
-// end. Without cron, a version waits for the end of the suspension.
+// suspend passes over a suspended slot after its start, because the suspension may end before that.
+// Without cron, the version waits for the end of the suspension.
 func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
 	if s.now.Before(slot) || !s.usesCron() {
 		s.wakeAt(slot)
@@ -303,18 +306,18 @@ func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
 	return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSuspended", fmt.Sprintf("no UpgradeJob starts at %s: %s", text.FormatTime(slot), message))
 }
 
-// passed are slots that are over.
+// passed summarizes past slots.
 type passed struct {
 	last, lastMissed  time.Time
 	missed, suspended int
-	suspendedBy       string                         // of the last one that was suspended
-	more              bool                           // whether there were more than were counted
-	job               *maintenancev1beta1.UpgradeJob // of the only one; nil if it has none
+	suspendedBy       string                         // of the last suspended slot
+	more              bool                           // there are more than were counted
+	job               *maintenancev1beta1.UpgradeJob // of the only slot; nil if it has none
 }
 
-// passOver passes over all slots that are over, from the first one on. Those that were suspended
-// are not missed, nor is one whose UpgradeJob the cache does not hold yet: the UpgradeJobs are read
-// from the API server.
+// passOver passes over all past slots, beginning with the first. It reads the UpgradeJobs from the
+// API server, so a slot whose UpgradeJob is missing from the cache does not count as missed.
+// Suspended slots do not count as missed either.
 func (s *scope) passOver(ctx context.Context, first time.Time) error {
 	if err := s.verify(ctx); err != nil {
 		return err
@@ -347,7 +350,7 @@ func (s *scope) passOver(ctx context.Context, first time.Time) error {
 		fmt.Sprintf("scheduled starts without an UpgradeJob: %s, from %s to %s: %s", n, text.FormatTime(first), text.FormatTime(over.lastMissed), message))
 }
 
-// collectPassed counts the slots that are over, from the first one on, up to a limit.
+// collectPassed counts past slots, beginning with the first, up to a limit.
 func (s *scope) collectPassed(first time.Time) passed {
 	var over passed
 	for slot, found := first, true; found && !s.now.Before(slot.Add(s.delay)); slot, found = s.next(slot) {
@@ -371,8 +374,8 @@ func (s *scope) collectPassed(first time.Time) passed {
 	return over
 }
 
-// waitedFor returns what the slot that is over has waited for, by the published condition; zero
-// means nothing.
+// waitedFor returns what a past slot was waiting for, according to the published condition; zero if
+// nothing.
 func (s *scope) waitedFor() condition {
 	for _, c := range s.cfg.Status.Conditions {
 		if c.Type != maintenancev1beta1.ConditionScheduled {
@@ -386,7 +389,8 @@ func (s *scope) waitedFor() condition {
 	return condition{}
 }
 
-// slotKey returns the value of the slot's label. A version that is scheduled again has another one.
+// slotKey returns the value of the slot's label. A version that is scheduled again gets a new
+// value.
 func (s *scope) slotKey(slot time.Time) string {
 	pending := s.status.PendingUpdate
 	if !s.onUpdate() || pending == nil {
@@ -399,8 +403,8 @@ func (s *scope) slotKey(slot time.Time) string {
 	return maintenancev1beta1.SlotVersionPrefix + labelValue(value)
 }
 
-// serve creates the UpgradeJob of a slot that is due, if there is an update. A slot that has one
-// already, since the operator ended before it recorded that, keeps it.
+// serve creates the UpgradeJob of a due slot if there is an update. If the slot already has an
+// UpgradeJob, because the operator stopped before recording it, serve adopts it.
 func (s *scope) serve(ctx context.Context, slot time.Time) error {
 	key, release := s.slotKey(slot), s.newest.Release
 	if job := s.cachedJob(key); job != nil {
@@ -450,8 +454,8 @@ func (s *scope) adopt(ctx context.Context, slot time.Time, job *maintenancev1bet
 	return s.publish(ctx, job.Labels[maintenancev1beta1.SlotLabel], corev1.EventTypeNormal, "JobCreated", joinSentences(describeJob(job), excluded))
 }
 
-// excluded explains why an UpgradeJob does not upgrade the cluster to a later version that is offered;
-// empty if there is none.
+// excluded explains why an UpgradeJob does not upgrade to a later available version; empty if there
+// is no later version.
 func (s *scope) excluded(job *maintenancev1beta1.UpgradeJob) string {
 	if version := job.Spec.DesiredVersion.Version; version == "" || version != s.newest.Release.Version || len(s.newest.Excluded) == 0 {
 		return ""
@@ -466,7 +470,7 @@ func joinSentences(first, second string) string {
 	return first + "; " + second
 }
 
-// pendingJobs returns the number of UpgradeJobs that have not ended.
+// pendingJobs returns the number of unfinished UpgradeJobs.
 func (s *scope) pendingJobs() int {
 	n := 0
 	for i := range s.jobs {
@@ -485,7 +489,7 @@ func (s *scope) noUpdate() string {
 	return "no update is available, except for " + s.exclusions()
 }
 
-// exclusions names the versions that are offered and not selected, with the reasons.
+// exclusions lists the available versions that are not selected, with the reasons.
 func (s *scope) exclusions() string {
 	var excluded []string
 	for _, e := range s.newest.Excluded {
@@ -502,7 +506,7 @@ func (s *scope) finish(slot time.Time, result, message, job string) {
 	s.handled = outcome{result, 1}
 }
 
-// scheduled records an UpgradeJob that was created.
+// scheduled records a created UpgradeJob.
 func (s *scope) scheduled(job *maintenancev1beta1.UpgradeJob) {
 	if start, err := maintenance.Time(job.Spec.StartAfter); err == nil {
 		s.status.LastScheduledUpgrade = new(metav1.NewTime(start))

@@ -62,7 +62,7 @@ func TestRequestsOfASlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("48h")))
 	w.phase = ""
-	w.RunTo(tuesday.Add(-48 * time.Hour).Add(24*time.Hour + time.Second)) // pinned as it was created: the start is less than 48h away
+	w.RunTo(tuesday.Add(-48 * time.Hour).Add(24*time.Hour + time.Second)) // pinned at creation, because the start is less than 48h away
 	want := []string{
 		"get UpgradeConfig", "list UpgradeJobList", "create UpgradeJob", "create Event", "patch UpgradeConfig/status",
 	}
@@ -75,7 +75,7 @@ func TestRequestsOfASlot(t *testing.T) {
 		t.Errorf("requests between pinning and start (-want +got):\n%s", diff)
 	}
 	w.RunFor(time.Hour)
-	if diff := cmp.Diff([]string{"patch UpgradeConfig/status"}, w.Requests); diff != "" { // the next starts
+	if diff := cmp.Diff([]string{"patch UpgradeConfig/status"}, w.Requests); diff != "" { // updates the next starts
 		t.Errorf("requests at the start (-want +got):\n%s", diff)
 	}
 }
@@ -99,7 +99,7 @@ func TestPinLongerThanTheRhythm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("200h")))
 	w.RunTo(tuesday.Add(2 * week))
-	// 200h are a week and 32h: on Monday the slots of this week and the next one are pinned.
+	// 200h are a week and 32h, so the slots of this week and the next are pinned on Monday.
 	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-09 21:00 4.20.6"}, w.starts[:2]); diff != "" || len(w.starts) != 2 {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -162,7 +162,7 @@ func TestOutage(t *testing.T) {
 			case r.Verb == "create" && r.Kind == "UpgradeJob":
 				return simulation.Fault{Lag: []string{"UpgradeJob"}, LagFor: 2 * time.Hour}
 			case r.Verb == "patch" && r.Kind == "UpgradeConfig" && len(w.starts) > 0 && w.Now().Before(tuesday.Add(time.Hour)):
-				return simulation.Fault{Outcome: simulation.Refuse} // the slot is not recorded before it is over
+				return simulation.Fault{Outcome: simulation.Refuse} // the slot is not recorded until it has passed
 			}
 			return simulation.Fault{}
 		}
@@ -238,7 +238,7 @@ func TestSuspendField(t *testing.T) {
 	if diff := cmp.Diff([]string{"SlotSuspended"}, w.events()); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
-	w.edit(suspend(false)) // the slot is over
+	w.edit(suspend(false)) // the slot has passed
 	w.RunFor(time.Hour)
 	if len(w.starts) > 0 {
 		t.Errorf("a suspended slot was served; %s", w.describe())

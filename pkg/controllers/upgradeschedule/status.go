@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// published is the number of starts in the status.
+	// published is the number of starts that the status lists.
 	published = 5
-	// maxSlotMessage bounds the message of a slot, in bytes.
+	// maxSlotMessage limits the message of a slot, in bytes.
 	maxSlotMessage = 1000
-	// maxMessage bounds the message of a condition, in bytes.
+	// maxMessage limits the message of a condition, in bytes.
 	maxMessage = 4000
-	// maxSuspendedBy bounds what suspends a start, in bytes.
+	// maxSuspendedBy limits the description of what suspends a start, in bytes.
 	maxSuspendedBy = 500
 )
 
@@ -45,7 +45,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 		return err
 	}
 	if err != nil && s.waiting.reason == "" {
-		return err // what was handled is not complete
+		return err // the result of this pass is incomplete
 	}
 	if err := s.publishStatus(ctx); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 	return errors.Join(err, s.deleteEndedJobs(ctx))
 }
 
-// handle handles a request, or a slot, or neither.
+// handle handles a request or a slot, if there is one.
 func (s *scope) handle(ctx context.Context) error {
 	s.observeClock()
 	if requested, err := s.handleRunNow(ctx); requested || err != nil {
@@ -73,7 +73,7 @@ func (s *scope) handle(ctx context.Context) error {
 	return s.handleSlots(ctx)
 }
 
-// notAccepted returns why the spec is not accepted, or zero if it is.
+// notAccepted returns the reason why the spec is not accepted; zero if it is.
 func (s *scope) notAccepted() condition {
 	if s.problem.reason != "" {
 		return s.problem
@@ -81,8 +81,8 @@ func (s *scope) notAccepted() condition {
 	return s.pools
 }
 
-// publish publishes an Event about the UpgradeConfig. If the Event is rejected, for example because
-// the namespace is being deleted, that is logged and blocks nothing.
+// publish publishes an Event about the UpgradeConfig. If the API server rejects the Event, for
+// example because the namespace is being deleted, the error is logged and the pass continues.
 func (s *scope) publish(ctx context.Context, id, eventType, reason, message string) error {
 	n := engine.Notification{ID: engine.NotificationID(string(s.cfg.UID), id, reason, ""), Type: eventType, Reason: reason, Message: message}
 	return notify.TryPublish(ctx, s.Events, objects.Reference(s.cfg, maintenancev1beta1.GroupVersion.WithKind(kindName.Kind)), n)
@@ -137,8 +137,8 @@ func (s *scope) setConditions(accepted metav1.ConditionStatus, why condition, sc
 	s.status.Conditions = conditions
 }
 
-// upcoming returns the next starts, with what suspends each. A start that is due and waits is the first one: if the
-// schedule changes before it ends, it counts as published.
+// upcoming returns the next starts, with what suspends each. A start that is due and waiting comes
+// first, so it counts as published if the schedule changes before it has passed.
 func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 	var all []maintenancev1beta1.NextPossibleSchedule
 	base := s.now
@@ -153,7 +153,7 @@ func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 		by := s.suspendedBy(start)
 		all = append(all, maintenancev1beta1.NextPossibleSchedule{Time: metav1.NewTime(start.UTC()), SuspendedBy: text.Truncate(by, maxSuspendedBy)})
 		if s.onUpdate() && (by == "" || !s.usesCron()) {
-			break // the version is served then
+			break // the version is served at that start
 		}
 		base = start
 	}
@@ -163,8 +163,8 @@ func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 	return all
 }
 
-// stillDue returns the published start that is due and waits. It stays while the spec is invalid, so
-// it is served once the spec is corrected.
+// stillDue returns the published start that is due and waiting. It stays published while the spec
+// is invalid, so it is served once the spec is corrected.
 func (s *scope) stillDue() []maintenancev1beta1.NextPossibleSchedule {
 	handled := s.handledUntil()
 	for _, p := range s.cfg.Status.NextPossibleSchedules {
@@ -175,12 +175,12 @@ func (s *scope) stillDue() []maintenancev1beta1.NextPossibleSchedule {
 	return nil
 }
 
-// isDue reports whether an UpgradeJob may still be created for a start that has come.
+// isDue reports whether a start has come and an UpgradeJob may still be created for it.
 func (s *scope) isDue(start time.Time) bool {
 	return !start.After(s.now) && s.now.Before(start.Add(s.delay))
 }
 
-// nextUnsuspended returns the next start that nothing suspends.
+// nextUnsuspended returns the next start that is not suspended.
 func (s *scope) nextUnsuspended() (time.Time, bool) {
 	if maintenance.IsSuspended(s.cfg) || s.problem.reason != "" {
 		return time.Time{}, false
@@ -200,7 +200,7 @@ func (s *scope) nextUnsuspended() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// summarize returns the condition Scheduled.
+// summarize returns the status, the reason, and the message of the condition Scheduled.
 func (s *scope) summarize() (metav1.ConditionStatus, condition) {
 	status, summary := s.summarizeNext()
 	if last := s.status.LastSlot; last != nil && last.Time != nil && last.Result != ResultJobCreated && s.waiting.reason == "" {
@@ -239,7 +239,7 @@ func (s *scope) noPending() string {
 	return "waits for an update: " + s.noUpdate()
 }
 
-// setMetrics shows the state after the pass.
+// setMetrics sets the metrics to the state after the pass.
 func (s *scope) setMetrics() {
 	m := metrics.Schedule{Kind: kindName, Namespace: s.cfg.Namespace, Name: s.cfg.Name, Accepted: s.notAccepted().reason == ""}
 	m.Next, _ = s.nextUnsuspended()

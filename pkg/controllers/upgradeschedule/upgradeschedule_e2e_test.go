@@ -34,7 +34,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// testEnv is a cluster and the controllers with the permissions of the operator.
+// testEnv is a cluster with controllers that have the permissions of the operator.
 type testEnv struct {
 	t    *testing.T
 	user client.Client
@@ -92,7 +92,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// until waits until a condition of the UpgradeConfig and the UpgradeJobs holds.
+// until waits until the UpgradeConfig and the UpgradeJobs fulfill a condition.
 func (e *testEnv) until(what string, holds func(*maintenancev1beta1.UpgradeConfig, []maintenancev1beta1.UpgradeJob) bool) (*maintenancev1beta1.UpgradeConfig, []maintenancev1beta1.UpgradeJob) {
 	e.t.Helper()
 	cfg := &maintenancev1beta1.UpgradeConfig{}
@@ -112,8 +112,8 @@ func (e *testEnv) until(what string, holds func(*maintenancev1beta1.UpgradeConfi
 	return cfg, jobs.Items
 }
 
-// With the permissions and the admission policies of the operator, an UpgradeJob is created for the
-// update that the dev cluster offers, a request is answered, and ended UpgradeJobs are deleted.
+// With the permissions and the admission policies of the operator, an UpgradeJob is created for an
+// available update of the dev cluster, a request is answered, and ended UpgradeJobs are deleted.
 func TestSlotOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	e := start(t)

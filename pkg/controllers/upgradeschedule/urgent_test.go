@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// A start that is due is served before a backlog of other objects: when its UpgradeConfig changes, and in the
-// pass that waits for its time.
+// A due start is served before a backlog of other objects, both when its UpgradeConfig changes and
+// when its pass was scheduled.
 func TestPriority(t *testing.T) {
 	t.Parallel()
 	const pin = 4 * time.Hour

@@ -27,27 +27,27 @@ const namespace = "maintenance"
 
 var (
 	weekly = client.ObjectKey{Namespace: namespace, Name: "weekly"}
-	// monday is when most worlds begin; the slots of weekly are on Tuesdays at 22:00 in Zurich.
+	// monday is the start of most worlds. The slots of weekly are on Tuesdays at 22:00 in Zurich.
 	monday  = time.Date(2027, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 	tuesday = time.Date(2027, 3, 2, 21, 0, 0, 0, time.UTC)
 )
 
 const week = 7 * 24 * time.Hour
 
-// world is a cluster with the controller. UpgradeJobs end when they start, as endJob decides.
+// world is a cluster with the controller. UpgradeJobs end as soon as they start; see endJob.
 type world struct {
 	*simulation.Harness
-	reconciler *Reconciler // of this life of the process
+	reconciler *Reconciler // of the current process
 
 	registry      *prometheus.Registry
 	lives         int
 	reconciles    int
 	configProblem string
 
-	phase   history.Phase // in which UpgradeJobs end; empty leaves them to the test
-	reason  string        // for which they end
+	phase   history.Phase // the phase in which UpgradeJobs end; empty leaves that to the test
+	reason  string        // the reason for which they end
 	created map[string]int
-	starts  []string // of all UpgradeJobs that were ever created, with their versions
+	starts  []string // of all UpgradeJobs ever created, with their versions
 }
 
 func newWorld(tb testing.TB, objects ...client.Object) *world {

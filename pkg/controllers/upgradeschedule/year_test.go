@@ -39,21 +39,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// The outcomes of slots of the year, by their number; all other slots upgrade the cluster.
+// Outcomes of slots in the year, by slot number. All other slots upgrade the cluster.
 const (
 	suspendedBefore = 2  // by a window, before the version is pinned
 	withdrawn       = 5  // after the version is pinned
 	unhealthy       = 8  // when the window opens
-	updateless      = 11 // nothing is offered
-	outageFirst     = 13 // the operator does not run over this slot
-	outageLast      = 14 // nor over this one
-	expired         = 18 // the operator does not run from the pinning until startBefore
+	updateless      = 11 // no update is available
+	outageFirst     = 13 // the operator is down during this slot
+	outageLast      = 14 // and during this one
+	expired         = 18 // the operator is down from the pinning until startBefore
 	suspendedAfter  = 20 // by a window, after the version is pinned
 	suspendedField  = 22 // by schedule.suspend, before the version is pinned
 )
 
-// killedAtEveryWrite are the slots during which the operator ends before and after each change that it makes: the slot
-// before clocks are set forward, the slot after they are set back, and the slot of week 53.
+// killedAtEveryWrite lists the slots during which the operator is killed before and after each
+// change that it makes: the slot before the clocks go forward, the slot after they go back, and the
+// slot of week 53.
 var killedAtEveryWrite = []string{"2026-03-24", "2026-11-03", "2026-12-29"}
 
 const (
@@ -61,7 +62,7 @@ const (
 	pin           = 4 * time.Hour
 )
 
-// oddTuesdays returns 22:00 in Zurich on the Tuesdays of odd ISO weeks, by looking at each day.
+// oddTuesdays returns 22:00 in Zurich on each Tuesday of an odd ISO week. It checks every day.
 func oddTuesdays(t *testing.T, from, to time.Time) []time.Time {
 	t.Helper()
 	zurich, err := time.LoadLocation("Europe/Zurich")
@@ -78,7 +79,7 @@ func oddTuesdays(t *testing.T, from, to time.Time) []time.Time {
 	return slots
 }
 
-// year is a scripted cluster with the operator, for a year.
+// year simulates a cluster with the operator for a year.
 type year struct {
 	*simulation.World
 	t       *testing.T
@@ -86,7 +87,7 @@ type year struct {
 	cluster *openshift.Script
 	program simulation.Program
 	process *simulation.Process
-	down    bool // the operator does not run
+	down    bool // the operator is down
 
 	slots   []time.Time
 	created map[string]int            // by slot
@@ -94,11 +95,11 @@ type year struct {
 	commits map[string]int            // by version
 	lives   int
 
-	registry  *prometheus.Registry // of the present life
+	registry  *prometheus.Registry // of the current process
 	requested aftermath.Requests   // by the operator
 
 	random        *rand.Rand
-	progress      int // changes that the operator has stored, except for changes of the Lease
+	progress      int // changes that the operator has stored, other than of the Lease
 	leases        int // requests to write the Lease while the operator is killed at every write
 	before, after int // progress at the last crash before and after a write
 }
@@ -161,7 +162,7 @@ func (y *year) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return controllers(env, y.registry)
 }
 
-// controllers returns the operator's controllers that concern scheduled maintenance.
+// controllers returns the operator's controllers for scheduled maintenance.
 func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.Controller, error) {
 	upgrades, err := metrics.NewUpgrades(registry)
 	if err != nil {
@@ -190,7 +191,7 @@ func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.C
 	return []manager.Controller{jobs.Controller(), configs.Controller(), windows.Controller()}, nil
 }
 
-// plan ends the operator before and after each change during some slots, and at random else.
+// plan kills the operator before and after each change during some slots, and at random otherwise.
 func (y *year) plan(r simulation.Request) simulation.Fault {
 	if !r.IsWrite() {
 		return simulation.Fault{}
@@ -204,7 +205,7 @@ func (y *year) plan(r simulation.Request) simulation.Fault {
 		}
 		return simulation.Fault{}
 	}
-	if r.Kind == "Lease" { // a life that ends before the next write has its note undone: that is no progress
+	if r.Kind == "Lease" { // a process that dies before the next write loses this one, so it is no progress
 		if y.leases++; y.leases%8 == 0 {
 			return simulation.Fault{Outcome: simulation.CrashBefore}
 		} else if y.leases%8 == 4 {
@@ -253,10 +254,10 @@ func (y *year) observe(change simulation.Change) {
 	}
 }
 
-// at calls a function at a time.
+// at calls a function at a point in time.
 func (y *year) at(at time.Time, do func()) { y.After(at.Sub(y.Now()), do) }
 
-// stop ends the operator for a time.
+// stop stops the operator for a period.
 func (y *year) stop(from, to time.Time) {
 	y.at(from, func() { y.down = true; y.process.Kill() })
 	y.at(to, func() { y.down = false; y.start() })
@@ -291,7 +292,7 @@ func (y *year) setDegraded(status configv1.ConditionStatus) {
 
 func version(i int) string { return fmt.Sprintf("4.4.%d", 10+i) }
 
-// prepare lets a slot be what it is, and returns what it leads to.
+// prepare sets up a slot and returns its expected outcome.
 func (y *year) prepare(i int) string {
 	slot, eve := y.slots[i], y.slots[i].Add(-pin-2*time.Hour)
 	y.at(eve, func() { y.cluster.Offer(version(i)) })
@@ -378,7 +379,7 @@ func TestYear(t *testing.T) {
 	y.expectReleased()
 }
 
-// expectReleased checks what holds after the year.
+// expectReleased checks the state after the year.
 func (y *year) expectReleased() {
 	y.t.Helper()
 	families, err := y.registry.Gather()
