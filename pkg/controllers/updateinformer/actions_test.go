@@ -29,7 +29,7 @@ func answering(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-// answer has the informer answer with another handler.
+// answer replaces the handler with which the informer responds.
 func (w *world) answer(handler http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *world) update(pending, active bool) {
 	})
 }
 
-// change changes an object, status included.
+// change changes an object, including its status.
 func (w *world) change(object client.Object, do func(client.Object)) {
 	w.t.Helper()
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
@@ -85,7 +85,7 @@ func (w *world) changeInformer(do func(*updatev1beta1.UpdateInformer)) {
 	})
 }
 
-// pass makes one pass and returns when the next one is due.
+// pass makes one pass and returns the delay until the next one.
 func (w *world) pass() time.Duration {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, time.Minute))
@@ -95,7 +95,7 @@ func (w *world) pass() time.Duration {
 	return result.RequeueAfter
 }
 
-// runFor makes the passes that are due in this time, each at its time.
+// runFor advances the clock by d and makes each pass when it is due.
 func (w *world) runFor(d time.Duration) {
 	w.t.Helper()
 	end := w.clock.Now().Add(d)

@@ -17,12 +17,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// goneFor is how long the answer of a deleted informer is kept: until every reader has seen it.
+// goneFor is how long the answer of a deleted informer is kept, so every reader can see it.
 const goneFor = time.Hour
 
-// Exchange is where the controllers of UpdateInformers, the UpdateStatus, and UpdatePlans meet. It holds
-// the latest answer of each informer, and the requests of plans with their answers. Its methods may be
-// called at any time.
+// Exchange connects the controllers of UpdateInformers, the UpdateStatus, and UpdatePlans. It holds
+// the latest answer of each informer, and the requests of plans with their answers. Its methods are
+// safe for concurrent use.
 type Exchange struct {
 	mu      sync.Mutex
 	answers map[string]insight.Answer             // by informer
@@ -34,7 +34,7 @@ type Exchange struct {
 	planChanged   chan event.GenericEvent
 }
 
-// planRequest holds what a plan requests from every informer.
+// planRequest is the request of a plan to all informers.
 type planRequest struct {
 	round   int
 	request hooksv1alpha.UpdatePlanInsightsRequest
@@ -47,7 +47,7 @@ type planAsk struct {
 	waitingSince time.Time
 	nextAt       time.Time
 	answer       *insight.Answer // nil if the informer has not finished
-	unavailable  bool            // the informer could not be asked; once it can be, it is
+	unavailable  bool            // the informer could not be queried; it is queried as soon as it can be
 }
 
 // settle stores an answer.
@@ -55,12 +55,13 @@ func (a *planAsk) settle(answer insight.Answer, now time.Time) {
 	a.answer, a.nextAt, a.unavailable = &answer, now.Add(repairInterval), false
 }
 
-// isOpen reports whether the informer is still asked: it has not answered, or it could not, which a person may repair.
+// isOpen reports whether the informer is still queried: it has not answered, or it failed in a way
+// that a user may fix.
 func (a *planAsk) isOpen() bool {
 	return a.answer == nil || a.answer.Degraded != "" || a.answer.Result != insight.Success && a.answer.Result != insight.NotQueried
 }
 
-// NewExchange returns an Exchange without answers and requests.
+// NewExchange returns an empty Exchange.
 func NewExchange() *Exchange {
 	return &Exchange{
 		answers: map[string]insight.Answer{}, plans: map[types.NamespacedName]*planRequest{},
@@ -68,7 +69,7 @@ func NewExchange() *Exchange {
 	}
 }
 
-// signal sends an event, unless one is pending: an event of any object is one of all.
+// signal sends an event unless one is pending. One event stands for changes of all objects.
 func signal(to chan<- event.GenericEvent) {
 	select {
 	case to <- event.GenericEvent{Object: &updatev1beta1.UpdateInformer{}}:
@@ -77,14 +78,15 @@ func signal(to chan<- event.GenericEvent) {
 }
 
 // StatusChanged returns the channel that receives an event after an informer has answered about the
-// update in progress. It has one reader.
+// update in progress. The channel supports one reader.
 func (x *Exchange) StatusChanged() <-chan event.GenericEvent { return x.statusChanged }
 
-// PlanChanged returns the channel that receives an event after an informer has answered a plan. It has
-// one reader.
+// PlanChanged returns the channel that receives an event after an informer has answered a plan. The
+// channel supports one reader.
 func (x *Exchange) PlanChanged() <-chan event.GenericEvent { return x.planChanged }
 
-// Answers returns the latest answer of each informer about the update in progress, sorted by informer.
+// Answers returns the latest answer of each informer about the update in progress, sorted by
+// informer.
 func (x *Exchange) Answers() []insight.Answer {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -95,8 +97,8 @@ func (x *Exchange) Answers() []insight.Answer {
 	return answers
 }
 
-// AskPlan requests the insights of every enabled informer for a plan. Another call for the same plan
-// starts again: answers to the earlier request are dropped.
+// AskPlan requests the insights of every enabled informer for a plan. A second call for the same
+// plan starts over and drops the answers to the earlier request.
 func (x *Exchange) AskPlan(plan types.NamespacedName, request hooksv1alpha.UpdatePlanInsightsRequest) {
 	x.mu.Lock()
 	x.rounds++
@@ -113,8 +115,9 @@ func (x *Exchange) ForgetPlan(plan types.NamespacedName) {
 }
 
 // PlanAnswers returns the answers of the informers that have finished a plan's request, sorted by
-// informer, and whether there is such a request: a new process knows of none. An enabled informer that
-// is missing has not finished. An informer that does not analyze plans has the result NotQueried.
+// informer. It also reports whether the request is known: after a restart, it is not. An enabled
+// informer without an answer has not finished. An informer that does not analyze plans has the
+// result NotQueried.
 func (x *Exchange) PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,7 +153,7 @@ func (x *Exchange) answer(informer string) (insight.Answer, bool) {
 	return answer, known
 }
 
-// openAsk is a request of a plan for which an informer is still asked.
+// openAsk is a request of a plan that an informer still has to answer.
 type openAsk struct {
 	plan    types.NamespacedName
 	round   int
@@ -158,7 +161,7 @@ type openAsk struct {
 	ask     planAsk
 }
 
-// openAsks returns the requests of plans for which an informer is still asked, sorted by plan.
+// openAsks returns the requests of plans that an informer still has to answer, sorted by plan.
 func (x *Exchange) openAsks(informer string) []openAsk {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,8 +180,8 @@ func (x *Exchange) openAsks(informer string) []openAsk {
 	return open
 }
 
-// setAsk stores the state of the request of a plan to an informer. It has no effect if the plan has made another
-// request in the meantime.
+// setAsk stores the state of the request of a plan to an informer. It does nothing if the plan has
+// made another request in the meantime.
 func (x *Exchange) setAsk(informer string, open openAsk) {
 	x.mu.Lock()
 	request := x.plans[open.plan]

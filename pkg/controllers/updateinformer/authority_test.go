@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// authority signs certificates.
+// authority is a CA that signs certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -38,7 +38,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign returns a certificate and its key. Without an authority it signs itself.
+// sign returns a certificate and its key. Without a parent, the certificate is self-signed.
 func sign(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -30,7 +30,7 @@ const (
 	planAnswer = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdatePlanInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": [{"uid": "a"}]}}`
 )
 
-// count returns how many of the requests are equal to one.
+// count returns the number of requests that equal one.
 func count(requests []string, one string) int {
 	n := 0
 	for _, request := range requests {
@@ -191,7 +191,7 @@ func TestBreaker_opens_after_5_failures(t *testing.T) {
 	w.answer(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) })
 	w.runFor(time.Hour)
 	requests := len(w.took())
-	if requests < 100 || requests > 160 { // one in 24 to 30 seconds
+	if requests < 100 || requests > 160 { // one every 24 to 30 seconds
 		t.Errorf("%d requests to a broken informer in an hour", requests)
 	}
 	if diff := cmp.Diff([]string{"Warning InformerLost"}, w.events); diff != "" {
@@ -209,7 +209,7 @@ func TestBreaker_opens_after_5_failures(t *testing.T) {
 	}
 }
 
-// The certificate and its authority change at different times.
+// The certificate and its CA change at different times.
 func TestRotation_of_the_authority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -314,8 +314,8 @@ func TestService_that_moves_is_followed(t *testing.T) {
 	}
 }
 
-// An informer whose authorities are corrected is queried at once, although it has failed for long, and lists
-// its handlers again.
+// After its CA is corrected, an informer that has failed for a long time is queried at once and
+// lists its handlers again.
 func TestAuthority_that_is_corrected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -363,7 +363,7 @@ func TestDisabled_and_deleted_informers(t *testing.T) {
 	}
 }
 
-// setOnline sets the condition that the informer writes.
+// setOnline sets the condition Online, as the informer would.
 func (w *world) setOnline(status metav1.ConditionStatus, reason string, beat time.Time) {
 	w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
 		i.Status.Conditions = slices.DeleteFunc(i.Status.Conditions, func(c updatev1beta1.InformerCondition) bool { return c.Type == updatev1beta1.ConditionOnline })
@@ -402,7 +402,8 @@ func TestOnline_is_the_informers_own(t *testing.T) {
 	}
 }
 
-// An informer that updates itself is waited for, as long as it says so.
+// If an informer reports that it is updating itself, the controller waits as long as the informer
+// reports that.
 func TestInformer_that_updates_itself_is_waited_for(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -435,7 +436,7 @@ func TestInformer_that_updates_itself_is_waited_for(t *testing.T) {
 	}
 }
 
-// Conditions that another client changes are written again.
+// The controller restores its conditions after another client changes them.
 func TestConditions_of_the_controller_are_its_own(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -538,8 +539,8 @@ func TestPlan_with_an_informer_that_does_not_answer(t *testing.T) {
 	}
 }
 
-// An informer that could not answer a plan is asked again while the plan is followed: once it is repaired, its answer
-// counts within 30 seconds.
+// An informer that could not answer a plan is queried again while the plan is in use. Once it is
+// fixed, its answer counts within 30 seconds.
 func TestPlan_of_a_repaired_informer(t *testing.T) {
 	t.Parallel()
 	answer := func(body string) func(*world) { return func(w *world) { w.answer(answering(body)) } }
@@ -594,7 +595,7 @@ func TestPlan_of_a_repaired_informer(t *testing.T) {
 	}
 }
 
-// A degraded informer is a risk of a plan, also if it only reports on updates in progress.
+// A degraded informer is a risk of a plan, even if it only reports on updates in progress.
 func TestPlan_with_a_degraded_informer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

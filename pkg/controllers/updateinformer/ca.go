@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// caKey is the key of the authorities in a Secret.
+	// caKey is the key of the CA bundle in a Secret.
 	caKey = "ca.crt"
-	// maxCABytes bounds the authorities of an informer.
+	// maxCABytes limits the size of the CA bundle of an informer.
 	maxCABytes = 64 << 10
 )
 
-// resolveCA returns the authorities that sign the certificate of an informer: from spec.clientConfig.caBundle, else
-// from the Secret that an annotation names, else from the service CA. The Secret is read from the API server: no Secret
-// is cached, and the controller may read only Secrets for which an informer brings a Role.
+// resolveCA returns the CA bundle for the certificate of an informer: from
+// spec.clientConfig.caBundle, otherwise from the Secret that an annotation names, otherwise from
+// the service CA. The Secret is read from the API server, because Secrets are not cached and the
+// controller may only read the ones for which an informer brings a Role.
 func (r *Reconciler) resolveCA(ctx context.Context, informer *updatev1beta1.UpdateInformer) ([]byte, *problem, error) {
 	if bundle := informer.Spec.ClientConfig.CABundle; len(bundle) > 0 {
 		return checkCA(bundle, "spec.clientConfig.caBundle")
@@ -46,7 +47,7 @@ func (r *Reconciler) resolveCA(ctx context.Context, informer *updatev1beta1.Upda
 	return checkCA(ca, "the file of the service CA")
 }
 
-// serviceCA returns the authorities of the service CA; nil if there are none, or if they cannot be read.
+// serviceCA returns the bundle of the service CA; nil if there is none or it cannot be read.
 func (r *Reconciler) serviceCA() []byte {
 	ca, err := r.ServiceCA()
 	if err != nil {
@@ -55,8 +56,8 @@ func (r *Reconciler) serviceCA() []byte {
 	return ca
 }
 
-// secretCA returns the authorities in the Secret that the annotation names; nil if it has none: the
-// Secret of a serving certificate that the service CA signed has no key ca.crt.
+// secretCA returns the CA bundle in the Secret that the annotation names. It returns nil if the
+// Secret has no key ca.crt, as is the case for serving certificates that the service CA signed.
 func (r *Reconciler) secretCA(ctx context.Context, informer *updatev1beta1.UpdateInformer, ref string) ([]byte, *problem, error) {
 	home := informer.Spec.ClientConfig.Service.Namespace
 	namespace, name, found := strings.Cut(ref, "/")
@@ -83,7 +84,7 @@ func (r *Reconciler) secretCA(ctx context.Context, informer *updatev1beta1.Updat
 	return checkCA(secret.Data[caKey], fmt.Sprintf("%s of Secret %s/%s", caKey, namespace, name))
 }
 
-// checkCA returns the authorities, or why they cannot be used.
+// checkCA returns the CA bundle, or the problem with it.
 func checkCA(ca []byte, source string) ([]byte, *problem, error) {
 	switch {
 	case len(ca) > maxCABytes:

@@ -23,20 +23,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// reasonNotChecked is the reason of an informer that was not queried yet.
+// reasonNotChecked is the reason for an informer that has not been queried yet.
 const reasonNotChecked = "NotChecked"
 
-// conditionTypes are the conditions that have problems, in the order in which these prevent requests.
+// conditionTypes lists the conditions that report problems. An earlier one prevents the requests of
+// the later ones.
 var conditionTypes = []string{updatev1beta1.ConditionCABundleResolved, updatev1beta1.ConditionReachable, updatev1beta1.ConditionDiscovered}
 
-// fineMessages are the messages of conditions that are True.
+// fineMessages holds the messages of conditions with status True.
 var fineMessages = map[string]string{
 	updatev1beta1.ConditionCABundleResolved: "the authorities of the informer are known",
 	updatev1beta1.ConditionReachable:        "the informer answers",
 	updatev1beta1.ConditionDiscovered:       "the informer has listed its handlers",
 }
 
-// explain returns the condition that reports a failed request, with a message that names the fix.
+// explain returns the problem behind a failed request, with a message that names the fix.
 func explain(informer *updatev1beta1.UpdateInformer, discovery bool, err error) *problem {
 	ref := informer.Spec.ClientConfig.Service
 	where := fmt.Sprintf("%s:%d", serverName(ref), informerPort(ref))
@@ -71,20 +72,20 @@ func explain(informer *updatev1beta1.UpdateInformer, discovery bool, err error) 
 	}
 }
 
-// isConnectionError reports whether the informer did not answer a request, or not with success.
+// isConnectionError reports whether a request got no response or an error status.
 func isConnectionError(err error) bool {
 	var failure *requestError
 	return errors.As(err, &failure)
 }
 
-// The outcomes of requests in metrics, in addition to the outcomes of the protocol.
+// Outcomes of requests in metrics, in addition to the outcomes of the protocol.
 const (
 	outcomeInvalid     = "Invalid"
 	outcomeUnreachable = "Unreachable"
 	outcomeRejected    = "Rejected"
 )
 
-// outcome returns the outcome of a discovery, or of a request that failed.
+// outcome returns the outcome of a discovery or of a failed request.
 func outcome(err error) string {
 	var status *httpclient.StatusError
 	switch {
@@ -99,7 +100,7 @@ func outcome(err error) string {
 	}
 }
 
-// describe returns a reason and a message of others for a message.
+// describe combines a reason and a message of another client for use in a message.
 func describe(reason, message string) string {
 	if message == "" {
 		return text.Reason(reason)
@@ -107,7 +108,7 @@ func describe(reason, message string) string {
 	return text.Sanitize(reason, text.MaxReason) + ": " + text.Reason(message)
 }
 
-// publish writes the conditions, if they changed.
+// publish writes the conditions if they have changed.
 func (p *pass) publish(ctx context.Context) error {
 	p.Metrics.SetInformerReachable(p.informer.Name, p.problem() == nil && p.checked[updatev1beta1.ConditionDiscovered])
 	return p.patch(ctx, func(status *updatev1beta1.UpdateInformerStatus) {
@@ -131,7 +132,7 @@ func (p *pass) publish(ctx context.Context) error {
 	})
 }
 
-// publishDisabled writes that nothing is known of an informer that is disabled.
+// publishDisabled sets the conditions of a disabled informer to Unknown.
 func (p *pass) publishDisabled(ctx context.Context) error {
 	return p.patch(ctx, func(status *updatev1beta1.UpdateInformerStatus) {
 		for _, condition := range conditionTypes {
@@ -143,8 +144,9 @@ func (p *pass) publishDisabled(ctx context.Context) error {
 	})
 }
 
-// setReadiness shows how the informer is, for tools that know nothing about informers: ready once it has
-// answered without a problem. It is queried again all the time.
+// setReadiness sets the readiness of the informer for tools that do not know informers. The
+// informer is ready once it has answered without a problem. Until then it is reconciling, because
+// it is queried again and again.
 func (p *pass) setReadiness(status *updatev1beta1.UpdateInformerStatus) {
 	verdict := readiness.Verdict{Level: readiness.Ready, Reason: updatev1beta1.ReasonAsExpected, Message: fineMessages[updatev1beta1.ConditionReachable]}
 	for _, name := range conditionTypes {
@@ -184,7 +186,7 @@ func setCondition(status *updatev1beta1.UpdateInformerStatus, c updatev1beta1.In
 	status.Conditions[i] = c
 }
 
-// patch writes a changed status. The time of the last contact alone is no change.
+// patch writes the status if it has changed. A new contact time alone does not count as a change.
 func (p *pass) patch(ctx context.Context, change func(*updatev1beta1.UpdateInformerStatus)) error {
 	updated := p.informer.DeepCopy()
 	change(&updated.Status)
@@ -196,7 +198,7 @@ func (p *pass) patch(ctx context.Context, change func(*updatev1beta1.UpdateInfor
 	}
 	err := p.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(p.informer, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // a change of the object causes the next pass
+		return nil // a change of the object triggers the next pass
 	}
 	if err != nil {
 		return fmt.Errorf("updating the status of UpdateInformer %s: %w", p.informer.Name, err)

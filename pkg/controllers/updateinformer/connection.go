@@ -23,30 +23,30 @@ import (
 )
 
 const (
-	// maxCallTimeout bounds the time that an informer may request for an answer.
+	// maxCallTimeout limits the timeout that an informer may request.
 	maxCallTimeout = hooksv1alpha.MaxTimeoutSeconds * time.Second
-	// defaultCallTimeout is the time for an answer if the informer requests none.
+	// defaultCallTimeout is the timeout if the informer requests none.
 	defaultCallTimeout = hooksv1alpha.DefaultTimeoutSeconds * time.Second
 )
 
-// dialTimeout bounds the opening of a connection.
+// dialTimeout limits how long opening a connection may take.
 const dialTimeout = 3 * time.Second
 
-// target is where an informer is and how it proves that it is the one. It is comparable: another target
-// is another connection.
+// target holds the address of an informer and the facts that prove its identity. It is comparable:
+// a different target needs a new connection.
 type target struct {
 	address, serverName, audience string
 	port                          int32
 	ca                            string
 }
 
-// connection is the connection to an informer. It is used by one reconcile at a time.
+// connection is the connection to an informer. Only one reconcile at a time uses it.
 type connection struct {
 	target target
 	client *httpclient.Client
 	// token is the token of the latest request.
 	token string
-	// post holds the handlers that rejected GET since the last discovery.
+	// post holds the handlers that have rejected GET since the last discovery.
 	post map[string]bool
 }
 
@@ -72,14 +72,14 @@ func connect(t target, token func(ctx context.Context, audience string) (string,
 	return c, nil
 }
 
-// tokenError is a failure to get a token, which is no failure of the informer.
+// tokenError is a failure to get a token. It is not the informer's fault.
 type tokenError struct{ err error }
 
 func (e *tokenError) Error() string { return e.err.Error() }
 
 func (e *tokenError) Unwrap() error { return e.err }
 
-// discover requests what the informer has implemented.
+// discover requests the list of handlers that the informer implements.
 func (c *connection) discover(ctx context.Context) ([]updatev1beta1.InformerHandler, error) {
 	clear(c.post)
 	body, err := c.send(ctx, http.MethodGet, hooksv1alpha.DiscoveryPath, nil, defaultCallTimeout)
@@ -94,7 +94,7 @@ func (c *connection) discover(ctx context.Context) ([]updatev1beta1.InformerHand
 	return handlersOf(listed), err
 }
 
-// handlersOf returns the handlers as they are published.
+// handlersOf converts handlers to their form in the status.
 func handlersOf(listed []hooksv1alpha.Handler) []updatev1beta1.InformerHandler {
 	var handlers []updatev1beta1.InformerHandler
 	for _, h := range listed {
@@ -109,8 +109,8 @@ func handlersOf(listed []hooksv1alpha.Handler) []updatev1beta1.InformerHandler {
 	return handlers
 }
 
-// ask requests insights. The status handler is requested by GET with a body, as the protocol defines, and
-// by POST if the informer does not accept that.
+// ask requests insights. The status handler is called by GET with a body, as the protocol defines,
+// or by POST if the informer does not accept that.
 func (c *connection) ask(ctx context.Context, handler updatev1beta1.InformerHandler, spec hooksv1alpha.RequestSpec) ([]byte, error) {
 	method, path, kind := http.MethodGet, hooksv1alpha.UpdateInsightsPath, hooksv1alpha.UpdateInsightsRequestKind
 	if handler.Name == hooksv1alpha.HandlerPlan {
@@ -134,7 +134,7 @@ func (c *connection) ask(ctx context.Context, handler updatev1beta1.InformerHand
 	return body, err
 }
 
-// callTimeout returns how long an answer of a handler may take.
+// callTimeout returns how long a response of a handler may take.
 func callTimeout(handler updatev1beta1.InformerHandler) time.Duration {
 	if handler.TimeoutSeconds <= 0 {
 		return defaultCallTimeout
@@ -142,7 +142,8 @@ func callTimeout(handler updatev1beta1.InformerHandler) time.Duration {
 	return min(time.Duration(handler.TimeoutSeconds)*time.Second, maxCallTimeout)
 }
 
-// isMethodRejected reports whether a server or a proxy before it may accept no body of a GET request.
+// isMethodRejected reports whether a server, or a proxy in front of it, may have rejected a GET
+// request because of its body.
 func isMethodRejected(err error) bool {
 	var status *httpclient.StatusError
 	return errors.As(err, &status) && slices.Contains([]int{
@@ -168,8 +169,8 @@ func (c *connection) send(ctx context.Context, method, path string, body []byte,
 	return c.redact(response), nil
 }
 
-// redact replaces the token of the request in a response: what an informer repeats of the request is
-// published, and more people may read that than the token.
+// redact replaces the token of the request in a response. Informers may echo parts of a request,
+// and more users can read the published response than may read the token.
 func (c *connection) redact(response []byte) []byte {
 	if c.token == "" {
 		return response
@@ -177,7 +178,7 @@ func (c *connection) redact(response []byte) []byte {
 	return bytes.ReplaceAll(response, []byte(c.token), []byte("[redacted]"))
 }
 
-// requestError is a request that was not answered, or not with success.
+// requestError is a request that got no response or an error status.
 type requestError struct{ err error }
 
 func (e *requestError) Error() string { return e.err.Error() }

@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// workers is the number of informers that are queried at a time. There are at most as many: an
-	// informer that hangs delays no other.
+	// workers is the maximum number of informers that are queried concurrently. There cannot be
+	// more informers, so one that hangs does not delay the others.
 	workers = 64
-	// passTimeout bounds a pass over one informer.
+	// passTimeout limits a pass over one informer.
 	passTimeout = 45 * time.Second
 )
 
@@ -39,7 +39,7 @@ const (
 type Metrics interface {
 	// ObserveInformerRequest counts a request to an informer.
 	ObserveInformerRequest(informer, handler, outcome string)
-	// SetInformerReachable reports whether an informer can be used.
+	// SetInformerReachable records whether an informer is usable.
 	SetInformerReachable(informer string, reachable bool)
 	// DeleteInformer removes the series of an informer.
 	DeleteInformer(informer string)
@@ -58,7 +58,7 @@ type Reconciler struct {
 	ServiceAccount types.NamespacedName
 	// Token returns a token for the audience of an informer.
 	Token func(ctx context.Context, audience string) (string, error)
-	// ServiceCA returns the authorities of OpenShift's service CA, in PEM; empty if there are none.
+	// ServiceCA returns the bundle of OpenShift's service CA, in PEM; empty if there is none.
 	ServiceCA func() ([]byte, error)
 	// Request returns the description of the update in progress. It reads from the cache.
 	Request func(ctx context.Context) (hooksv1alpha.RequestSpec, error)
@@ -108,7 +108,8 @@ func (r *Reconciler) mapService(ctx context.Context, service client.Object) []re
 	})
 }
 
-// demandChangedPredicate passes changes of the UpdateStatus that change how often informers are queried.
+// demandChangedPredicate passes changes of the UpdateStatus that affect how often informers are
+// queried.
 type demandChangedPredicate struct {
 	predicate.Funcs
 
@@ -133,7 +134,7 @@ func (p demandChangedPredicate) Update(e event.UpdateEvent) bool {
 	return !equality.Semantic.DeepEqual(demand(before), demand(after))
 }
 
-// serviceChangedPredicate passes changes of what an informer is reached by.
+// serviceChangedPredicate passes changes of a Service that affect how its informer is reached.
 type serviceChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two stripped Services.
@@ -155,7 +156,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("getting UpdateInformer %s: %w", req.Name, err)
 	}
-	if insight.IsBuiltIn(informer.Name) { // validation refuses the name; it may have been created before
+	if insight.IsBuiltIn(informer.Name) { // validation rejects the name, but the object may be older than the rule
 		return reconcile.Result{}, nil
 	}
 	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &informer); refused || err != nil {
@@ -174,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: p.requeueAfter()}, nil
 }
 
-// stateOf returns what is known of an informer. A deleted and created informer is another one.
+// stateOf returns the state of an informer. A re-created informer gets a new state.
 func (r *Reconciler) stateOf(informer *updatev1beta1.UpdateInformer) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +191,7 @@ func (r *Reconciler) stateOf(informer *updatev1beta1.UpdateInformer) *state {
 	return s
 }
 
-// forget drops everything about an informer that no longer exists.
+// forget drops everything about a deleted informer.
 func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
 	s, known := r.states[name]

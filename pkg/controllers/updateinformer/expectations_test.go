@@ -19,7 +19,7 @@ func (w *world) took() []string {
 	return requests
 }
 
-// conditions returns the conditions as type=status:reason.
+// conditions returns the conditions in the form type=status:reason.
 func (w *world) conditions() []string {
 	w.t.Helper()
 	var informer updatev1beta1.UpdateInformer

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// An informer that exists since before the rules of its name, or that has evaded them, is not queried.
+// An informer that is older than the rules for its name, or that has evaded them, is not queried.
 func TestInformer_named_like_a_built_in_one(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"builtin-nodes", "builtin-", "update-status-controller"} {
@@ -39,7 +39,7 @@ func TestInformer_named_like_a_built_in_one(t *testing.T) {
 	}
 }
 
-// A heartbeat shows that an informer lives, and not that it has no insights.
+// A heartbeat proves that an informer is alive, not that it has no insights.
 func TestHeartbeat_without_answers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -58,7 +58,7 @@ func TestHeartbeat_without_answers(t *testing.T) {
 	}
 }
 
-// The deletion of an informer counts, although it answers a request that was sent before.
+// The deletion of an informer takes precedence over an answer to an earlier request.
 func TestAnswer_after_the_deletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestAnswer_after_the_deletion(t *testing.T) {
 	}
 }
 
-// An informer that fails every second time is queried as often as another one, and causes no Events.
+// An informer that fails every other time is queried as often as any other and causes no Events.
 func TestAnswers_that_alternate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +107,7 @@ func TestAnswers_that_alternate(t *testing.T) {
 	}
 }
 
-// What an informer repeats of the request does not reach those who may read the status.
+// If an informer echoes the token of a request, users who can read the status do not see it.
 func TestToken_that_an_informer_repeats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +126,7 @@ func TestToken_that_an_informer_repeats(t *testing.T) {
 	}
 }
 
-// Each informer has tokens of its own, which are replaced before they expire.
+// Each informer has its own tokens. They are replaced before they expire.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

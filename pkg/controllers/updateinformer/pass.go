@@ -22,29 +22,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// state holds what is known of an informer between passes. Only one pass at a time uses it.
+// state is the state of an informer between passes. Only one pass at a time uses it.
 type state struct {
 	uid        types.UID
 	generation int64
 	annotation string
 
 	connection *connection
-	// ca are the authorities. They were last resolved at caReadAt; zero if they are due.
+	// ca is the CA bundle, last resolved at caReadAt; zero if resolving it is due.
 	ca       string
 	caReadAt time.Time
 	// handlers were discovered at discoveredAt; zero if a discovery is due.
 	handlers     []updatev1beta1.InformerHandler
 	discoveredAt time.Time
 	breaker      breaker
-	failing      string // the handler that failed last; empty means none
-	lost         bool   // an Event reported that the informer does not answer
+	failing      string // the handler that failed last; empty if none did
+	lost         bool   // an Event has reported that the informer does not answer
 
-	pollAt       time.Time // the next request is due
-	waitingSince time.Time // of answers Wait
-	recheck      bool      // the last request failed: one is due although no update is pending
+	pollAt       time.Time // when the next request is due
+	waitingSince time.Time // for an informer that answers Wait
+	recheck      bool      // the last request failed, so another one is due even without a pending update
 
-	// problems are why the informer cannot be used, by condition; a missing one was checked and is fine,
-	// unless it is unknown yet.
+	// problems holds the reasons why the informer is unusable, by condition. A condition without a
+	// problem is fine if it was checked, and unknown otherwise.
 	problems    map[string]*problem
 	checked     map[string]bool
 	contactTime time.Time
@@ -60,7 +60,7 @@ func newState(informer *updatev1beta1.UpdateInformer) *state {
 	return s
 }
 
-// close closes the connection; nil has none.
+// close closes the connection. It accepts a nil state.
 func (s *state) close() {
 	if s != nil && s.connection != nil {
 		s.connection.close()
@@ -68,7 +68,7 @@ func (s *state) close() {
 	}
 }
 
-// set stores the result of a check that a condition reports; nil if it passed.
+// set stores the result of the check behind a condition; nil if it passed.
 func (s *state) set(condition string, p *problem) {
 	s.checked[condition] = true
 	delete(s.problems, condition)
@@ -84,7 +84,7 @@ type pass struct {
 
 	informer *updatev1beta1.UpdateInformer
 	now      time.Time
-	interval time.Duration // between requests about the update in progress; 0 means none
+	interval time.Duration // between requests about the update in progress; 0 if none are needed
 	asks     []openAsk
 }
 
@@ -111,7 +111,7 @@ func (p *pass) query(ctx context.Context) error {
 	}
 	p.asks = p.openAsks(p.informer.Name)
 	if p.interval > 0 && (p.pollAt.IsZero() || p.pollAt.Sub(p.now) > p.interval) {
-		p.pollAt = p.now // an update has begun
+		p.pollAt = p.now // an update has started
 	}
 	ready, err := p.resolve(ctx)
 	if err != nil {
@@ -133,9 +133,9 @@ func (p *pass) query(ctx context.Context) error {
 // inUse reports whether the informer is queried.
 func (p *pass) inUse() bool { return p.interval > 0 || len(p.asks) > 0 || p.recheck }
 
-// resolve finds the address and the authorities of the informer, and reports whether both are known.
-// Objects that are not cached are read when the informer has changed. While it is in use, they are
-// also read once between discoveries and after a failed handshake.
+// resolve finds the address and the CA bundle of the informer, and reports whether it found both.
+// Objects that are not cached are read when the informer has changed. While the informer is in use,
+// they are also read once between discoveries and after a failed handshake.
 func (p *pass) resolve(ctx context.Context) (bool, error) {
 	ref, annotation := p.informer.Spec.ClientConfig.Service, p.informer.Annotations[updatev1beta1.InjectCAAnnotation]
 	if p.generation != p.informer.Generation || p.annotation != annotation {
@@ -162,7 +162,7 @@ func (p *pass) resolve(ctx context.Context) (bool, error) {
 	}
 	caProblem := p.problems[updatev1beta1.ConditionCABundleResolved]
 	if caProblem != nil {
-		p.close() // the connection trusts authorities that no longer count
+		p.close() // the connection trusts an outdated CA bundle
 	}
 	if addressProblem != nil || caProblem != nil {
 		return false, nil
@@ -177,7 +177,7 @@ func (p *pass) resolve(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// caDue reports whether the authorities are read now.
+// caDue reports whether the CA bundle must be read now.
 func (p *pass) caDue() bool {
 	if p.caReadAt.IsZero() || p.connection == nil {
 		return p.caReadAt.IsZero() || p.now.Sub(p.caReadAt) >= pollActive || p.now.Before(p.caReadAt)
@@ -189,13 +189,13 @@ func (p *pass) caDue() bool {
 	return p.inUse() && p.discoveryDue()
 }
 
-// discoveryDue reports whether the informer is to list its handlers.
+// discoveryDue reports whether the informer must list its handlers.
 func (p *pass) discoveryDue() bool {
 	age := p.now.Sub(p.discoveredAt)
 	return p.discoveredAt.IsZero() || age < 0 || p.inUse() && age >= discoveryInterval
 }
 
-// handlerDiscovery names the discovery among the handlers.
+// handlerDiscovery is the name of the discovery in metrics and states.
 const handlerDiscovery = "discovery"
 
 // discover requests the handlers of the informer.
@@ -221,7 +221,7 @@ func (p *pass) handler(name string) (updatev1beta1.InformerHandler, bool) {
 	return p.handlers[i], true
 }
 
-// pollStatus requests the insights about the update in progress, if that is due.
+// pollStatus requests insights about the update in progress if they are due.
 func (p *pass) pollStatus(ctx context.Context) {
 	handler, reports := p.handler(hooksv1alpha.HandlerStatus)
 	switch last, known := p.answer(p.informer.Name); {
@@ -245,7 +245,7 @@ func (p *pass) pollStatus(ctx context.Context) {
 	}
 	spec, err := p.Request(ctx)
 	if err != nil {
-		p.pollAt = p.now.Add(waitInterval) // the cache does not hold the ClusterVersion
+		p.pollAt = p.now.Add(waitInterval) // the ClusterVersion is not in the cache
 		return
 	}
 	answer, ok := p.ask(ctx, handler, hooksv1alpha.UpdateInsightsResponseKind, spec)
@@ -267,7 +267,7 @@ func (p *pass) pollStatus(ctx context.Context) {
 	p.setAnswer(answer)
 }
 
-// pollPlans requests the insights for plans, if that is due.
+// pollPlans requests insights for plans if they are due.
 func (p *pass) pollPlans(ctx context.Context) {
 	handler, analyzes := p.handler(hooksv1alpha.HandlerPlan)
 	for i := range p.asks {
@@ -278,7 +278,7 @@ func (p *pass) pollPlans(ctx context.Context) {
 		case !analyzes:
 			open.ask.settle(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now, Degraded: p.degraded()}, p.now)
 		case p.Clock.Since(p.now)+callTimeout(handler) > passTimeout:
-			return // the next pass continues
+			return // the next pass continues from here
 		default:
 			answer, ok := p.ask(ctx, handler, hooksv1alpha.UpdatePlanInsightsResponseKind, open.request.Spec)
 			if !ok {
@@ -291,7 +291,8 @@ func (p *pass) pollPlans(ctx context.Context) {
 	}
 }
 
-// settlePlan stores the answer to a plan. An answer that waits for too long is final.
+// settlePlan stores the answer to a plan. An informer that answers Wait for too long gets that as
+// its final answer.
 func (p *pass) settlePlan(open *openAsk, answer insight.Answer) {
 	if answer.Result == insight.Wait {
 		if open.ask.waitingSince.IsZero() {
@@ -305,7 +306,7 @@ func (p *pass) settlePlan(open *openAsk, answer insight.Answer) {
 	open.ask.settle(answer, p.now)
 }
 
-// ask makes one request. It reports false if the informer cannot be used.
+// ask makes one request. It returns false if the informer is unusable.
 func (p *pass) ask(ctx context.Context, handler updatev1beta1.InformerHandler, kind string, spec hooksv1alpha.RequestSpec) (insight.Answer, bool) {
 	body, err := p.connection.ask(ctx, handler, spec)
 	if isConnectionError(err) {
@@ -335,8 +336,8 @@ func (p *pass) ask(ctx context.Context, handler updatev1beta1.InformerHandler, k
 	return answer, true
 }
 
-// succeed notes that the informer answered a handler. If it fails to answer about the update in progress,
-// other answers change nothing.
+// succeed records a successful answer of a handler. While the informer fails to answer about the
+// update in progress, answers of other handlers change nothing.
 func (p *pass) succeed(ctx context.Context, handler string) {
 	p.contactTime = p.now
 	if p.failing == hooksv1alpha.HandlerStatus && handler != hooksv1alpha.HandlerStatus {
@@ -351,11 +352,11 @@ func (p *pass) succeed(ctx context.Context, handler string) {
 	}
 }
 
-// fail notes that a request failed.
+// fail records a failed request.
 func (p *pass) fail(ctx context.Context, handler string, err error) {
 	found := explain(p.informer, handler == handlerDiscovery, err)
 	var failure *tokenError
-	if errors.As(err, &failure) { // no fault of the informer
+	if errors.As(err, &failure) { // not the informer's fault
 		p.breaker.retryAt = p.now.Add(waitInterval)
 	} else {
 		p.breaker.fail(p.informer.Name, p.now)
@@ -377,7 +378,7 @@ func (p *pass) fail(ctx context.Context, handler string, err error) {
 	}
 }
 
-// answerUnavailable stores answers of an informer that cannot be used: about the update in progress, if
+// answerUnavailable stores the answers of an unusable informer: about the update in progress, if
 // one is pending, and for plans, after a few attempts.
 func (p *pass) answerUnavailable() {
 	found := p.problem()
@@ -404,7 +405,7 @@ func (p *pass) answerUnavailable() {
 	p.failPlans(answer, found)
 }
 
-// planAttempts is how often an informer is tried before a plan goes without it.
+// planAttempts is the number of attempts before a plan proceeds without an informer.
 const planAttempts = 3
 
 // failPlans counts a failed attempt for each plan that is due.
@@ -429,7 +430,7 @@ func (p *pass) failPlans(answer insight.Answer, found *problem) {
 	}
 }
 
-// problem returns why the informer cannot be used; nil if it can.
+// problem returns the reason why the informer is unusable; nil if it is usable.
 func (p *pass) problem() *problem {
 	for _, condition := range conditionTypes {
 		if found := p.problems[condition]; found != nil {
@@ -439,8 +440,8 @@ func (p *pass) problem() *problem {
 	return nil
 }
 
-// online returns the condition Online, which the informer writes; nil if it has none. A condition that
-// no writer confirms does not count as True.
+// online returns the condition Online, which the informer writes; nil if there is none. It also
+// reports whether the heartbeat of the condition is stale.
 func (p *pass) online() (condition *updatev1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {
 		if c := &p.informer.Status.Conditions[i]; c.Type == updatev1beta1.ConditionOnline {
@@ -450,13 +451,13 @@ func (p *pass) online() (condition *updatev1beta1.InformerCondition, stale bool)
 	return nil, false
 }
 
-// isUpdating reports whether the informer announced that it updates itself.
+// isUpdating reports whether the informer has announced that it is updating itself.
 func (p *pass) isUpdating() bool {
 	online, stale := p.online()
 	return online != nil && !stale && online.Status == metav1.ConditionFalse && online.Reason == updatev1beta1.ReasonInformerUpdating
 }
 
-// degraded returns why the informer reports that it does not work; empty if it does not report that.
+// degraded returns the reason why the informer reports itself as not working; empty if it does not.
 func (p *pass) degraded() string {
 	switch online, stale := p.online(); {
 	case online == nil:
@@ -473,7 +474,7 @@ func (p *pass) degraded() string {
 	return ""
 }
 
-// requeueAfter returns when the next pass is due; 0 means after a change only.
+// requeueAfter returns the delay until the next pass; 0 waits for a change.
 func (p *pass) requeueAfter() time.Duration {
 	var next time.Time
 	earliest := func(at time.Time) {
@@ -484,7 +485,7 @@ func (p *pass) requeueAfter() time.Duration {
 	unknownCA := p.problems[updatev1beta1.ConditionCABundleResolved] != nil
 	blocked := unknownCA || p.connection == nil
 	switch {
-	case unknownCA: // idle or not: what the condition advises is followed by no event
+	case unknownCA: // even when idle, because no event reports that a user followed the advice of the condition
 		earliest(p.caReadAt.Add(pollActive))
 	case blocked:
 	case p.discoveredAt.IsZero() || p.breaker.failures > 0 || p.recheck:

@@ -23,7 +23,7 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// roleReader refuses to read Secrets until a Role allows it.
+// roleReader fails to read Secrets until a Role allows it.
 type roleReader struct {
 	client.Reader
 	allowed bool
@@ -36,15 +36,15 @@ func (r *roleReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	return r.Reader.Get(ctx, key, object, opts...)
 }
 
-// discover lets the informer answer discoveries; nil restores the right answer.
+// answerDiscovery replaces the handler of discoveries; nil restores the correct response.
 func (w *world) answerDiscovery(handler http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.discover = handler
 }
 
-// remedies are the problems that conditions report, by reason. Each breaks an informer, and then does what
-// the condition advises.
+// remedies returns a function for each reason of a problem. It breaks an informer and returns a fix
+// that follows the advice of the condition.
 func remedies() map[string]func(*testing.T, *world) (fix func()) {
 	respond := func(code int) http.HandlerFunc {
 		return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
@@ -117,9 +117,9 @@ func remedies() map[string]func(*testing.T, *world) (fix func()) {
 	}
 }
 
-// TestRemedies_take_effect does what conditions advise after the informer was broken for an hour, while an
-// update is in progress and while the cluster is idle: the informer can be used within 30 seconds, although
-// no event reports the change, unless it is one of the Service, which is watched.
+// TestRemedies_take_effect follows the advice of conditions after an informer was broken for an
+// hour, both during an update and on an idle cluster. The informer is usable within 30 seconds,
+// although no event reports the change, except for changes of a Service, which is watched.
 func TestRemedies_take_effect(t *testing.T) {
 	t.Parallel()
 	for reason, breaks := range remedies() {
@@ -127,7 +127,7 @@ func TestRemedies_take_effect(t *testing.T) {
 		for name, active := range map[string]bool{"active": true, "idle": false} {
 			for state, reached := range map[string]bool{"at first": false, "later": true} {
 				if reached && !watched && reason != updatev1beta1.ReasonSecretForbidden && reason != updatev1beta1.ReasonNoCACertificate {
-					continue // an idle informer that was reached is not queried, and a poll is tested with each reason
+					continue // an idle informer that was reached is not queried; a poll is tested with each reason
 				}
 				t.Run(strings.Join([]string{reason, name, state}, " "), func(t *testing.T) {
 					t.Parallel()
@@ -168,8 +168,8 @@ func TestRemedies_take_effect(t *testing.T) {
 	}
 }
 
-// Each reason that the page about informers explains has a remedy that is run, except for reasons that ask for nothing,
-// and the reasons of the condition Online, which the informer writes.
+// Each reason that the documentation of informers explains has a tested remedy, except for reasons
+// that need no action, and for the reasons of the condition Online, which the informer writes.
 func TestRemedies_of_each_reason(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/update-informers.md")
@@ -190,7 +190,7 @@ func TestRemedies_of_each_reason(t *testing.T) {
 	}
 }
 
-// An answer that is too long or compressed has arrived: the connection is fine.
+// The connection is fine if a response arrives, even one that is too long or compressed.
 func TestInformer_with_an_invalid_answer_is_reachable(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{

@@ -14,23 +14,23 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
-// The times between requests to an informer.
+// Intervals between requests to an informer.
 const (
 	pollActive      = 15 * time.Second // an update is pending and active
-	pollPending     = 2 * time.Minute  // an update is pending and not active, or that is unknown
+	pollPending     = 2 * time.Minute  // an update is pending and inactive, or may be pending
 	pollAfterUpdate = 15 * time.Minute // an insight needs attention after the update
 	afterUpdateFor  = 14 * 24 * time.Hour
 
 	discoveryInterval = 10 * time.Minute // while an informer is in use
 
-	waitInterval    = hooksv1alpha.WaitRetrySeconds * time.Second     // after an answer Wait
-	waitLimitStatus = hooksv1alpha.MaxStatusWaitSeconds * time.Second // after which the informer is reported
-	waitLimitPlan   = hooksv1alpha.MaxPlanWaitSeconds * time.Second   // after which the informer is reported
+	waitInterval    = hooksv1alpha.WaitRetrySeconds * time.Second     // after the answer Wait
+	waitLimitStatus = hooksv1alpha.MaxStatusWaitSeconds * time.Second // until the informer is reported
+	waitLimitPlan   = hooksv1alpha.MaxPlanWaitSeconds * time.Second   // until the informer is reported
 )
 
-// pollInterval returns the time between two requests for the insights of an informer about the update in
-// progress; 0 means that none is due. It follows from what the UpdateStatus reports: the first update of
-// that object decides, also after a restart.
+// pollInterval returns the interval between requests for an informer's insights about the update in
+// progress; 0 if none are needed. It depends on the UpdateStatus: after a restart, the first update
+// of that object decides.
 func pollInterval(status updatev1beta1.UpdateStatusStatus, informer string, now time.Time) time.Duration {
 	pending, active := false, false
 	for _, section := range status.Sections() {
@@ -53,24 +53,25 @@ func pollInterval(status updatev1beta1.UpdateStatusStatus, informer string, now 
 	return 0
 }
 
-// repairInterval is the longest time between two attempts: what a condition or an insight advises takes effect within it.
+// repairInterval is the longest time between two attempts. Following the advice of a condition or
+// an insight takes effect within it.
 const repairInterval = 30 * time.Second
 
-// The breaker.
+// Settings of the circuit breaker.
 const (
-	breakerThreshold = 5 // failures in a row
+	breakerThreshold = 5 // consecutive failures
 	breakerFirst     = 5 * time.Second
 	breakerLongest   = repairInterval
 )
 
-// breaker counts failures in a row. After breakerThreshold of them it opens: requests pause, longer
-// with each failure. One success closes it.
+// breaker counts consecutive failures. After breakerThreshold failures it opens and pauses
+// requests, longer with each failure. A success closes it.
 type breaker struct {
 	failures int
 	retryAt  time.Time
 }
 
-// fail counts a failure. The key spreads the retries of informers that failed at the same time.
+// fail counts a failure. The key spreads the retries of informers that fail at the same time.
 func (b *breaker) fail(key string, now time.Time) {
 	b.failures++
 	if b.failures < breakerThreshold {
@@ -88,10 +89,10 @@ func (b *breaker) fail(key string, now time.Time) {
 // succeed closes the breaker.
 func (b *breaker) succeed() { *b = breaker{} }
 
-// isOpen reports whether requests pause or were paused after the last failure.
+// isOpen reports whether the breaker has opened since the last success.
 func (b *breaker) isOpen() bool { return b.failures >= breakerThreshold }
 
-// jitter returns a duration below most that depends on the key and the number alone.
+// jitter returns a duration below most. It depends only on the key and the number.
 func jitter(key string, n int, most time.Duration) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte{byte(n)}) // it never fails

@@ -20,10 +20,11 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// apiServerService is the Service of the API server. It has the first address of the service network.
+// apiServerService is the Service of the API server. It has the first address of the service
+// network.
 var apiServerService = client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// problem is why an informer cannot be used, as a condition reports it.
+// problem is the reason why an informer is unusable, as reported by a condition.
 type problem struct {
 	condition       string
 	reason, message string
@@ -34,8 +35,8 @@ func newProblem(condition, reason, format string, args ...any) *problem {
 	return &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// resolveAddress returns the address of the Service of an informer: its clusterIP, which the API server
-// has assigned. A name is never resolved: what a DNS server answers could be any host.
+// resolveAddress returns the clusterIP of the Service of an informer, which the API server
+// assigned. It never resolves a name, because a DNS server could return the address of any host.
 func resolveAddress(ctx context.Context, cache client.Reader, ref updatev1beta1.InformerService) (string, *problem, error) {
 	fail := func(reason, format string, args ...any) (string, *problem, error) {
 		return "", newProblem(updatev1beta1.ConditionReachable, reason, format, args...), nil
@@ -117,9 +118,9 @@ func serviceNetwork(ctx context.Context, cache client.Reader) netip.Addr {
 	return address.Unmap()
 }
 
-// isDialable reports whether an address can belong to a Service. The API server assigns no address outside of the
-// service network; this is a second guard against the metadata service of a cloud and against ports of the node. The
-// service network of a development cluster is within loopback.
+// isDialable reports whether an address can belong to a Service. The API server only assigns
+// addresses in the service network; this check also protects the metadata service of a cloud and
+// ports of the node. In development clusters, the service network is within loopback.
 func isDialable(address, network netip.Addr) bool {
 	switch {
 	case address.IsUnspecified(), address.IsMulticast(), address.IsLinkLocalUnicast(), address.Zone() != "":

@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// tokenLifetime is how long a token is valid: the shortest time that the API server grants.
+	// tokenLifetime is how long a token is valid. It is the shortest time that the API server
+	// grants.
 	tokenLifetime = 10 * time.Minute
-	// tokenMargin is how long before its end a token is replaced.
+	// tokenMargin is how long before its expiry a token is replaced.
 	tokenMargin = 2 * time.Minute
 )
 
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,namespace=managed-upgrade-operator,resourceNames=update-status-controller,verbs=create
 
-// Tokens requests tokens of a ServiceAccount, each for one audience, and keeps them until shortly
-// before they expire. An informer that gets a token cannot use it elsewhere.
+// Tokens requests tokens of a ServiceAccount, one for each audience, and keeps them until shortly
+// before they expire. An informer cannot use its token elsewhere.
 type Tokens struct {
 	// Client creates the requests.
 	Client client.Client
@@ -58,12 +59,13 @@ func (t *Tokens) Token(ctx context.Context, audience string) (string, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The lifetime counts from the request: the clocks of two machines differ.
+	// The lifetime counts from the time of the request, because the clock of the API server may
+	// differ.
 	t.tokens[audience] = token{request.Status.Token, t.Clock.Now().Add(tokenLifetime - tokenMargin)}
 	return request.Status.Token, nil
 }
 
-// cached returns a token that is valid for a while; empty if there is none.
+// cached returns a token that is valid for a while longer; empty if there is none.
 func (t *Tokens) cached(audience string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -58,8 +58,8 @@ func (w *world) changeService(do func(*corev1.Service)) {
 	w.change(service(namespace, "informer", "", 0), func(object client.Object) { do(object.(*corev1.Service)) })
 }
 
-// Each way in which an informer cannot be reached is reported with its reason and its fix, and never as
-// an informer without insights.
+// Each cause for which an informer is unreachable is reported with its reason and its fix. None
+// looks like an informer without insights.
 func TestInformer_that_cannot_be_reached(t *testing.T) {
 	t.Parallel()
 	type setup func(*testing.T, *world)
@@ -138,7 +138,8 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 	}
 }
 
-// A server that is trusted may still be slow, large, or wrong. An empty answer is none of them.
+// A trusted server may still be slow, send too much, or send the wrong data. An empty answer is
+// none of these.
 func TestInformer_with_a_hostile_answer(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 20) + strings.Repeat("]", 20)
@@ -200,7 +201,7 @@ func compressed(w http.ResponseWriter, _ *http.Request) {
 	_ = body.Close()
 }
 
-// The bounds of an answer also apply to the discovery.
+// The limits for answers also apply to the discovery.
 func TestDiscovery_that_is_hostile(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
@@ -236,12 +237,12 @@ func TestInformer_with_many_insights_is_bounded(t *testing.T) {
 	}
 }
 
-// An informer may request a shorter time than the default for its answers.
+// An informer may request a timeout below the default.
 func TestInformer_that_is_too_slow(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		"no headers": func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of the connection after that only
+			_, _ = io.Copy(io.Discard, r.Body) // only after this does the server notice that the connection has ended
 			<-r.Context().Done()
 		},
 		"dripping": func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +288,7 @@ func TestInformer_that_speaks_plain_HTTP(t *testing.T) {
 	}
 }
 
-// The variables of a proxy are for servers outside of the cluster.
+// Proxy variables only apply to servers outside of the cluster.
 func TestInformer_is_reached_without_a_proxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy", "http_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:1")
@@ -300,7 +301,7 @@ func TestInformer_is_reached_without_a_proxy(t *testing.T) {
 	}
 }
 
-// A megabyte of empty values would be a hundred as objects.
+// A megabyte of empty values would take a hundred as objects.
 func TestInformer_with_too_many_values_is_refused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -328,7 +329,7 @@ func TestAuthorities_are_kept_while_the_Service_is_missing(t *testing.T) {
 	}
 }
 
-// An informer that answers is reachable, also if its answer cannot be used.
+// An informer that responds is reachable, even if its response is unusable.
 func TestReachable_is_true_once_the_informer_answers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

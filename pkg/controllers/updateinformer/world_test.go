@@ -38,13 +38,14 @@ const (
 	success = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": []}}`
 )
 
-// start is the time at which the tests begin: certificates are checked against the real time.
+// start is the time at which the tests start. It is the real time, because certificates are checked
+// against that.
 var start = clock.RealClock{}.Now().UTC().Truncate(time.Second)
 
-// world is an update informer, served by a real HTTPS server, and the controller that queries it.
+// world is the controller with an update informer behind a real HTTPS server.
 type world struct {
 	*updateinformer.Reconciler
-	notify.ObjectPublisher // what is not published here
+	notify.ObjectPublisher // for methods that this type does not implement
 	t                      *testing.T
 	client                 client.Client
 	clock                  *clocktesting.FakePassiveClock
@@ -54,13 +55,13 @@ type world struct {
 	mu          sync.Mutex
 	certificate tls.Certificate
 	handler     http.HandlerFunc
-	requests    []string // to the informer: method and the last element of the path
+	requests    []string // to the informer: the method and the last element of the path
 	tokens      []string // audiences of requested tokens
 	events      []string
 	serviceCA   string
 	discovery   string
-	discover    http.HandlerFunc // answers instead of discovery; nil if it does not
-	patience    time.Duration    // of a pass; 0 means the controller's
+	discover    http.HandlerFunc // replaces discovery; nil if it does not
+	patience    time.Duration    // timeout of a pass; 0 leaves it to the controller
 }
 
 func newWorld(t *testing.T) *world {
@@ -110,7 +111,7 @@ func (w *world) port() int32 {
 	return int32(n)
 }
 
-// serve answers discoveries, and other requests by the handler.
+// serve responds to discoveries, and passes other requests to the handler.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
@@ -130,7 +131,7 @@ func (w *world) Publish(_ context.Context, _ client.Object, eventType, reason, _
 	w.events = append(w.events, eventType+" "+reason)
 }
 
-// ignored observes nothing.
+// ignored discards all metrics.
 type ignored struct{}
 
 func (ignored) ObserveInformerRequest(string, string, string) {}
