@@ -12,13 +12,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// create creates the plan of a release.
+// create creates the plan for a release.
 func (w *world) create(release string) {
 	w.TB.Helper()
 	w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(release)}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}}))
 }
 
-// change changes the plan of the target.
+// change changes the plan for the target.
 func (w *world) change(change func(*updatev1beta1.UpdatePlan)) {
 	w.TB.Helper()
 	plan := w.get(target)

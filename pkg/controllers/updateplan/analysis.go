@@ -21,9 +21,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// begin begins an analysis. Insights that were reported for another release of the cluster are
-// dropped: what was accepted for that is not accepted for this one. The status decides for which
-// release that was: what this process knows may not have been written.
+// begin begins an analysis. It drops insights that were reported for another release of the
+// cluster, because accepting them for that release does not accept them for this one. The release
+// is taken from the status, because this process may know of an analysis that was never written.
 func (p *pass) begin() {
 	status, last := &p.plan.Status, p.state.round
 	begun := &round{fromRelease: p.current, token: updateplan.RefreshToken(p.plan), generation: p.plan.Generation}
@@ -43,10 +43,10 @@ func (p *pass) begin() {
 	p.set(func(s *state) { s.round, s.insights = begun, insights })
 }
 
-// second returns a time in the resolution of the API.
+// second truncates a time to the resolution of the API.
 func second(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }
 
-// ask requests the insights of the update informers, once in an analysis.
+// ask requests the insights of the update informers, once for each analysis.
 func (p *pass) ask(clusterID string) {
 	r := p.state.round
 	if r.asked {
@@ -61,9 +61,9 @@ func (p *pass) ask(clusterID string) {
 	p.Informers.AskPlan(client.ObjectKeyFromObject(p.plan), request)
 }
 
-// suggestsInformerUpdate reports whether the analysis suggests to the informers that they check for
-// updates of their own software: if a user requested that, and hourly at most for all plans
-// together.
+// suggestsInformerUpdate reports whether the analysis suggests that the informers check for updates
+// of their own software. It does if a user requested that, but at most once an hour across all
+// plans.
 func (p *pass) suggestsInformerUpdate() bool {
 	_, requested := p.plan.Annotations[updatev1beta1.RefreshInformersAnnotation]
 	if !requested || p.state.round.requestedAt.IsZero() {
@@ -107,8 +107,8 @@ func (p *pass) evaluate(ctx context.Context) error {
 	return p.write(ctx, updateplan.Flatten(all), analysis)
 }
 
-// mustGather reports whether the facts that are not cached are outdated. A change of the spec may
-// make the update startable, so that is decided on recent ones.
+// mustGather reports whether the uncached facts are outdated. A change of the spec may make the
+// update startable, so that decision requires recent facts.
 func (p *pass) mustGather() bool {
 	interval := gatherInterval
 	switch {
@@ -121,8 +121,8 @@ func (p *pass) mustGather() bool {
 	return age < 0 || age >= interval
 }
 
-// applyAnswers applies the answers of the update informers, and returns the names of the enabled
-// ones that have not answered.
+// applyAnswers applies the answers of the update informers. It returns the names of enabled
+// informers that have not answered.
 func (p *pass) applyAnswers(enabled, disabled []string) (waiting []string) {
 	waiting = slices.Clone(enabled)
 	answers, _ := p.Informers.PlanAnswers(client.ObjectKeyFromObject(p.plan))
@@ -139,7 +139,7 @@ func (p *pass) applyAnswers(enabled, disabled []string) (waiting []string) {
 	return waiting
 }
 
-// report sets the status apart from its conditions.
+// report sets all of the status except its conditions.
 func (p *pass) report(all []updatev1beta1.InformerInsights, facts checks.Facts) {
 	status, r := &p.plan.Status, p.state.round
 	status.FromRelease, status.LastRefresh = r.fromRelease, r.token
@@ -162,12 +162,12 @@ func (p *pass) report(all []updatev1beta1.InformerInsights, facts checks.Facts) 
 	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
 }
 
-// capacityUIDs is the prefix of the uids of findings about the requests of pods. They involve
-// pools, as others do.
+// capacityUIDs is the prefix of the UIDs of findings about the requests of pods. Like other
+// findings, they involve pools.
 const capacityUIDs = "capacity/"
 
-// readiness returns the answer of the built-in informer. What it reports was first observed when it
-// was first reported for this plan: an earlier acceptance is about something else.
+// readiness returns the answer of the built-in informer. An insight counts as first observed when
+// it is first reported for this plan, so an earlier acceptance does not apply to it.
 func (p *pass) readiness(facts checks.Facts) insight.Answer {
 	answer := insight.Answer{Informer: checks.InformerReadiness, Result: insight.Success, At: p.now, Live: true, Unread: facts.Unread(checks.Plan)}
 	if !facts.Has(checks.SourceClusterVersion) {
@@ -183,8 +183,8 @@ func (p *pass) readiness(facts checks.Facts) insight.Answer {
 	return answer
 }
 
-// keepTimes replaces the acquisition times of insights that are otherwise as they were published: a
-// plan in which nothing has changed is not written.
+// keepTimes restores the acquisition times of insights that are otherwise unchanged, so an
+// unchanged plan is not written.
 func keepTimes(all []updatev1beta1.InformerInsights, published []updateplan.Reported) []updatev1beta1.InformerInsights {
 	before := map[string]metav1.Time{}
 	same := map[string]updatev1beta1.Insight{}

@@ -33,96 +33,98 @@ import (
 )
 
 const (
-	// debounce is the shortest time between two evaluations of a plan that changes of the cluster
-	// cause.
+	// debounce is the minimum time between two evaluations of a plan caused by changes of the
+	// cluster.
 	debounce = 5 * time.Second
-	// followInterval is the longest time between two evaluations of a plan that is followed.
+	// followInterval is the maximum time between two evaluations of a plan that is being followed.
 	followInterval = time.Minute
-	// gatherInterval is how long facts are used that are not cached, while the update may be
-	// started. Otherwise, they are read in each pass that followInterval causes: an administrator
-	// or an upgrade waits for what they report to be fixed.
+	// gatherInterval is how long uncached facts stay valid while the update is startable. While it
+	// is not, they are read again after followInterval, because an administrator or an upgrade is
+	// waiting for a fix to take effect.
 	gatherInterval = 10 * time.Minute
-	// suggestInterval is the shortest time between two suggestions to the update informers that
-	// they check for updates of their own software.
+	// suggestInterval is the minimum time between two suggestions that the update informers check
+	// for updates of their own software.
 	suggestInterval = time.Hour
-	// maxRequeue is the longest time between two passes over a plan, so a clock that was set back
-	// delays nothing for longer.
+	// maxRequeue is the maximum time between two passes over a plan. It limits delays if the clock
+	// is set back.
 	maxRequeue = 24 * time.Hour
-	// conflictRequeue is when a plan is reconciled again whose cached object is outdated.
+	// conflictRequeue is the delay before a plan is reconciled again if its cached object is stale.
 	conflictRequeue = time.Second
-	// passTimeout bounds a pass over a plan.
+	// passTimeout limits a pass over a plan.
 	passTimeout = 2 * time.Minute
 )
 
 // Informers requests the insights of the update informers for plans.
 type Informers interface {
-	// AskPlan requests the insights of each enabled informer. Another call for a plan starts again.
+	// AskPlan requests the insights of each enabled informer. A second call for the same plan
+	// starts over.
 	AskPlan(plan types.NamespacedName, request hooksv1alpha.UpdatePlanInsightsRequest)
-	// PlanAnswers returns the answers of the informers that have finished, and whether they were
-	// requested in this process.
+	// PlanAnswers returns the answers of the informers that have finished, and whether this process
+	// has requested them.
 	PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool)
 	// ForgetPlan drops the request of a plan and its answers.
 	ForgetPlan(plan types.NamespacedName)
 }
 
-// Reconciler keeps the status of UpdatePlans.
+// Reconciler maintains the status of UpdatePlans.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts, and Metrics the source of the requests of pods; nil if none is
-	// configured.
+	// Prometheus is the source of alerts, and Metrics is the source of the resource requests of
+	// pods. Both are optional.
 	Prometheus checks.AlertSource
 	Metrics    checks.Metrics
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
-	// Informers requests the insights of the update informers, and Changed receives an event when
-	// one has answered.
+	// Informers requests the insights of the update informers. Changed receives an event when one
+	// of them has answered.
 	Informers Informers
 	Changed   <-chan event.GenericEvent
 	Events    notify.ObjectPublisher
 
-	limits *checks.Sources // of what is read from the API server and Prometheus for all plans together
+	limits *checks.Sources // on reads from the API server and Prometheus, for all plans together
 	mu     sync.Mutex
 	states map[string]*state // by the name of the plan
 	// suggestedAt is when an analysis last suggested that the informers check for updates of their
-	// own software; zero means never.
+	// own software; zero if none has.
 	suggestedAt time.Time
 }
 
-// state holds what a process knows of a plan, beside its status.
+// state is what this process knows about a plan beyond its status.
 type state struct {
 	uid types.UID
-	// round identifies the analysis that this process has begun; nil means none.
+	// round identifies the analysis that this process has started; nil if it has not started one.
 	round *round
-	// insights are the insights of the plan; zero if the plan is not followed.
+	// insights holds the insights of the plan; zero if the plan is not being followed.
 	insights insight.State
 	// lastPass is when the plan was last evaluated.
 	lastPass time.Time
-	// notOfferedSince is since when the release is not offered; zero if it is.
+	// notOfferedSince is when the release ceased to be offered; zero if it is offered.
 	notOfferedSince time.Time
-	// replaced is the version that the last write replaced.
+	// replaced is the object version that the last write replaced.
 	replaced manager.Replaced
 }
 
-// round is an analysis. The status reflects it as soon as it can be written.
+// round is an analysis. The status shows it once it can be written.
 type round struct {
-	// fromRelease is the release of the cluster, and token the value of the annotation that requested the analysis.
+	// fromRelease is the release of the cluster. token is the value of the annotation that
+	// requested the analysis.
 	fromRelease, token string
-	// requestedAt is when a user requested the analysis; zero if something else did.
+	// requestedAt is when a user requested the analysis; zero if no user did.
 	requestedAt time.Time
-	// releaseChanged reports that the analysis is the first one for this release, and generation is the generation of
-	// the spec then.
+	// releaseChanged reports that this is the first analysis for the release. generation is the
+	// generation of the spec at the start of the analysis.
 	releaseChanged bool
 	generation     int64
 	// asked reports that the update informers were asked.
 	asked bool
-	// facts are those that are not cached, and gatheredAt is when they were read; zero means never.
+	// facts holds the uncached facts, and gatheredAt when they were read; zero if they were not.
 	facts      checks.PlanFacts
 	gatheredAt time.Time
-	// completedAt is when each informer had answered; zero if some have not.
+	// completedAt is when the last informer answered; zero if some have not answered.
 	completedAt time.Time
 }
 
@@ -169,8 +171,8 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// requestsOfPlan requests the reconcile of a plan, and of all others if it is a new one: there may
-// be too many now.
+// requestsOfPlan returns a request for a plan. For a new plan, it returns requests for all plans,
+// because there may now be too many.
 func (r *Reconciler) requestsOfPlan(ctx context.Context, plan client.Object) []reconcile.Request {
 	if r.peek(plan.GetName()) == nil {
 		return r.requestsOfAll(ctx, plan)
@@ -178,12 +180,12 @@ func (r *Reconciler) requestsOfPlan(ctx context.Context, plan client.Object) []r
 	return manager.Self(ctx, plan)
 }
 
-// requestsOfAll requests the reconcile of all plans.
+// requestsOfAll returns requests for all plans.
 func (r *Reconciler) requestsOfAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	return manager.Requests[*updatev1beta1.UpdatePlan](ctx, r.Client, &updatev1beta1.UpdatePlanList{}, nil)
 }
 
-// requestsOfFollowed requests the reconcile of the plans that are followed.
+// requestsOfFollowed returns requests for the plans that are being followed.
 func (r *Reconciler) requestsOfFollowed(ctx context.Context, _ client.Object) []reconcile.Request {
 	return manager.Requests(ctx, r.Client, &updatev1beta1.UpdatePlanList{}, func(plan *updatev1beta1.UpdatePlan) bool {
 		s := r.peek(plan.Name)
@@ -191,7 +193,7 @@ func (r *Reconciler) requestsOfFollowed(ctx context.Context, _ client.Object) []
 	})
 }
 
-// peek returns what is known of a plan; nil means nothing.
+// peek returns a copy of the state of a plan; nil if there is none.
 func (r *Reconciler) peek(name string) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +204,7 @@ func (r *Reconciler) peek(name string) *state {
 	return nil
 }
 
-// stateOf returns what is known of a plan. A plan that was deleted and created is another one.
+// stateOf returns the state of a plan. A re-created plan gets a new state.
 func (r *Reconciler) stateOf(plan *updatev1beta1.UpdatePlan) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,8 +226,8 @@ func (r *Reconciler) forget(name string) {
 	r.Informers.ForgetPlan(types.NamespacedName{Name: name})
 }
 
-// Reconcile makes one pass over one plan. A pass over a plan that is dormant makes no request
-// unless its spec has changed.
+// Reconcile makes one pass over one plan. For a dormant plan, it makes no request unless the spec
+// has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -244,7 +246,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	p := &pass{Reconciler: r, plan: &plan, published: plan.Status.DeepCopy(), state: r.stateOf(&plan), now: r.Clock.Now()}
 	next, err := p.run(ctx)
 	switch {
-	case errors.Is(err, errOutdated), apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is behind
+	case errors.Is(err, errOutdated), apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is stale
 		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err

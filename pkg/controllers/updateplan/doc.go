@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updateplan keeps the status of UpdatePlans: it analyzes the update of each plan, follows
-// the cluster for an hour, and then makes no request for the plan until another analysis is
-// requested.
+// Package updateplan maintains the status of UpdatePlans. It analyzes the update of each plan,
+// follows the cluster for an hour, and then makes no more requests for the plan until another
+// analysis is requested.
 //
 //	created, refreshed, or the cluster has another release
 //	        |
@@ -15,6 +15,6 @@
 //	        |  installed, not offered, not requested
 //	    pruned: an Event keeps the acceptances
 //
-// What a status means is decided by package pkg/updateplan alone. An analysis that a crash
-// interrupts is repeated: its plan is not complete.
+// Only package pkg/updateplan interprets a status. An analysis that is interrupted by a crash is
+// repeated, because its plan is not complete.
 package updateplan

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// remote simulates the exchange with update informers: what they answer, by informer.
+// remote simulates the exchange with update informers. It holds their answers by informer.
 type remote struct {
 	answers map[string]*insight.Answer
 	asked   []hooksv1alpha.UpdatePlanInsightsRequest
@@ -46,7 +46,7 @@ func (r *remote) PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool)
 	return answers, r.known[plan]
 }
 
-// answer lets an informer answer all plans with warnings that have these uids.
+// answer makes an informer answer all plans with warnings that have these UIDs.
 func (w *world) answer(informer string, result insight.Result, uids ...string) {
 	answer := insight.Answer{Informer: informer, Result: result, At: w.Now()}
 	for _, uid := range uids {
@@ -62,7 +62,7 @@ func (w *world) answer(informer string, result insight.Result, uids ...string) {
 	}
 }
 
-// metrics knows of no pods that a drain moves.
+// metrics has no pods that a drain would move.
 type metrics struct{ *world }
 
 func (m metrics) Samples(_ context.Context, query string) ([]checks.Sample, error) {

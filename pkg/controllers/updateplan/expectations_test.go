@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// expectEvents compares the reasons of the Events of the plan of the target.
+// expectEvents checks the reasons of the Events about the plan for the target.
 func (w *world) expectEvents(reasons ...string) {
 	w.TB.Helper()
 	var got []string

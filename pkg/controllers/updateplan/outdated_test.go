@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// TestPlanAfterARestoreOfEtcd restores the state before the last write of a plan: the object has the
-// resource version that this write has replaced, and no cache is behind.
+// TestPlanAfterARestoreOfEtcd restores the state before the last write of a plan. The object then
+// has the resource version that this write replaced, although no cache is stale.
 func TestPlanAfterARestoreOfEtcd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,8 +35,8 @@ func TestPlanAfterARestoreOfEtcd(t *testing.T) {
 	w.expect(complete, rest, current)
 }
 
-// TestPlanWithAnOlderDefinition has an API server that drops a field of the status: writes that change
-// nothing else leave the resource version as it is.
+// TestPlanWithAnOlderDefinition uses an API server that drops a field of the status. Writes that
+// only change this field do not change the resource version.
 func TestPlanWithAnOlderDefinition(t *testing.T) {
 	t.Parallel()
 	definitions, err := simulation.OlderDefinition(os.DirFS(definitionsFolder), "config.openshift.io_updateplans.yaml", "counts")

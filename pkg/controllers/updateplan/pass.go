@@ -36,14 +36,14 @@ type pass struct {
 	version clusterstate.Version
 	// current is the release of the cluster; empty if unknown.
 	current string
-	// pools are the MachineConfigPools, unless they are unknown.
+	// pools holds the MachineConfigPools, unless they are unknown.
 	pools        []clusterstate.Pool
 	poolsUnknown bool
 }
 
-// run makes the pass, and returns when the next one is due, or zero if nothing is planned.
+// run makes the pass. It returns the time of the next one; zero if none is planned.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
-	if version, err := checks.ReadVersion(ctx, p.Client); err == nil { // else the release is unknown
+	if version, err := checks.ReadVersion(ctx, p.Client); err == nil { // otherwise the release is unknown
 		p.version, p.current = version, version.Current.Version
 	}
 	var err error
@@ -73,14 +73,14 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	return p.now.Add(p.untilNext()), err
 }
 
-// set changes what is known of the plan. The mappers of changes read it at any time.
+// set changes the state of the plan. It locks the state, because mappers read it concurrently.
 func (p *pass) set(change func(*state)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(p.state)
 }
 
-// untilNext returns how long nothing is done unless something changes.
+// untilNext returns the delay until the next pass if nothing changes.
 func (p *pass) untilNext() time.Duration {
 	if !p.state.round.complete() {
 		return followInterval
@@ -88,9 +88,9 @@ func (p *pass) untilNext() time.Duration {
 	return min(followInterval, max(p.state.round.completedAt.Add(updateplan.MaxAge).Sub(p.now), time.Second))
 }
 
-// isDue reports whether an analysis is to begin: a new one was requested, the release of the
-// cluster has changed, or the last one was interrupted. A new process repeats the analysis of a
-// plan that is followed: it does not know which informers have answered.
+// isDue reports whether an analysis must start: one was requested, the release of the cluster has
+// changed, or the last one was interrupted. After a restart, the analysis of a plan that is being
+// followed is repeated, because the new process does not know which informers have answered.
 func (p *pass) isDue() bool {
 	status := &p.plan.Status
 	switch r := p.state.round; {
@@ -103,7 +103,7 @@ func (p *pass) isDue() bool {
 		!meta.IsStatusConditionTrue(status.Conditions, updatev1beta1.ConditionComplete)
 }
 
-// isFollowed reports whether the analysis is in progress, or recent.
+// isFollowed reports whether the analysis is in progress or recent.
 func (p *pass) isFollowed() bool {
 	var at time.Time
 	switch r, published := p.state.round, p.plan.Status.LastAnalysisTime; {
@@ -128,7 +128,7 @@ func (p *pass) rest() {
 	p.Informers.ForgetPlan(client.ObjectKeyFromObject(p.plan))
 }
 
-// write settles the conditions, and writes the status if it has changed.
+// write updates the conditions, and writes the status if it has changed.
 func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updateplan.Analysis) error {
 	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, updateplan.NotAnUpdate(p.version, p.pools, p.plan.Spec.TargetRelease)
 	updateplan.Settle(p.plan, all, a)
@@ -149,11 +149,11 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 	return nil
 }
 
-// errOutdated reports that the cache does not have the last write yet.
+// errOutdated reports that the cache does not yet have the last write.
 var errOutdated = errors.New("the cache is behind")
 
-// publish publishes what a write will change, before it: a process that is killed in between
-// repeats both.
+// publish publishes the Events for a write before the write itself. If the process is killed in
+// between, both are repeated.
 func (p *pass) publish(ctx context.Context) {
 	before, after := p.published, &p.plan.Status
 	becomes := func(name string) *metav1.Condition {
@@ -185,7 +185,7 @@ func describeCounts(counts *updatev1beta1.InsightCounts) string {
 	return fmt.Sprintf("%d of %d risks are accepted", counts.Accepted, counts.Total)
 }
 
-// updateInformers returns the names of the enabled and of the disabled update informers, sorted.
+// updateInformers returns the sorted names of the enabled and the disabled update informers.
 func (p *pass) updateInformers(ctx context.Context) (enabled, disabled []string, err error) {
 	var list updatev1beta1.UpdateInformerList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -21,11 +21,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// acceptancesPerEvent bounds the acceptances that one Event names: its message has at most 1,024
+// acceptancesPerEvent limits the acceptances in one Event, because its message has at most 1,024
 // bytes.
 const acceptancesPerEvent = 3
 
-// prune deletes the plan if it is no longer of use, and otherwise returns when that may be.
+// prune deletes the plan if it is no longer useful. Otherwise, it returns when that may next be the
+// case.
 func (p *pass) prune(ctx context.Context) (gone bool, next time.Time, err error) {
 	target := clusterstate.Target{Version: p.plan.Spec.TargetRelease}
 	since := p.state.notOfferedSince
@@ -51,7 +52,7 @@ func (p *pass) prune(ctx context.Context) (gone bool, next time.Time, err error)
 	if reason == "" {
 		return false, next, nil
 	}
-	// The acceptances must be published before they are deleted, and only if they will be.
+	// Publish the acceptances before they are deleted, but only if the deletion will be admitted.
 	if err = p.deletePlan(ctx, client.DryRunAll); err == nil {
 		if err := p.publishPruned(ctx, reason); err != nil {
 			return false, time.Time{}, err
@@ -71,8 +72,8 @@ func (p *pass) deletePlan(ctx context.Context, options ...client.DeleteOption) e
 	return p.Client.Delete(ctx, p.plan, append(options, client.Preconditions{UID: &uid, ResourceVersion: &version})...)
 }
 
-// notOffered returns since when the release is not offered: since the analysis that found it, or
-// since now.
+// notOffered returns when the release ceased to be offered: at the first observation in an
+// analysis, or now if there is none.
 func (p *pass) notOffered() time.Time {
 	for _, of := range updateplan.Insights(&p.plan.Status) {
 		if of.Insight.UID == checks.UIDNotOffered && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
@@ -87,13 +88,14 @@ func (p *pass) isRunning(plan *updatev1beta1.UpdatePlan) bool {
 	return p.current != "" && p.current == plan.Spec.TargetRelease
 }
 
-// isInstalled reports whether the release of the plan is installed, also on the nodes of paused pools.
+// isInstalled reports whether the release of the plan is installed on all nodes, including the
+// nodes of paused pools.
 func (p *pass) isInstalled() bool {
 	return p.isRunning(p.plan) && p.version.Completed && !p.poolsUnknown && !clusterstate.HoldsBackWorkers(p.pools)
 }
 
-// isUnderWay reports whether the update of a plan is requested or in progress, or being analyzed.
-// An unknown release may be any.
+// isUnderWay reports whether the update of a plan is requested, in progress, or being analyzed. It
+// returns true if the release of the cluster is unknown.
 func (p *pass) isUnderWay(plan *updatev1beta1.UpdatePlan) bool {
 	requested, pending := p.version.PendingRequest()
 	s := p.peek(plan.Name)
@@ -109,7 +111,7 @@ func (p *pass) surplus(ctx context.Context) ([]string, error) {
 	return updateplan.Surplus(plans.Items, p.isUnderWay), nil
 }
 
-// publishPruned publishes why the plan is deleted, and the acceptances that are deleted with it.
+// publishPruned publishes why the plan is deleted, and the acceptances that are lost.
 func (p *pass) publishPruned(ctx context.Context, reason updateplan.PruneReason) error {
 	publish := func(event, message string) error {
 		if err := p.Events.PublishOnce(ctx, p.plan, corev1.EventTypeNormal, event, message); err != nil {

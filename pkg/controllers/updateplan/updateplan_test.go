@@ -39,7 +39,7 @@ const (
 	rest      = updatev1beta1.ReasonUnacceptedInsights
 )
 
-// accept accepts the insights of the plan as the CLI does: by informer, uid, and time.
+// accept accepts insights of the plan by informer, UID, and time, as the CLI does.
 func (w *world) accept(informer string, uids ...string) {
 	w.TB.Helper()
 	w.change(func(plan *updatev1beta1.UpdatePlan) {
@@ -68,7 +68,7 @@ func TestPlanLife(t *testing.T) {
 		t.Errorf("there are insights of a cluster that is ready: %v", got)
 	}
 
-	// The cluster is followed.
+	// The plan follows the cluster.
 	w.setOperator(configv1.ConditionTrue)
 	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
@@ -87,7 +87,7 @@ func TestPlanLife(t *testing.T) {
 	}
 	w.expect(complete, tooOld, current)
 
-	// Another analysis finds what has changed since.
+	// Another analysis finds the changes since then.
 	w.refresh("again")
 	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
@@ -135,7 +135,7 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
-	// An informer that is enabled later is missing until it has answered.
+	// An informer that is enabled later counts as missing until it has answered.
 	w.informer("three")
 	w.RunFor(time.Minute)
 	w.expect(waiting, updatev1beta1.ReasonInformerMissing, current)
@@ -143,7 +143,7 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
-	// An informer that fails reports that, and that is acceptable.
+	// The failure of an informer is reported, and can be accepted.
 	w.refresh("1")
 	w.answer("two", insight.Unreachable)
 	w.RunFor(time.Minute)
@@ -160,7 +160,7 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	}
 }
 
-// TestPlanAcceptance follows one risk that disappears and returns.
+// TestPlanAcceptance checks the acceptance of a risk that disappears and returns.
 func TestPlanAcceptance(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -197,8 +197,8 @@ func TestPlanAcceptance(t *testing.T) {
 	}
 }
 
-// TestPlanReviewed has an accepted risk that is more severe than it was when it was reviewed: the update may be started
-// once it is reviewed again.
+// TestPlanReviewed covers an accepted risk that has become more severe since its review. The update
+// is startable after another review.
 func TestPlanReviewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +207,7 @@ func TestPlanReviewed(t *testing.T) {
 	w.RunFor(time.Minute)
 	w.accept(checks.InformerReadiness, "operator/dns/OperatorDegraded")
 	for _, tc := range []struct {
-		level updatev1beta1.Level // that was reviewed; empty means the present one
+		level updatev1beta1.Level // the reviewed level; empty for the current one
 		start string
 	}{{updatev1beta1.LevelInfo, updatev1beta1.ReasonInsightsChanged}, {"", startable}, {updatev1beta1.LevelCritical, startable}} {
 		w.change(func(plan *updatev1beta1.UpdatePlan) {
@@ -219,7 +219,8 @@ func TestPlanReviewed(t *testing.T) {
 	}
 }
 
-// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance remains valid.
+// TestPlanOfAnotherRelease updates the cluster to an intermediate release. No acceptance remains
+// valid.
 func TestPlanOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ dated, dormant bool }{
@@ -258,7 +259,8 @@ func TestPlanOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestPlanAcceptedAhead accepts a risk that existed then, and that the plan had not reported.
+// TestPlanAcceptedAhead accepts a risk that existed at that time but had not been reported by the
+// plan.
 func TestPlanAcceptedAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -276,7 +278,7 @@ func TestPlanAcceptedAhead(t *testing.T) {
 	w.expect(complete, rest, updatev1beta1.ReasonInsightsChanged)
 }
 
-// TestPlanIsPruned checks each rule, and that an Event keeps the acceptances.
+// TestPlanIsPruned checks each rule, and that an Event preserves the acceptances.
 func TestPlanIsPruned(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -336,7 +338,7 @@ func TestPlanIsPruned(t *testing.T) {
 	}
 }
 
-// pauseWorkers pauses the pool of worker nodes, some of which are not updated.
+// pauseWorkers pauses the pool of worker nodes. Some of its nodes are outdated.
 func (w *world) pauseWorkers(outdated int32) {
 	w.TB.Helper()
 	pool := &mcfgv1.MachineConfigPool{}
@@ -345,8 +347,8 @@ func (w *world) pauseWorkers(outdated int32) {
 	w.Must(w.Set(pool))
 }
 
-// TestPlanOfPausedWorkers analyzes the update of the worker nodes once the control plane is at the release, until
-// the pool is unpaused.
+// TestPlanOfPausedWorkers analyzes the update of the worker nodes when the control plane is already
+// at the release, until the pool is unpaused.
 func TestPlanOfPausedWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -408,9 +410,9 @@ func TestPlanThatIsInvalid(t *testing.T) {
 	}
 }
 
-// TestPlanKilledAtEachWrite kills the controller before and after each of its writes. In the end
-// the plan is as without that, no Event is lost, and at no time is it startable although it must
-// not be.
+// TestPlanKilledAtEachWrite kills the controller before and after each of its writes. The final
+// plan is the same as without crashes, no Event is lost, and the plan is never startable when it
+// must not be.
 func TestPlanKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
 	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status updatev1beta1.UpdatePlanStatus, events []string) {
@@ -547,9 +549,8 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestPlanFollowsFactsThatAreNotCached repairs etcd, of which the controller has no cache. An
-// administrator who waits for the plan does not wait for long, and a plan that is startable costs
-// few requests.
+// TestPlanFollowsFactsThatAreNotCached repairs etcd, which is not cached. An administrator does not
+// wait long for the plan to notice, and a startable plan costs few requests.
 func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -581,14 +582,14 @@ func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
 		t.Errorf("%d reads in half an hour in which the update may be started", n)
 	}
 
-	// A change of the spec is judged by recent facts.
+	// A change of the spec is evaluated with recent facts.
 	etcd(operatorv1.ConditionFalse)
 	w.change(func(plan *updatev1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
 	w.RunFor(10 * time.Second)
 	w.expect(complete, rest, current)
 }
 
-// TestPlanWithoutPodRequests repairs a pool while the requests of pods are unknown.
+// TestPlanWithoutPodRequests repairs a pool while the resource requests of pods are unknown.
 func TestPlanWithoutPodRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -645,7 +646,8 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	}
 }
 
-// TestPlanOfADegradedInformer has the informer itself as a risk, whether it analyzes plans or not.
+// TestPlanOfADegradedInformer expects the informer itself as a risk, whether or not it analyzes
+// plans.
 func TestPlanOfADegradedInformer(t *testing.T) {
 	t.Parallel()
 	for _, result := range []insight.Result{insight.Success, insight.NotQueried} {
@@ -665,8 +667,8 @@ func TestPlanOfADegradedInformer(t *testing.T) {
 	}
 }
 
-// TestPlanIgnoresInformersWithReservedNames waits for no informer that is never queried. It was
-// created before validation refused its name.
+// TestPlanIgnoresInformersWithReservedNames does not wait for an informer that is never queried. It
+// is older than the validation of its name.
 func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
 	t.Parallel()
 	named := func(name string) client.Object {
@@ -679,7 +681,7 @@ func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
 	}
 }
 
-// TestPlanWithALongToken rests: the end of the token is within a character.
+// TestPlanWithALongToken expects no repeated analysis if the token is cut within a character.
 func TestPlanWithALongToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -693,7 +695,7 @@ func TestPlanWithALongToken(t *testing.T) {
 	}
 }
 
-// TestInformersUpdateHourlyAtMost keeps the annotation and requests the analysis again.
+// TestInformersUpdateHourlyAtMost keeps the annotation and requests another analysis.
 func TestInformersUpdateHourlyAtMost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -710,7 +712,8 @@ func TestInformersUpdateHourlyAtMost(t *testing.T) {
 	}
 }
 
-// TestPlanIsKeptWithoutEvents prunes a plan only once its acceptances are published.
+// TestPlanIsKeptWithoutEvents expects that a plan is pruned only after its acceptances are
+// published.
 func TestPlanIsKeptWithoutEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -726,7 +729,7 @@ func TestPlanIsKeptWithoutEvents(t *testing.T) {
 	if got := w.get(target).Spec.AcceptedInsights; len(got) != 1 {
 		t.Fatalf("the acceptances are %v", got)
 	}
-	// A plan that must not be deleted is not published as deleted.
+	// No Event reports a deletion that the API server denies.
 	w.eventError = nil
 	w.Plan = func(request simulation.Request) simulation.Fault {
 		if request.IsWrite() {

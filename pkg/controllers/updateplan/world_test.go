@@ -30,20 +30,21 @@ const (
 	target = "4.14.9"
 )
 
-// world is a simulated cluster at 4.14.8 to which 4.14.9 is offered, with the controller.
+// world is a simulated cluster with the controller. The cluster is at 4.14.8, and 4.14.9 is
+// available.
 type world struct {
 	*simulation.Harness
-	notify.ObjectPublisher // what is not published here
+	notify.ObjectPublisher // for methods that this type does not implement
 
-	// remote are the update informers of the present process.
+	// remote simulates the update informers of the current process.
 	remote *remote
 	events []string
-	// changes are the changes that were published, with the status before them.
+	// changes holds the published changes, with the status before each.
 	changes map[string]bool
 	alerts  []clusterstate.Alert
-	// metricsError is why the requests of pods are unknown; nil if they are known.
+	// metricsError is the error of reading the resource requests of pods; nil if they are known.
 	metricsError error
-	// eventError is why no Event can be published once; nil if one can.
+	// eventError is the error of publishing an Event once; nil if it succeeds.
 	eventError error
 }
 
@@ -80,7 +81,7 @@ func newWorldWith(t *testing.T, crds fs.FS) *world {
 	return w
 }
 
-// cluster returns the objects of a cluster that is ready.
+// cluster returns the objects of a ready cluster.
 func cluster() []client.Object {
 	objects := []client.Object{
 		&configv1.ClusterVersion{

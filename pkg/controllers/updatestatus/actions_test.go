@@ -17,7 +17,7 @@ import (
 // write is a write of the status that the API server has stored.
 type write struct {
 	at     time.Time
-	bytes  int // of what it has changed
+	bytes  int // changed by the write
 	size   int // of the object
 	status updatev1beta1.UpdateStatusStatus
 }
@@ -27,7 +27,7 @@ func (w *world) runFor(d time.Duration) {
 	must(w.t, w.RunFor(d))
 }
 
-// update requests an update, which makes no progress once it has begun.
+// update requests an update that makes no progress after its start.
 func (w *world) update() {
 	w.t.Helper()
 	version := w.script.ClusterVersion()
@@ -36,7 +36,7 @@ func (w *world) update() {
 	must(w.t, w.client.Update(w.t.Context(), version))
 }
 
-// register creates the UpdateInformers of these names.
+// register creates UpdateInformers with these names.
 func (w *world) register(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -49,7 +49,7 @@ func (w *world) register(names ...string) {
 	}
 }
 
-// answer sets the latest answers of the informers. What they list was acquired now.
+// answer sets the latest answers of the informers. Their insights were acquired now.
 func (w *world) answer(answers ...insight.Answer) {
 	for i := range answers {
 		answers[i].At = w.Now()
@@ -61,7 +61,7 @@ func (w *world) answer(answers ...insight.Answer) {
 	}
 }
 
-// reports returns an answer of an informer with insights of a level about the control plane.
+// reports returns an informer's answer with insights of a level about the control plane.
 func (w *world) reports(informer string, level updatev1beta1.Level, uids ...string) insight.Answer {
 	answer := insight.Answer{Informer: informer, Result: insight.Success}
 	for _, uid := range uids {

@@ -29,8 +29,8 @@ import (
 
 const benchPools = 20
 
-// largeCluster returns a cluster whose nodes are being updated: of ten nodes of a pool, four are
-// updated, one is in flight, and one of twenty is degraded.
+// largeCluster returns a cluster whose nodes are being updated. Of every ten nodes in a pool, four
+// are updated and one is in flight; one in twenty is degraded.
 func largeCluster(nodes int) []client.Object {
 	started := metav1.NewTime(simulation.Start.Add(-2 * time.Hour))
 	ended, before := metav1.NewTime(simulation.Start.Add(-time.Hour)), metav1.NewTime(simulation.Start.Add(-1000*time.Hour))
@@ -85,8 +85,8 @@ func largeCluster(nodes int) []client.Object {
 	return objects
 }
 
-// sharing returns a client whose lists share the objects, as in a cache: the simulation, which copies them, is not
-// measured.
+// sharing returns a client whose lists share the objects, as in a cache. It replaces the simulated
+// client, whose copies would be measured, too.
 func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 	tb.Helper()
 	lists := map[reflect.Type]client.ObjectList{}
@@ -102,11 +102,11 @@ func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 					return fmt.Errorf("%T is no list", list)
 				}
 				if lists[reflect.TypeOf(list)] = copied; meta.LenList(list) == 0 {
-					delete(lists, reflect.TypeOf(list)) // a list without a type of its own may be of any kind
+					delete(lists, reflect.TypeOf(list)) // a list without its own type may be of any kind
 				}
 				return nil
 			}
-			// The elements are copied, and what they point to is shared.
+			// Copy the elements, but share what they point to.
 			reflect.ValueOf(list).Elem().FieldByName("Items").Set(reflect.AppendSlice(
 				reflect.Zero(reflect.ValueOf(list).Elem().FieldByName("Items").Type()), reflect.ValueOf(known).Elem().FieldByName("Items")))
 			return nil
@@ -114,8 +114,8 @@ func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 	})
 }
 
-// passes returns a function that makes a pass of the largeCluster that writes nothing, its client,
-// and the size of the last write.
+// passes returns a function that makes a no-op pass over the largeCluster, its client, and the size
+// of the last write.
 func passes(tb testing.TB, nodes int) (pass func(), c client.Client, written *int) {
 	tb.Helper()
 	clock := clocktesting.NewFakePassiveClock(simulation.Start)
@@ -132,24 +132,24 @@ func passes(tb testing.TB, nodes int) (pass func(), c client.Client, written *in
 	}
 	reconcileOnce()
 	clock.SetTime(clock.Now().Add(time.Minute))
-	reconcileOnce() // what the first pass has published is the memory of the second one
+	reconcileOnce() // continues from what the first pass published
 	return func() {
 		clock.SetTime(clock.Now().Add(2 * time.Second))
 		reconcileOnce()
-		if clock.Since(simulation.Start) > 100*time.Second { // before the status is confirmed
+		if clock.Since(simulation.Start) > 100*time.Second { // before the status is written again as a heartbeat
 			clock.SetTime(simulation.Start.Add(62 * time.Second))
 		}
 	}, shared, written
 }
 
-// The figures of a pass of 2,000 nodes.
+// Limits for a pass over 2,000 nodes.
 const (
 	maxPass   = 50 * time.Millisecond
-	maxGrowth = 12 // times a pass of 200 nodes
+	maxGrowth = 12 // relative to a pass over 200 nodes
 )
 
-// BenchmarkPass measures a whole pass of an update of the nodes that makes no progress: gathering,
-// the built-in informers, the assessment, and the comparison with what is published.
+// BenchmarkPass measures a whole pass during an update of nodes that makes no progress: gathering,
+// the built-in informers, the assessment, and the comparison with the published status.
 func BenchmarkPass(b *testing.B) {
 	b.Logf("Method: a pass that writes nothing, of a cluster with %d pools and 33 operators; of 20 nodes, 8 are updated, 2 in flight, and 1 is degraded. "+
 		"Lists share the objects, as those of a cache do. The time is that of the clock; best-ms is the processor time of the thread a pass, the best of ten times twenty passes, "+
@@ -181,11 +181,11 @@ func BenchmarkPass(b *testing.B) {
 	checkFigures(b, best)
 }
 
-// checkFigures compares the processor times of passes of 200 and of 2,000 nodes with the figures.
+// checkFigures compares the CPU times of passes over 200 and 2,000 nodes with the limits.
 func checkFigures(tb testing.TB, best []time.Duration) {
 	tb.Helper()
 	if len(best) < 2 {
-		return // a part of the benchmark
+		return // only a part of the benchmark has run
 	}
 	small, large := best[0], best[len(best)-1]
 	if large > maxPass || large > maxGrowth*small {
@@ -194,7 +194,7 @@ func checkFigures(tb testing.TB, best []time.Duration) {
 	}
 }
 
-// sizes records the size of the latest write.
+// sizes records the size of the last write.
 type sizes struct{ size *int }
 
 func (sizes) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}

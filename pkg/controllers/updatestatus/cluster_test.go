@@ -15,15 +15,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// TestCluster_in_trouble has the cluster fail for a while, in the middle of an update. The verdict is no better in that
-// time, and afterward everything is as before: nothing was resolved, and nothing is new.
+// TestCluster_in_trouble makes the cluster fail for a while in the middle of an update. The
+// assessment does not improve during that time. Afterward everything is as before: no insight was
+// resolved or is new.
 func TestCluster_in_trouble(t *testing.T) {
 	t.Parallel()
 	var saved configv1.ClusterVersionStatus
 	var deleted *configv1.ClusterVersion
 	for name, tc := range map[string]struct {
 		begin, end func(*world)
-		unknown    bool // the state in that time
+		unknown    bool // the state during the failure
 	}{
 		"API server that refuses writes": {
 			func(w *world) {
@@ -90,8 +91,8 @@ func TestCluster_in_trouble(t *testing.T) {
 	}
 }
 
-// TestTarget_that_is_superseded requests another release in the middle of an update: it is another
-// update, and the insights of the informer go on.
+// TestTarget_that_is_superseded requests another release in the middle of an update. It counts as
+// another update, and the insights of the informer persist.
 func TestTarget_that_is_superseded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -32,11 +32,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// The times between passes. A pass without a change costs no request.
+// Intervals between passes. A pass without a change makes no request.
 const (
 	debounce        = time.Second      // between two passes
 	activeInterval  = 15 * time.Second // while an update is in progress
-	idleInterval    = time.Minute      // otherwise: conditions that last for long are findings
+	idleInterval    = time.Minute      // otherwise, because conditions that persist become findings
 	passTimeout     = 30 * time.Second
 	conflictRequeue = time.Second
 )
@@ -47,21 +47,21 @@ type Metrics interface {
 	SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time)
 	// SetPlans replaces the state of the UpdatePlans.
 	SetPlans(plans []metrics.Plan)
-	// ObserveStatusWrite counts a write of so many bytes.
+	// ObserveStatusWrite counts a write and its bytes.
 	ObserveStatusWrite(bytes int)
 }
 
-// Reconciler keeps the UpdateStatus up to date.
+// Reconciler maintains the UpdateStatus.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts; nil if none is configured.
+	// Prometheus is the source of alerts. Optional.
 	Prometheus checks.AlertSource
-	// Answers returns the latest answers of the update informers, and Changed receives an event
-	// when there is another one.
+	// Answers returns the latest answers of the update informers. Changed receives an event when
+	// there is a new answer.
 	Answers func() []insight.Answer
 	Changed <-chan event.GenericEvent
 	Events  notify.ObjectPublisher
@@ -70,8 +70,8 @@ type Reconciler struct {
 	limits   *checks.Sources
 	insights insight.State
 	// restoredFrom is the resource version of the UpdateStatus from which the insights were
-	// restored. written reports that this process has written it since: what it knows is the newest
-	// state. replaced is the version that the last write replaced.
+	// restored. written reports that this process has written the status since, so its own state is
+	// the latest. replaced is the version that the last write replaced.
 	restoredFrom string
 	written      bool
 	replaced     manager.Replaced
@@ -79,7 +79,7 @@ type Reconciler struct {
 	budget       budget
 
 	mu      sync.Mutex
-	request *hooksv1alpha.RequestSpec // of the last pass; nil if there was none
+	request *hooksv1alpha.RequestSpec // from the last pass; nil before that
 }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=create;list;watch
@@ -99,7 +99,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// Controller declares the controller. Its only request is for the UpdateStatus.
+// Controller declares the controller. It only reconciles the UpdateStatus.
 func (r *Reconciler) Controller() manager.Controller {
 	reads := append(facts.Updates(), facts.UpdateInformers(), facts.UpdateStatus(), facts.UpdatePlans())
 	for i := range reads {
@@ -124,13 +124,13 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// requestStatus requests the reconcile of the UpdateStatus.
+// requestStatus returns a request for the UpdateStatus.
 func requestStatus(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: updatev1beta1.UpdateStatusName}}}
 }
 
-// statusChangedPredicate passes changes of the UpdateStatus by others: its deletion, and what a
-// user has acknowledged.
+// statusChangedPredicate passes changes of the UpdateStatus by other clients: a re-creation, and
+// acknowledgments of users.
 type statusChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two states of the UpdateStatus.
@@ -139,7 +139,7 @@ func (statusChangedPredicate) Update(e event.UpdateEvent) bool {
 		e.ObjectOld.GetAnnotations()[updatev1beta1.AcknowledgedAnnotation] != e.ObjectNew.GetAnnotations()[updatev1beta1.AcknowledgedAnnotation]
 }
 
-// Request returns the description of the update for update informers, from the last pass.
+// Request returns the description of the update for update informers, as of the last pass.
 func (r *Reconciler) Request(context.Context) (hooksv1alpha.RequestSpec, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +172,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return r.write(ctx, &object, status)
 }
 
-// create creates the UpdateStatus. Its creation causes the next pass.
+// create creates the UpdateStatus. This triggers the next pass.
 func (r *Reconciler) create(ctx context.Context) error {
 	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}, Spec: &updatev1beta1.UpdateStatusSpec{}}
 	if err := r.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -181,15 +181,15 @@ func (r *Reconciler) create(ctx context.Context) error {
 	return nil
 }
 
-// compute returns the present status. The previous one comes from the object, unless the cache is behind the last
-// write.
+// compute returns the current status. It continues from the status of the object, unless the cache
+// does not yet have the last write.
 func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateStatus) (updatev1beta1.UpdateStatusStatus, error) {
 	r.restore(object)
 	gathered := checks.Gather(ctx, checks.Update, checks.Readers{
 		Reader: r.Client, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Sources: r.limits,
 	})
 	r.setRequest(gathered)
-	answers := r.Answers() // before the list: an informer with an answer that is not in it was deleted
+	answers := r.Answers() // before the list, so an informer with an answer that is not in the list was deleted
 	var list updatev1beta1.UpdateInformerList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return updatev1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
@@ -211,9 +211,9 @@ func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateSt
 	return status, err
 }
 
-// restore continues from the published status. Until this process has written one itself, its cache
-// may be behind the last write of another leader, so each other version of the object is a new
-// beginning.
+// restore continues from the published status. Until this process has written the status itself,
+// its cache may lack the last write of another leader, so each new version of the object is
+// restored again.
 func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {
 		return
@@ -222,8 +222,8 @@ func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	r.insights.Restore(object.Status)
 }
 
-// startable returns the releases to which an update may be started now. If the release of the
-// cluster is unknown, no update may be started.
+// startable returns the releases to which an update may be started now. It returns none if the
+// release of the cluster is unknown.
 func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]updatev1beta1.StartableRelease, error) {
 	var plans updatev1beta1.UpdatePlanList
 	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
@@ -234,7 +234,8 @@ func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]up
 	return startable, nil
 }
 
-// observedPlans returns the plans as metrics show them. An invalid plan is about no release.
+// observedPlans returns the plans for metrics. It omits invalid plans, because they have no
+// release.
 func observedPlans(plans []updatev1beta1.UpdatePlan, startable []updatev1beta1.StartableRelease) []metrics.Plan {
 	var observed []metrics.Plan
 	for i := range plans {
@@ -255,8 +256,8 @@ func observedPlans(plans []updatev1beta1.UpdatePlan, startable []updatev1beta1.S
 	return observed
 }
 
-// untilWithdrawal returns the time until the first startable release must be withdrawn; no release means the given
-// time.
+// untilWithdrawal returns the time until the first startable release must be withdrawn, at most
+// next.
 func untilWithdrawal(releases []updatev1beta1.StartableRelease, now time.Time, next time.Duration) time.Duration {
 	for i := range releases {
 		next = min(next, max(releases[i].ExpirationTime.Sub(now), time.Millisecond))
@@ -264,7 +265,7 @@ func untilWithdrawal(releases []updatev1beta1.StartableRelease, now time.Time, n
 	return next
 }
 
-// setRequest stores what informers are requested with.
+// setRequest stores the description of the update for requests to informers.
 func (r *Reconciler) setRequest(gathered checks.Facts) {
 	if !gathered.Has(checks.SourceClusterVersion) {
 		return

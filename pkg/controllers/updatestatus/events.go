@@ -14,22 +14,22 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// maxEvents bounds the Events of one change.
+// maxEvents limits the Events for one change.
 const maxEvents = 10
 
 // published is an Event.
 type published struct{ eventType, reason, message string }
 
-// publish publishes what a write will change, before it: a process that is killed in between
-// repeats both.
+// publish publishes the Events for a write before the write itself. If the process is killed in
+// between, both are repeated.
 func (r *Reconciler) publish(ctx context.Context, before *updatev1beta1.UpdateStatus, after updatev1beta1.UpdateStatusStatus) {
 	for _, e := range changes(before.Status, after) {
 		r.Events.PublishChange(ctx, before, before.Status, e.eventType, e.reason, e.message)
 	}
 }
 
-// changes returns the Events about the difference between two statuses: another state of the
-// assessment, and insights of level error and above that are new or resolved.
+// changes returns the Events for the difference between two statuses: a new state of the
+// assessment, and insights of level error or above that are new or resolved.
 func changes(before, after updatev1beta1.UpdateStatusStatus) []published {
 	var events []published
 	if e, changed := stateChanged(before.Assessment, after.Assessment); changed {
@@ -56,7 +56,7 @@ func resolvedMessage(resolved updatev1beta1.ResolvedInsight) string {
 	return fmt.Sprintf("%s: resolved (informer %s)", resolved.Summary, resolved.UpdateInformer)
 }
 
-// stateChanged returns the Event about another state.
+// stateChanged returns the Event for a change of the state.
 func stateChanged(before, after *updatev1beta1.Assessment) (published, bool) {
 	if after == nil || before != nil && before.State == after.State {
 		return published{}, false
@@ -71,8 +71,8 @@ func stateChanged(before, after *updatev1beta1.Assessment) (published, bool) {
 	return published{eventType, "Update" + string(after.State), stateMessage(after)}, true
 }
 
-// stateMessage returns the summary of an assessment. Without one, there is no more to say than the
-// state.
+// stateMessage returns the summary of an assessment, or a description of its state if it has no
+// summary.
 func stateMessage(a *updatev1beta1.Assessment) string {
 	update := "The update to " + a.Release
 	if a.FromRelease != "" {
@@ -95,7 +95,7 @@ type severeInsight struct {
 	level                   updatev1beta1.Level
 }
 
-// severe returns the insights of level error and above, each once.
+// severe returns the insights of level error or above, without duplicates.
 func severe(status updatev1beta1.UpdateStatusStatus) []severeInsight {
 	var all []severeInsight
 	for _, section := range status.Sections() {

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// TestEvents follows the Events of an update from step to step.
+// TestEvents checks the Events of an update at each stage.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 	expect("nothing has changed for an hour and a half", "Warning UpdateStuck: The control plane has made no progress")
 }
 
-// TestEvents_of_one_change_are_bounded has twenty errors reported at a time.
+// TestEvents_of_one_change_are_bounded reports twenty errors at the same time.
 func TestEvents_of_one_change_are_bounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// noAlerts is why alerts are missing in a world without Prometheus.
+// noAlerts is the reason why a world without Prometheus has no alerts.
 const noAlerts = "no source of alerts is configured"
 
 // observe records the writes of the controller, and checks that it reads each source.
@@ -56,8 +56,7 @@ func (w *world) object() *updatev1beta1.UpdateStatus {
 	return &status
 }
 
-// insights returns the published insights by informer and uid, with the time of the first
-// observation.
+// insights returns the first observation times of the published insights, by informer and UID.
 func insights(status updatev1beta1.UpdateStatusStatus) map[string]time.Time {
 	all := map[string]time.Time{}
 	add := func(section updatev1beta1.Section) {

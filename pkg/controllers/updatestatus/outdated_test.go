@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// TestRestore_of_etcd restores the state before the last write: the UpdateStatus has the resource
-// version that this write has replaced, and no cache is behind.
+// TestRestore_of_etcd restores the state before the last write. The UpdateStatus then has the
+// resource version that this write replaced, although no cache is stale.
 func TestRestore_of_etcd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,8 +38,8 @@ func TestRestore_of_etcd(t *testing.T) {
 	}
 }
 
-// TestDefinition_that_is_older has an API server that drops fields of the status: writes that change
-// nothing else leave the resource version as it is.
+// TestDefinition_that_is_older uses an API server that drops fields of the status. Writes that only
+// change these fields do not change the resource version.
 func TestDefinition_that_is_older(t *testing.T) {
 	t.Parallel()
 	definitions, err := simulation.OlderDefinition(os.DirFS(definitionsFolder), "config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime")

@@ -29,7 +29,7 @@ type plans struct {
 
 func (p plans) SetPlans(all []metrics.Plan) { *p.latest = all }
 
-// TestReconciler_observes_plans lets a plan become too old, and shows none that is invalid.
+// TestReconciler_observes_plans waits until a plan is too old. Invalid plans are not shown.
 func TestReconciler_observes_plans(t *testing.T) {
 	t.Parallel()
 	analyzed := simulation.Start.UTC()

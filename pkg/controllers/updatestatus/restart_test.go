@@ -18,13 +18,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// story has two insights reported, one of them resolved, and another one reported.
+// story reports two insights, resolves one of them, and reports a third.
 func (w *world) story() {
 	w.t.Helper()
 	w.update()
 	answers := [][]string{{"disk", "memory"}, {"disk", "memory"}, {"disk"}, {"disk", "network"}}
 	for _, uids := range answers {
-		for range 4 { // each answer is given several times, also to a new process
+		for range 4 { // each answer is repeated, also for a new process
 			w.answer(w.reports("shop", updatev1beta1.LevelError, uids...))
 			w.runFor(20 * time.Second)
 		}
@@ -32,11 +32,11 @@ func (w *world) story() {
 	w.runFor(2 * time.Minute)
 }
 
-// outcome holds what is left of a story.
+// outcome holds the results of a story.
 type outcome struct {
 	Insights, Resolved []string
-	// Events are those about insights, sorted, each once: a new process may report an insight again
-	// that it does not know yet.
+	// Events holds the sorted Events about insights, without duplicates. A new process may report
+	// an insight again that it does not know yet.
 	Events []string
 	State  updatev1beta1.AssessmentState
 }
@@ -62,8 +62,8 @@ func (w *world) outcome() outcome {
 	return o
 }
 
-// checkHistory compares each status with the one before: an insight keeps the time of its first
-// observation, and does not disappear unless it is reported as resolved.
+// checkHistory compares each status with the previous one. An insight keeps its first observation
+// time and only disappears if it is reported as resolved.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	for n := range w.writes[1:] {
@@ -85,8 +85,8 @@ func (w *world) checkHistory() {
 	}
 }
 
-// TestKilled_at_each_write ends the process before and after each write of a story. The story ends
-// in the same way, and nothing is lost or observed twice.
+// TestKilled_at_each_write kills the process before and after each write of a story. The result of
+// the story is the same, and nothing is lost or observed twice.
 func TestKilled_at_each_write(t *testing.T) {
 	t.Parallel()
 	whole := newWorld(t)
@@ -98,7 +98,7 @@ func TestKilled_at_each_write(t *testing.T) {
 	if diff := cmp.Diff([]string{"Summary of memory"}, want.Resolved); diff != "" {
 		t.Fatalf("resolved (-want +got):\n%s", diff)
 	}
-	for n := range len(whole.writes) + 1 { // and the creation
+	for n := range len(whole.writes) + 1 { // including the creation
 		for name, crash := range map[string]simulation.Outcome{"before": simulation.CrashBefore, "after": simulation.CrashAfter} {
 			t.Run(fmt.Sprintf("%s_write_%d", name, n+1), func(t *testing.T) {
 				t.Parallel()
@@ -130,8 +130,8 @@ func TestKilled_at_each_write(t *testing.T) {
 	}
 }
 
-// TestLeader_that_is_new has no answers for a while: it keeps what was published, and marks it as
-// stale.
+// TestLeader_that_is_new starts a leader that has no answers for a while. It keeps what was
+// published and marks it as stale.
 func TestLeader_that_is_new(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,8 +171,8 @@ func TestLeader_that_is_new(t *testing.T) {
 	}
 }
 
-// TestLeader_with_a_stale_cache starts with a cache that is behind the last write of the leader
-// before.
+// TestLeader_with_a_stale_cache starts a leader whose cache lacks the last write of the previous
+// leader.
 func TestLeader_with_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// staleAfter is how old the last answer of an informer may be while an update is in progress: two
-// intervals between requests, for an update that is pending and not active.
+// staleAfter is the maximum age of an informer's last answer while an update is in progress: two
+// request intervals for an update that is pending but not active.
 const staleAfter = 4 * time.Minute
 
-// sources returns the sources of the assessment that are not facts: this controller, which is
-// running, and the enabled informers. While no update is pending, none of them is queried, and
-// their last answers stay current.
+// sources returns the sources of the assessment other than facts: this controller, which is current
+// because it is running, and the enabled informers. While no update is pending, informers are not
+// queried, and their last answers stay current.
 func sources(existing []updatev1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []updatev1beta1.Source {
 	all := []updatev1beta1.Source{{Name: updatev1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
 	for i := range existing {
@@ -38,7 +38,7 @@ func sources(existing []updatev1beta1.UpdateInformer, answers []insight.Answer, 
 	return all
 }
 
-// sourceOf returns an informer as a source.
+// sourceOf describes an informer as a source.
 func sourceOf(name string, answers []insight.Answer) updatev1beta1.Source {
 	source := updatev1beta1.Source{Name: updatev1beta1.SourceInformerPrefix + name}
 	i := slices.IndexFunc(answers, func(a insight.Answer) bool { return a.Informer == name })

@@ -33,11 +33,11 @@ const (
 	actor      = "update-status-controller"
 )
 
-// world is a scripted cluster in virtual time, on which the controller of the UpdateStatus runs.
-// The answers of update informers are set by the test.
+// world is a scripted cluster in virtual time with the controller of the UpdateStatus. The test
+// sets the answers of update informers.
 type world struct {
 	*simulation.World
-	notify.ObjectPublisher // what is not published here
+	notify.ObjectPublisher // for methods that this type does not implement
 	t                      testing.TB
 	client                 client.Client
 	script                 *openshift.Script
@@ -48,7 +48,7 @@ type world struct {
 	answers []insight.Answer
 	changed chan event.GenericEvent
 	events  []string // type, reason, and message
-	// changes are the changes that were published, with the status before them.
+	// changes holds the published changes, with the status before each.
 	changes map[string]bool
 	writes  []write // of the status, by the controller
 }
@@ -85,7 +85,7 @@ func newWorldWith(tb testing.TB, crds fs.FS) *world {
 	return w
 }
 
-// controllers returns the controllers of one life.
+// controllers returns the controllers of one process.
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	r := &updatestatus.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Answers: func() []insight.Answer { return slices.Clone(w.answers) },
@@ -104,7 +104,7 @@ func (w *world) PublishChange(_ context.Context, _ client.Object, before any, ev
 	}
 }
 
-// ignored observes nothing.
+// ignored discards all metrics.
 type ignored struct{}
 
 func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
@@ -118,7 +118,7 @@ func (w *world) start() {
 	w.process = process
 }
 
-// restart ends the process and starts another one, to which no informer has answered yet.
+// restart kills the process and starts another one that has no answers of informers yet.
 func (w *world) restart() {
 	w.t.Helper()
 	w.process.Kill()

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// writeInterval is the shortest time between two writes.
+	// writeInterval is the minimum time between two writes.
 	writeInterval = 5 * time.Second
-	// writeRate bounds what is written on average, in bytes a second.
+	// writeRate limits the average rate of writes, in bytes per second.
 	writeRate = 20 << 10
-	// heartbeat is the time between two writes of an unchanged status while an update is active.
+	// heartbeat is the interval at which an unchanged status is written while an update is active.
 	heartbeat = time.Minute
 )
 
-// budget bounds the writes of the UpdateStatus.
+// budget limits the writes of the UpdateStatus.
 type budget struct {
 	lastWrite time.Time
 	nextWrite time.Time
 }
 
-// spend notes a write.
+// spend records a write.
 func (b *budget) spend(bytes int, now time.Time) {
 	b.lastWrite = now
 	b.nextWrite = now.Add(max(writeInterval, time.Duration(bytes)*time.Second/writeRate))
 }
 
-// wait returns how long to wait before the next write. A clock that was set back waits no longer
-// than the interval.
+// wait returns the delay until the next write is allowed. Setting the clock back does not make it
+// longer than the interval.
 func (b *budget) wait(now time.Time) time.Duration {
 	if b.lastWrite.After(now) {
 		*b = budget{}
@@ -46,7 +46,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 	return max(0, b.nextWrite.Sub(now))
 }
 
-// write writes the status if it changed, or if it is time to confirm it.
+// write writes the status if it has changed or its heartbeat is due.
 func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStatus, status updatev1beta1.UpdateStatusStatus) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	r.Metrics.SetStatus(status, now)
@@ -75,7 +75,7 @@ func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStat
 	r.publish(ctx, object, status)
 	err = r.Client.Status().Patch(ctx, updated, client.RawPatch(patch.Type(), data))
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is behind
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is stale
 		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("updating the status of the UpdateStatus: %w", err)
@@ -87,7 +87,7 @@ func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStat
 	return next, nil
 }
 
-// isDue reports whether a status must be written: it changed, or it was confirmed too long ago.
+// isDue reports whether a status must be written because it has changed or its heartbeat is due.
 func isDue(published, status updatev1beta1.UpdateStatusStatus, active bool, now time.Time) (bool, error) {
 	changed, err := updatestatus.HasChanged(published, status)
 	if err != nil || changed {

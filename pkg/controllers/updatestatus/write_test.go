@@ -17,15 +17,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// The limits of writes, which the implementation has as constants of its own.
+// The limits for writes. The implementation has its own constants.
 const (
 	bytesPerSecond = 20 << 10
 	shortestPause  = 5 * time.Second
 	largestObject  = 900 << 10
 )
 
-// flood returns answers of many informers, each with so many insights, whose texts depend on a
-// number.
+// flood returns answers of many informers with the given number of insights each. Their texts
+// contain number.
 func (w *world) flood(informers, each, number int) []insight.Answer {
 	var answers []insight.Answer
 	for i := range informers {
@@ -50,14 +50,15 @@ func names(count int) []string {
 	return all
 }
 
-// writeFigures are how much is written while informers report other texts each second.
+// writeFigures describes the writes while informers report new texts every second.
 type writeFigures struct {
 	writes         int
-	bytesPerSecond float64 // the largest average since the first write, at any write
-	lastNumber     string  // the first description that is published in the end
+	bytesPerSecond float64 // the maximum, over all writes, of the average since the first write
+	lastNumber     string  // the first description in the final status
 }
 
-// writeRate measures the writes while ten informers report other texts each second for so long.
+// writeRate measures the writes while ten informers report new texts every second for that many
+// seconds.
 func writeRate(tb testing.TB, seconds int) writeFigures {
 	tb.Helper()
 	w := newWorld(tb)
@@ -95,7 +96,7 @@ func (f writeFigures) check(tb testing.TB, seconds int) {
 	}
 }
 
-// TestWrites_stay_within_their_rate has informers that report other texts each second.
+// TestWrites_stay_within_their_rate lets informers report new texts every second.
 func TestWrites_stay_within_their_rate(t *testing.T) {
 	t.Parallel()
 	const seconds = 90
@@ -121,7 +122,7 @@ func BenchmarkWrites(b *testing.B) {
 	}
 }
 
-// TestWrites_that_are_small has an informer report another insight each second.
+// TestWrites_that_are_small lets an informer report one more insight every second.
 func TestWrites_that_are_small(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,8 +147,8 @@ func TestWrites_that_are_small(t *testing.T) {
 	}
 }
 
-// largestWrite returns the size of the largest object that is written while 64 informers report as much as
-// they may, and the insights of the last one.
+// largestWrite returns the size of the largest object written while 64 informers report as much as
+// they may, and the insights of the last informer.
 func largestWrite(tb testing.TB) (size int, published map[string]time.Time) {
 	tb.Helper()
 	w := newWorld(tb)
@@ -165,7 +166,7 @@ func largestWrite(tb testing.TB) (size int, published map[string]time.Time) {
 	return size, insights(w.writes[len(w.writes)-1].status)
 }
 
-// TestObject_stays_within_its_size has each informer report as much as it may.
+// TestObject_stays_within_its_size lets each informer report as much as it may.
 func TestObject_stays_within_its_size(t *testing.T) {
 	t.Parallel()
 	size, last := largestWrite(t)
@@ -177,8 +178,7 @@ func TestObject_stays_within_its_size(t *testing.T) {
 	}
 }
 
-// TestConflict has another client write between the read and the write of the controller, several
-// times.
+// TestConflict lets another client write between the controller's read and write, several times.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +215,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestAnswer_that_is_lost writes each status once, although the API server does not confirm it.
+// TestAnswer_that_is_lost expects each status to be written once, even if the API server's response
+// is lost.
 func TestAnswer_that_is_lost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -239,8 +240,8 @@ func TestAnswer_that_is_lost(t *testing.T) {
 	}
 }
 
-// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was written in that time is
-// not taken back.
+// TestStale_cache cuts the cache off from the UpdateStatus for a while. Writes during that time are
+// not undone.
 func TestStale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -271,7 +272,7 @@ func TestStale_cache(t *testing.T) {
 	}
 }
 
-// TestUpdateStatus_that_is_deleted is created again with the insights of before.
+// TestUpdateStatus_that_is_deleted expects the object to be re-created with the previous insights.
 func TestUpdateStatus_that_is_deleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -288,8 +289,8 @@ func TestUpdateStatus_that_is_deleted(t *testing.T) {
 	}
 }
 
-// TestAcknowledgement_that_is_hostile has an annotation of the largest size acknowledge nothing
-// that exists.
+// TestAcknowledgement_that_is_hostile uses an annotation of the maximum size that acknowledges only
+// nonexistent insights.
 func TestAcknowledgement_that_is_hostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

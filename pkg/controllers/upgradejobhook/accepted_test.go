@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 )
 
-// accepted returns the condition as in "False InvalidTemplate: message".
+// accepted returns the condition in the form "False InvalidTemplate: message".
 func accepted(hook *maintenancev1beta1.UpgradeJobHook) string {
 	for _, c := range hook.Status.Conditions {
 		if c.Type == maintenancev1beta1.ConditionAccepted {
@@ -165,8 +165,8 @@ func TestAccepted_follows_the_spec_and_the_configuration(t *testing.T) {
 	}
 }
 
-// TestAccepted_follows_what_rejects_Jobs lifts a quota, and policies that deny Jobs with codes of their own:
-// the hook is accepted within half a minute, while no upgrade is in progress and while one waits for it.
+// TestAccepted_follows_what_rejects_Jobs lifts a quota, and policies that deny Jobs with their own
+// codes. The hook is accepted within half a minute, whether or not an upgrade is waiting for it.
 func TestAccepted_follows_what_rejects_Jobs(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}

@@ -32,7 +32,7 @@ func newUpgrade(name string, labels map[string]string) *maintenancev1beta1.Upgra
 	}
 }
 
-// pod is the template of a pod with annotations that choose its behavior.
+// podTemplate returns a Job spec whose pod annotations choose the behavior of the pod.
 func podTemplate(annotations string) string {
 	return `{"backoffLimit":0,"template":{"metadata":{"annotations":{` + annotations + `}},"spec":{"containers":[{"name":"notify","image":"example.com/notify:1"}]}}}`
 }

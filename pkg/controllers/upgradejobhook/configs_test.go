@@ -31,8 +31,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// configs runs the hooks of events Start and Finish for UpgradeConfigs, without a cluster: an attempt at a version after
-// the other. It begins the attempt that the spec requests.
+// configs runs the hooks of the events Start and Finish for UpgradeConfigs, one attempt after
+// another, without a cluster. It starts the attempt that the spec requests.
 func (w *world) configs(env simulation.Env, runner *hooks.Runner) manager.Controller {
 	kind := facts.Upgrades([]string{namespace})
 	kind.Requests = manager.Self
@@ -116,8 +116,8 @@ func forConfigs(hook *maintenancev1beta1.UpgradeJobHook, more ...maintenancev1be
 	return hook
 }
 
-// A hook runs for UpgradeConfigs only if its kinds say so, and for each upgrade of an UpgradeConfig, although each is
-// attempt 1 at its version.
+// A hook runs for UpgradeConfigs only if it selects that kind. It runs for each upgrade of an
+// UpgradeConfig, although each is attempt 1 at its version.
 func TestHooks_of_UpgradeConfigs(t *testing.T) {
 	t.Parallel()
 	start, finish := maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish
@@ -202,7 +202,7 @@ func TestHookJob_of_an_UpgradeConfig_that_is_deleted(t *testing.T) {
 	w.checkReleased()
 }
 
-// Whether each write succeeds or fails, a hook runs once for an attempt at an UpgradeConfig.
+// A hook runs exactly once for an attempt of an UpgradeConfig, whichever write fails.
 func TestHooks_of_UpgradeConfigs_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]simulation.Fault{

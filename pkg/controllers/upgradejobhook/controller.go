@@ -36,7 +36,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// Reconciler reconciles UpgradeJobHooks and the Jobs that were created for them.
+// Reconciler reconciles UpgradeJobHooks and the Jobs created for them.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
@@ -44,26 +44,26 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock provides the time.
 	Clock clock.PassiveClock
-	// WatchNamespaces lists the namespaces whose UpgradeJobHooks are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces whose UpgradeJobHooks are reconciled. Defaults to all.
 	WatchNamespaces []string
-	// Runner validates hooks. It is the one that runs them, and has clients of its own.
+	// Runner validates hooks. It is the Runner that also runs them, and has its own clients.
 	Runner *hooks.Runner
-	// ConfigChanged receives an event whenever the configuration changes; nil means never.
+	// ConfigChanged receives an event whenever the configuration changes. Optional.
 	ConfigChanged <-chan event.GenericEvent
-	// Publisher publishes that a hook cannot run; nil means it is not published.
+	// Publisher publishes Events about hooks that cannot run. Optional.
 	Publisher notify.Publisher
-	// Metrics has the series of hooks.
+	// Metrics holds the metrics of hooks.
 	Metrics *metrics.Hooks
 
 	mu      sync.Mutex
 	checked map[client.ObjectKey]check
 }
 
-// check holds everything a verdict on a hook is based on.
+// check holds all inputs of a verdict on a hook.
 type check struct {
 	uid        string
 	generation int64
-	accounts   string // the ServiceAccounts that are allowed
+	accounts   string // the allowed ServiceAccounts
 }
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks,namespace=managed-upgrade-operator,verbs=get;list;watch
@@ -95,16 +95,16 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 	return nil
 }
 
-// all returns a request for each hook: each may be allowed another ServiceAccount.
+// all returns requests for all hooks, because the allowed ServiceAccounts may have changed.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	return manager.Requests[*maintenancev1beta1.UpgradeJobHook](ctx, r.Client, &maintenancev1beta1.UpgradeJobHookList{}, nil)
 }
 
-// rejectedRetry is the time after which a hook whose Job the API server rejects is validated again: the
-// policy that denies it may have been changed.
+// rejectedRetry is the delay before a hook whose Job the API server rejected is validated again,
+// because the policy that denied the Job may have changed.
 const rejectedRetry = 30 * time.Second
 
-// Reconcile reports whether a hook can run.
+// Reconcile checks whether a hook can run, and reports that in its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var hook maintenancev1beta1.UpgradeJobHook
 	err := r.Client.Get(ctx, request.NamespacedName, &hook)
@@ -142,11 +142,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// errStaleCache is returned if the cache does not hold the current state of a hook yet.
+// errStaleCache is returned if the cache does not yet have the current state of a hook.
 var errStaleCache = errors.New("the cache is behind the API server")
 
-// validate returns why a hook cannot run. Without a change of the spec, the API server is not
-// requested to validate a Job again that it accepted.
+// validate returns the reason why a hook cannot run. The API server does not validate a Job again
+// that it accepted for the same spec.
 func (r *Reconciler) validate(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (hooks.Problem, error) {
 	var live maintenancev1beta1.UpgradeJobHook // with its template
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(hook), &live); err != nil {
@@ -165,7 +165,7 @@ func (r *Reconciler) validate(ctx context.Context, hook *maintenancev1beta1.Upgr
 	return r.Runner.DryRun(ctx, &live)
 }
 
-// report publishes a problem and shows the verdict in the status.
+// report publishes a problem, and shows the verdict in the status.
 func (r *Reconciler) report(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook, problem hooks.Problem) error {
 	accepted := metav1.Condition{
 		Type: maintenancev1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the template is valid",
@@ -190,7 +190,7 @@ func (r *Reconciler) report(ctx context.Context, hook *maintenancev1beta1.Upgrad
 	return nil
 }
 
-// publish publishes that a hook cannot run, once for each generation and reason.
+// publish publishes an Event about a hook that cannot run, once for each generation and reason.
 func (r *Reconciler) publish(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook, accepted metav1.Condition) error {
 	if r.Publisher == nil {
 		return nil
@@ -201,12 +201,13 @@ func (r *Reconciler) publish(ctx context.Context, hook *maintenancev1beta1.Upgra
 	})
 }
 
-// checkOf returns what a verdict on the hook is based on.
+// checkOf returns the inputs of a verdict on the hook.
 func (r *Reconciler) checkOf(hook *maintenancev1beta1.UpgradeJobHook) check {
 	return check{string(hook.UID), hook.Generation, strings.Join(r.Runner.Config().ServiceAccounts, ",")}
 }
 
-// isChecked reports whether this process has validated the hook as it is, and its status shows it.
+// isChecked reports whether this process has validated the hook in its current state and the status
+// shows the verdict.
 func (r *Reconciler) isChecked(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,7 +217,7 @@ func (r *Reconciler) isChecked(hook *maintenancev1beta1.UpgradeJobHook) bool {
 		!slices.ContainsFunc(hook.Status.Conditions, isForeign)
 }
 
-// isForeign reports whether a condition of a hook is none that its controller sets.
+// isForeign reports whether a condition of a hook is not set by this controller.
 func isForeign(c metav1.Condition) bool {
 	return c.Type != maintenancev1beta1.ConditionAccepted && !readiness.IsOwn(c.Type)
 }
@@ -230,7 +231,7 @@ func (r *Reconciler) markChecked(hook *maintenancev1beta1.UpgradeJobHook) {
 	r.checked[client.ObjectKeyFromObject(hook)] = r.checkOf(hook)
 }
 
-// forget drops what is kept of a hook that does not exist.
+// forget drops the state of a deleted hook.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.DeleteHook(key.Namespace, key.Name)
 	r.mu.Lock()

@@ -1,9 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgradejobhook has two controllers. One reports whether an UpgradeJobHook can run: its template is validated
-// by the API server without creating anything. The other removes the finalizer of the Jobs of hooks once their results
-// are recorded, or will not be recorded because the upgrade has ended or is gone.
+// Package upgradejobhook has two controllers. One reports whether an UpgradeJobHook can run: the
+// API server validates the template with a dry run. The other removes the finalizer from the Jobs
+// of hooks once their results are recorded, or will not be recorded because the upgrade has ended
+// or was deleted.
 //
-// It runs no hook: that is a step, see package hooks.
+// It does not run hooks: a step does, see package hooks.
 package upgradejobhook

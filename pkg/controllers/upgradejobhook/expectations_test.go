@@ -33,12 +33,12 @@ func (w *world) observe(change simulation.Change) {
 	}
 }
 
-// hasSeries reports whether there are series of a hook.
+// hasSeries reports whether a hook has metrics.
 func (w *world) hasSeries(hook string) bool {
 	return slices.ContainsFunc(w.series(), func(m *dto.Metric) bool { return labelOf(m, "hook") == hook })
 }
 
-// count returns how often a hook has ended.
+// count returns the number of times that a hook has ended.
 func (w *world) count(hook, event, outcome string) float64 {
 	for _, m := range w.series() {
 		if labelOf(m, "hook") == hook && labelOf(m, "event") == event && labelOf(m, "outcome") == outcome {
@@ -70,7 +70,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// record returns the record of an UpgradeJob; it is empty if there is none.
+// record returns the record of an UpgradeJob; the zero Record if there is none.
 func (w *world) record(name string) history.Record {
 	w.TB.Helper()
 	var job maintenancev1beta1.UpgradeJob
@@ -109,7 +109,7 @@ func (w *world) jobOf(item string) *batchv1.Job {
 	return &jobs[i]
 }
 
-// step returns a step of a record as in "Done: 1 hook completed [Start/a Succeeded]".
+// step returns a step of a record in the form "Done: 1 hook completed [Start/a Succeeded]".
 func step(record history.Record, name string) string {
 	for _, c := range record.Conditions {
 		if c.Type != name {
@@ -124,7 +124,7 @@ func step(record history.Record, name string) string {
 	return ""
 }
 
-// item returns an item of a record as in "Failed: message".
+// item returns an item of a record in the form "Failed: message".
 func item(record history.Record, name string) string {
 	for _, c := range record.Conditions {
 		for _, item := range c.Items {
@@ -136,7 +136,7 @@ func item(record history.Record, name string) string {
 	return ""
 }
 
-// checkReleased fails unless no Job has our finalizer. Every test ends with it.
+// checkReleased fails if a Job still has the finalizer of this operator. Every test ends with it.
 func (w *world) checkReleased() {
 	w.TB.Helper()
 	for _, job := range w.jobs() {

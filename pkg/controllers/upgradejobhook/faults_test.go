@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// waiting is a hook whose Job takes ten minutes, and runs on Start.
+// waiting returns a hook on Start whose Job takes ten minutes.
 func waiting(name string) *maintenancev1beta1.UpgradeJobHook {
 	return newHook(name, takes10m, maintenancev1beta1.EventStart)
 }
@@ -228,8 +228,8 @@ func TestJob_of_a_hook(t *testing.T) {
 	}
 }
 
-// The outcome stays although the Jobs are deleted as soon as they have ended, and the operator is
-// killed at each of its writes in turn, before it or after it, or it gets no answer.
+// The outcome persists even if Jobs are deleted as soon as they end, and the operator is killed
+// before or after any of its writes or gets no response to it.
 func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 	t.Parallel()
 	template := strings.Replace(exits0, `"backoffLimit":0`, `"backoffLimit":0,"ttlSecondsAfterFinished":0`, 1)
@@ -274,13 +274,13 @@ func TestClaim_of_two_upgrades_at_once(t *testing.T) {
 			w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)))
 			crashed := !crash
 			w.Program.OnCrash = func() { w.After(time.Minute, w.Begin) }
-			// Another process that still runs claims at the same time.
+			// Another process that is still running claims the hook at the same time.
 			other := w.Program
 			other.Name, other.Plan = "other operator", nil
 			_, err := w.Start(&other)
 			w.Must(err)
 			w.Begin()
-			w.RunFor(time.Minute) // the hook is accepted: the next patch of it claims it
+			w.RunFor(time.Minute) // the hook is accepted, and its next patch claims it
 			w.Plan = func(r simulation.Request) simulation.Fault {
 				if r.Kind != "UpgradeJobHook" || r.Verb != "patch" || crashed {
 					return simulation.Fault{}
@@ -318,7 +318,7 @@ func TestClaim_of_another_client_between_read_and_write_counts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)))
 	w.Begin()
-	w.RunFor(time.Minute) // the hook is accepted: the next patch of it claims it
+	w.RunFor(time.Minute) // the hook is accepted, and its next patch claims it
 	w.Plan = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "UpgradeJobHook" && r.Verb == "patch" && w.hook("once").Status.ClaimedBy == nil {
 			hook := w.hook("once")
@@ -377,7 +377,7 @@ func TestWaitingHook_makes_no_request(t *testing.T) {
 	w.runUntil("upgrade", 30*time.Hour)
 }
 
-// An event that is not bounded otherwise ends after hooks.timeout whatever the API server refuses.
+// An event without a limit of its own ends after hooks.timeout, whatever the API server rejects.
 func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
 	t.Parallel()
 	const failed = "could not be started within hooks.timeout (1h): "
@@ -427,7 +427,7 @@ func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
 				w.Create(hook)
 			}
 			w.Plan = func(r simulation.Request) simulation.Fault {
-				if !tc.refused(r) || r.Time.Before(simulation.Start.Add(30*time.Second)) { // of the minute before it commences
+				if !tc.refused(r) || r.Time.Before(simulation.Start.Add(30*time.Second)) { // within the minute before it commences
 					return simulation.Fault{}
 				}
 				return simulation.Fault{Outcome: simulation.Refuse, Err: down}

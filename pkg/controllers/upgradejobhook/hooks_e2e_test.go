@@ -57,12 +57,12 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// upgraders returns the upgraders of UpgradeConfigs. This test has no UpgradeConfig.
+// register returns the upgraders of UpgradeConfigs. This test has no UpgradeConfigs.
 func register(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
 	return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, nil
 }
 
-// testEnv is a dev cluster with the operator, and a receiver of what hooks send.
+// testEnv is a dev cluster with the operator, and a receiver for requests of hooks.
 type testEnv struct {
 	t       *testing.T
 	cluster *devcluster.Cluster
@@ -146,7 +146,8 @@ func (e *testEnv) create(objects ...client.Object) {
 	}
 }
 
-// eventually polls until a function returns an empty text, and fails with the last one.
+// eventually polls until a function returns an empty text. On a timeout, it fails with the last
+// text.
 func (e *testEnv) eventually(limit time.Duration, missing func() string) {
 	e.t.Helper()
 	deadline := time.NewTimer(limit)
@@ -215,7 +216,7 @@ func (e *testEnv) jobOf(upgrade, item string) *batchv1.Job {
 	return &jobs[i]
 }
 
-// itemOf returns an item of a record as in "Failed: message".
+// itemOf returns an item of a record in the form "Failed: message".
 func itemOf(record history.Record, name string) string {
 	for _, c := range record.Conditions {
 		for _, item := range c.Items {
@@ -256,7 +257,7 @@ func hookOf(name, pod string, annotations map[string]string, job map[string]any,
 
 const onePod = `{"containers":[{"name":"a","image":"example.com/a:1"}]}`
 
-// seedHook is the hook of the design, with another receiver. Its curl runs as a local process.
+// seedHook is the hook of the design with another receiver. Its curl runs as a local process.
 const seedHook = `
 apiVersion: managedupgrade.appuio.io/v1beta1
 kind: UpgradeJobHook
@@ -298,7 +299,7 @@ spec:
       activeDeadlineSeconds: 300 # 5m
 `
 
-// The cases share a cluster, on which one upgrade runs at a time.
+// The cases share a cluster that runs one upgrade at a time.
 func TestHooks_on_an_API_server(t *testing.T) {
 	e := start(t)
 	t.Run("invalid templates", e.testInvalidTemplates)
@@ -314,7 +315,7 @@ func TestHooks_on_an_API_server(t *testing.T) {
 	e.checkLeftBehind()
 }
 
-// checkLeftBehind fails unless nothing is left of the upgrades that have ended.
+// checkLeftBehind fails if anything remains of ended upgrades.
 func (e *testEnv) checkLeftBehind() {
 	e.t.Helper()
 	e.eventually(time.Minute, func() string {
@@ -399,8 +400,8 @@ func (e *testEnv) testSeedHook(t *testing.T) {
 	})
 }
 
-// testDeletion checks that results outlive the Jobs: one is deleted after its time to live, one by a
-// user while it runs, while the step waits for a third one.
+// testDeletion checks that results outlive their Jobs. One Job is deleted after its time to live
+// and one by a user while it runs, while the step waits for a third.
 func (e *testEnv) testDeletion(t *testing.T) {
 	e.t = t
 	e.create(
@@ -461,7 +462,7 @@ func (e *testEnv) testQuota(t *testing.T) {
 	e.must(e.client.Delete(t.Context(), quota))
 }
 
-// testOutcomes runs the hooks of an upgrade that a hook aborts, and of one that is skipped.
+// testOutcomes checks the hooks of an upgrade that a hook aborts, and of a skipped upgrade.
 func (e *testEnv) testOutcomes(t *testing.T) {
 	e.t = t
 	aborting := hookOf("approve", onePod, map[string]string{"devcluster.openshift.io/exit-code": "1"}, nil, "aborted", maintenancev1beta1.EventStart)
@@ -499,7 +500,7 @@ func (e *testEnv) testOutcomes(t *testing.T) {
 	}
 }
 
-// testNext creates two upgrades at once that both select a hook for one upgrade.
+// testNext creates two upgrades at the same time that select the same hook for the next upgrade.
 func (e *testEnv) testNext(t *testing.T) {
 	e.t = t
 	hook := hookOf("once", onePod, nil, nil, "next", maintenancev1beta1.EventCreate, maintenancev1beta1.EventFinish)
@@ -541,8 +542,8 @@ func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 	})
 }
 
-// testChanges creates, edits, and deletes hooks in the middle of an event, and removes a Job with its finalizer.
-// A change counts for later events.
+// testChanges creates, edits, and deletes hooks in the middle of an event, and deletes a Job
+// together with its finalizer. Changes apply to later events.
 func (e *testEnv) testChanges(t *testing.T) {
 	e.t = t
 	hangs, short := map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}
@@ -570,7 +571,7 @@ func (e *testEnv) testChanges(t *testing.T) {
 			return ""
 		}
 		forced.Finalizers = nil
-		if err := e.client.Update(t.Context(), forced); err != nil { // another controller also writes it
+		if err := e.client.Update(t.Context(), forced); err != nil { // another controller writes it concurrently
 			return err.Error()
 		}
 		return "the Job is still there"
@@ -586,8 +587,9 @@ func (e *testEnv) testChanges(t *testing.T) {
 	}
 }
 
-// testLargeAnnotations runs a hook as a local process with the environment of an UpgradeJob that has as large
-// annotations as the API server accepts. They are left out, and the process begins in spite of its limits.
+// testLargeAnnotations runs a hook as a local process with the environment of an UpgradeJob whose
+// annotations have the maximum size. The annotations are omitted, so the process starts despite the
+// limits of the system.
 func (e *testEnv) testLargeAnnotations(t *testing.T) {
 	e.t = t
 	pod := fmt.Sprintf(`{"containers":[{"name":"a","image":"example.com/a:1","command":["sh","-c","curl -sS -XPOST -d \"$JOB_metadata_name $JOB_TRUNCATED\" %s"]}]}`, e.url)

@@ -182,7 +182,8 @@ func TestNext_hook_runs_for_one_upgrade(t *testing.T) {
 	}
 }
 
-// A hook that runs once is claimed by an UpgradeJob, not by its name: one that is created again does not run it.
+// A hook for the next upgrade is claimed by the UID of an UpgradeJob, so a re-created UpgradeJob of
+// the same name does not run it.
 func TestNext_hook_is_claimed_by_UID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)), newHook("always", exits0, maintenancev1beta1.EventFinish))
@@ -197,7 +198,7 @@ func TestNext_hook_is_claimed_by_UID(t *testing.T) {
 	}
 }
 
-// A hook that runs once is left to the next upgrade if it could not run for the first one.
+// A hook for the next upgrade stays available if it could not run for the first one.
 func TestNext_hook_that_cannot_run_is_not_used_up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)))

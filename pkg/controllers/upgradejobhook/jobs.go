@@ -18,8 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// releaseJobs removes our finalizer from the Jobs of the upgrades of a name whose results are recorded, or are no longer
-// waited for.
+// releaseJobs removes this operator's finalizer from the Jobs of the upgrades with a name, once
+// their results are recorded or no longer needed.
 func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if err := r.forgetEnded(ctx, request.NamespacedName); err != nil {
 		return reconcile.Result{}, err
@@ -42,7 +42,7 @@ func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request)
 			continue
 		}
 		if err := r.release(ctx, job); apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: time.Second}, nil // the cache will follow
+			return reconcile.Result{RequeueAfter: time.Second}, nil // the cache will catch up
 		} else if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -50,7 +50,7 @@ func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request)
 	return reconcile.Result{}, nil
 }
 
-// forgetEnded drops what is kept in memory about the upgrades of a name that have ended.
+// forgetEnded drops the in-memory state of ended upgrades with a name.
 func (r *Reconciler) forgetEnded(ctx context.Context, key client.ObjectKey) error {
 	for _, kind := range maintenance.OwnerKinds() {
 		object := kind.New()
@@ -64,8 +64,8 @@ func (r *Reconciler) forgetEnded(ctx context.Context, key client.ObjectKey) erro
 	return nil
 }
 
-// isNeeded reports whether the result of a Job is still to be recorded. That its owner is gone, or has no record of the
-// attempt, is read from the API server: the cache may be behind.
+// isNeeded reports whether the result of a Job must still be recorded. A missing owner or record is
+// confirmed with the API server, because the cache may be stale.
 func (r *Reconciler) isNeeded(ctx context.Context, owner maintenance.Owner, job *batchv1.Job) (bool, error) {
 	key, object := client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, owner.New()
 	if err := r.Client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) isNeeded(ctx context.Context, owner maintenance.Owner, job 
 	return !recorded, nil
 }
 
-// release removes our finalizer from a Job.
+// release removes this operator's finalizer from a Job.
 func (r *Reconciler) release(ctx context.Context, job *batchv1.Job) error {
 	before := job.DeepCopy()
 	controllerutil.RemoveFinalizer(job, hooks.Finalizer)

@@ -14,8 +14,9 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// Of the hooks that one event selects 48 run, whose results have room in a step. The others fail, and say what
-// to do; whether that aborts the upgrade is for each hook to say.
+// If an event selects too many hooks, 48 run, because their results fit into a step. The others
+// fail with a message that says what to do. Each of them determines whether this aborts the
+// upgrade.
 func TestTooManyHooks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -26,8 +26,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// upgrades runs UpgradeJobs by a runbook of hooks: as the controller of UpgradeJobs does, but without
-// a cluster.
+// upgrades runs UpgradeJobs by a runbook of hooks, like the controller of UpgradeJobs but without a
+// cluster.
 func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Controller {
 	kind := facts.UpgradeJobs([]string{namespace})
 	kind.Requests = manager.Self
@@ -77,7 +77,8 @@ func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Contr
 	}
 }
 
-// book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its commit.
+// book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its point of
+// no return.
 func (w *world) book(job *maintenancev1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) (engine.Runbook, engine.Constraints) {
 	hooksOf := func(name maintenancev1beta1.HookEvent) engine.Step {
 		return engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: runner.Event(maintenance.JobOwners().Owner(job, record), record, hooks.Event{Name: name, Reason: "Test", Message: "test"})}
@@ -119,7 +120,7 @@ func (w *world) book(job *maintenancev1beta1.UpgradeJob, record history.Record, 
 	return book, constraints
 }
 
-// delayedPools runs the events of all pools at a time, each pool's in order.
+// delayedPools runs the events of all pools concurrently, in order for each pool.
 func (w *world) delayedPools(job *maintenancev1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		var items []history.StepItem

@@ -16,8 +16,8 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// A hook has no Secret that a ServiceAccount of its namespace names, whatever the name of the Secret, and
-// whichever came first.
+// A hook cannot use a Secret that a ServiceAccount of its namespace references, whatever the name
+// of the Secret, and whichever existed first.
 func TestHook_has_no_Secret_of_a_ServiceAccount(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]*corev1.ServiceAccount{

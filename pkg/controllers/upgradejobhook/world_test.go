@@ -28,18 +28,19 @@ import (
 
 const namespace = "upgrades"
 
-// world is an API server with the CRDs of this project, nodes, the controllers of Jobs, and the
-// operator: the controllers under test, and one that runs UpgradeJobs by a runbook of hooks.
+// world is a simulated API server with the CRDs of this project, nodes, the controllers of Jobs,
+// and the operator: the controllers under test, and one that runs UpgradeJobs by a runbook of
+// hooks.
 type world struct {
 	*simulation.Harness
 
 	config   config.Hooks
-	pools    []string        // that the upgrade delays
-	hold     time.Duration   // how long the upgrade takes before it commences
+	pools    []string        // delayed by the upgrade
+	hold     time.Duration   // the time until the upgrade commences
 	jobPlan  simulation.Plan // of the kube-controller-manager
 	registry *prometheus.Registry
-	created  map[string]int // Jobs that were created, by item
-	events   []string       // that the operator wrote
+	created  map[string]int // created Jobs, by item
+	events   []string       // written by the operator
 	changed  chan event.GenericEvent
 }
 
