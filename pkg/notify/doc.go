@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify publishes what happens to upgrades: as Kubernetes Events, and as CloudEvents to
-// a webhook. Notifications are derived from the saved record, in order, at least once, and with
-// deterministic IDs.
+// Package notify publishes the progress of upgrades as Kubernetes Events, and as CloudEvents to a
+// webhook. Notifications are derived from the saved record, delivered in order and at least once,
+// and have deterministic IDs.
 //
-// The package decides nothing about upgrades, and no upgrade waits for a receiver.
+// The package makes no decisions about upgrades, and upgrades never wait for a receiver.
 package notify

@@ -23,39 +23,39 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Component is the source of the Events.
+// Component is the default source of Events.
 const Component = "managed-upgrade-operator"
 
-// The bounds of the API for the fields of an Event, in bytes, with room for an ellipsis.
+// Limits of the API for the fields of an Event, in bytes, with room for an ellipsis.
 const (
 	maxMessage = 1000
 	maxReason  = 120
 )
 
-// Events writes Kubernetes Events. The name of an Event derives from its ID, so an Event that is
-// published again after a crash exists already.
+// Events writes Kubernetes Events. The name of an Event is derived from its ID, so publishing it
+// again after a crash finds it.
 type Events struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Component is the source of the Events; empty means Component.
+	// Component is the source of the Events. Defaults to the constant Component.
 	Component string
-	// Omit reports which notifications of steps are not published; nil publishes all.
+	// Omit reports whether a notification about a step is omitted. Optional.
 	Omit func(StepNotification) bool
-	// OnFailure is called after each Event that could not be written; nil means no observer.
+	// OnFailure is called for each Event that could not be written. Optional.
 	OnFailure func()
 
 	mu        sync.Mutex
-	published map[string]map[string]bool // UID of the object → IDs, so a steady pass writes nothing
+	published map[string]map[string]bool // IDs by the UID of the object, so a pass without changes writes nothing
 }
 
-// Publish writes one Event about the object, at the present time. It succeeds if the Event exists.
+// Publish writes an Event about the object with the current time. It succeeds if the Event exists.
 func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	return e.write(ctx, ref, n, n.ID, e.Clock.Now())
 }
 
-// PublishSteps writes an Event for each step of the record that has answered, in order, unless it was
-// published before. The Events carry the times of the record. After an error the rest is published
-// by the next call.
+// PublishSteps writes an Event for each step of the record that has returned a result, in order,
+// unless it was published before. The Events have the times of the record. After an error, the next
+// call publishes the rest.
 func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
 	for _, n := range e.fromRecord(ref, record) {
 		if isNotified(record, n) || e.isPublished(ref, n.ID) {
@@ -78,7 +78,7 @@ func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r
 	return nil
 }
 
-// fromRecord is FromRecord without what is not published.
+// fromRecord is like FromRecord, but leaves out omitted notifications.
 func (e *Events) fromRecord(ref corev1.ObjectReference, record history.Record) []StepNotification {
 	all := FromRecord(ref, record)
 	if e.Omit != nil {
@@ -87,9 +87,9 @@ func (e *Events) fromRecord(ref corev1.ObjectReference, record history.Record) [
 	return all
 }
 
-// NotifiedTime returns the time before which all Events about the steps of the record, and about the other
-// notifications, were written: the value of its notifiedTime when it is saved next. So the next process does
-// not repeat Events that the API server has removed since.
+// NotifiedTime returns the time before which all Events about the steps of the record and about the
+// other notifications were written. It is the notifiedTime for the next save of the record, so the
+// next process does not repeat Events that the API server has removed by then.
 func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time {
 	at := e.Clock.Now().Truncate(time.Second)
 	for _, n := range e.fromRecord(ref, record) {
@@ -102,7 +102,7 @@ func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record,
 			at = n.Time
 		}
 	}
-	for _, c := range record.Conditions { // the first answer of a step carries the time of its start
+	for _, c := range record.Conditions { // the first result of a step has the step's start time
 		if started := timeOf(c, true); isStarting(c) && started.Before(at) {
 			at = started
 		}
@@ -110,24 +110,24 @@ func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record,
 	return metav1.NewTime(at)
 }
 
-// isNotified reports whether an earlier process has written the Event about a step.
+// isNotified reports whether an earlier process wrote the Event about a step.
 func isNotified(record history.Record, n StepNotification) bool {
 	return isBefore(n.Time, record)
 }
 
-// isBefore reports whether the Events about what happened at that time were written, according to a record.
+// isBefore reports whether, according to the record, the Events about that time were written.
 func isBefore(at time.Time, record history.Record) bool {
 	return record.NotifiedTime != nil && !at.IsZero() && at.Before(record.NotifiedTime.Time)
 }
 
-// Reset forgets the IDs that were published about an object.
+// Reset drops the published IDs about an object.
 func (e *Events) Reset(uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.published, uid)
 }
 
-// write creates the Event, unless it was published. The key makes its name unique to the object.
+// write creates the Event unless it was published. The key makes its name unique for the object.
 func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine.Notification, key string, at time.Time) error {
 	if e.isPublished(ref, n.ID) {
 		return nil
@@ -139,8 +139,8 @@ func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine
 	return nil
 }
 
-// Create writes an Event about the object, at the present time. Unlike Publish, it does not remember the
-// ID: it is for objects that live as long as the cluster.
+// Create writes an Event about the object with the current time. Unlike Publish, it does not store
+// the ID. It is meant for objects that live as long as the cluster.
 func (e *Events) Create(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	return e.create(ctx, ref, n, n.ID, e.Clock.Now())
 }
@@ -188,9 +188,9 @@ func (e *Events) markPublished(ref corev1.ObjectReference, id string) {
 	e.published[uid][id] = true
 }
 
-// eventName returns a valid name that is unique to the name of the object and the key.
+// eventName returns a valid name, unique for the object name and the key.
 func eventName(objectName, key string) string {
 	const maxLength = 253
-	head := strings.TrimRight(objectName[:min(len(objectName), maxLength-len(key)-1)], "-.") // the cut may leave no name
+	head := strings.TrimRight(objectName[:min(len(objectName), maxLength-len(key)-1)], "-.") // cutting may leave an invalid end
 	return head + "." + key
 }

@@ -36,7 +36,7 @@ var (
 	errDown = errors.New("no answer")
 )
 
-// receiver stores the Events that it receives, in order, and rejects some of them.
+// receiver stores the received Events in order and rejects some of them.
 type receiver struct {
 	client.Client
 	arrived []corev1.Event
@@ -68,7 +68,7 @@ func (r *receiver) events() *notify.Events {
 	return &notify.Events{Client: r.Client, Clock: clocktesting.NewFakePassiveClock(noon)}
 }
 
-// messages returns the received messages, each with its type and reason.
+// messages returns the received messages with their types and reasons.
 func (r *receiver) messages() []string {
 	var all []string
 	for _, event := range r.arrived {
@@ -262,7 +262,7 @@ func TestEvent_IDs_are_stable_and_unique(t *testing.T) {
 	}
 }
 
-// TestEventsCarryTheTimesOfTheRecord publishes a record long after its steps ended.
+// TestEventsCarryTheTimesOfTheRecord publishes a record long after its steps have ended.
 func TestEventsCarryTheTimesOfTheRecord(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -283,7 +283,8 @@ func TestEventsCarryTheTimesOfTheRecord(t *testing.T) {
 	}
 }
 
-// TestEventsSortAsTheirSteps publishes steps of the same second, and lists them as clients do.
+// TestEventsSortAsTheirSteps publishes steps that started in the same second, and lists their
+// Events as clients do.
 func TestEventsSortAsTheirSteps(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -304,7 +305,7 @@ func TestEventsSortAsTheirSteps(t *testing.T) {
 	events := r.events()
 	publishSteps(t, events, *waiting)
 	publishSteps(t, events, record)
-	want = append([]string{want[0]}, want...) // it was waiting, and then done
+	want = append([]string{want[0]}, want...) // it was waiting and is now done
 
 	var list corev1.EventList
 	if err := r.List(t.Context(), &list); err != nil { // the API server lists by name
@@ -339,7 +340,7 @@ func TestEventsAreNotRepeatedAfterTheirTTL(t *testing.T) {
 		{Type: "Second", Status: metav1.ConditionFalse, Reason: "NotYet", StartTime: at(0), LastTransitionTime: at(0)},
 	}}
 	events := process()
-	save := func() { // as the lifecycle does
+	save := func() { // as package lifecycle does
 		record.NotifiedTime = new(events.NotifiedTime(subject, record))
 		publishSteps(t, events, record)
 	}
@@ -368,7 +369,7 @@ func TestEventsAreNotRepeatedAfterTheirTTL(t *testing.T) {
 	now := metav1.NewTime(clock.Now().Truncate(time.Second))
 	record.Conditions[1] = history.StepCondition{Type: "Second", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "x", StartTime: at(0), CompleteTime: &now}
 	record.Conditions = append(record.Conditions, history.StepCondition{Type: "Third", Status: metav1.ConditionFalse, Reason: engine.ReasonStarted, StartTime: &now, LastTransitionTime: &now})
-	record.NotifiedTime = new(events.NotifiedTime(subject, record)) // and then it crashes
+	record.NotifiedTime = new(events.NotifiedTime(subject, record)) // and then the process crashes
 	restart()
 	publishSteps(t, events, record)
 	if diff := cmp.Diff([]string{"Normal StepDone Second: x (upgrade to 4.4.6)"}, r.messages()); diff != "" {
@@ -386,7 +387,7 @@ func TestEventsAreNotRepeatedAfterTheirTTL(t *testing.T) {
 	}
 }
 
-// TestEventsOfDamagedTexts publishes what another client has written into a status.
+// TestEventsOfDamagedTexts publishes a status with texts that another client wrote.
 func TestEventsOfDamagedTexts(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

@@ -17,16 +17,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// EventPublisher publishes single notifications. Receivers recognize a repeat by its ID.
+// EventPublisher publishes single notifications. Receivers recognize duplicates by their ID.
 type EventPublisher interface {
-	// Publish publishes a notification about the object, unless one with its ID was published.
+	// Publish publishes a notification about the object, unless its ID was published before.
 	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
-	// Reset forgets the IDs that were published about an object.
+	// Reset drops the published IDs about an object.
 	Reset(uid string)
 }
 
-// TryPublish publishes a notification. A notification that the API server rejects, for example in a namespace that is
-// being deleted, is logged and blocks nothing.
+// TryPublish publishes a notification. If the API server rejects it, for example in a namespace
+// that is being deleted, the error is logged and not returned.
 func TryPublish(ctx context.Context, p EventPublisher, ref corev1.ObjectReference, n engine.Notification) error {
 	err := p.Publish(ctx, ref, n)
 	if manager.IsRejected(err) {
@@ -39,7 +39,7 @@ func TryPublish(ctx context.Context, p EventPublisher, ref corev1.ObjectReferenc
 // Publisher publishes notifications about upgrades.
 type Publisher interface {
 	EventPublisher
-	// PublishSteps publishes what the record contains of its steps, in order.
+	// PublishSteps publishes the steps of a record in order.
 	PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error
 }
 
@@ -47,38 +47,38 @@ type Publisher interface {
 type ObjectPublisher interface {
 	// Publish publishes an Event about an object.
 	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
-	// PublishChange publishes an Event about a change of the status of an object, before it is
-	// written. The same change of the same status is the same Event.
+	// PublishChange publishes an Event about a change of an object's status, before the change is
+	// written. The same change of the same status has the same Event.
 	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
-	// PublishOnce publishes an Event about an object, unless an equal one exists.
+	// PublishOnce publishes an Event about an object unless an identical one exists.
 	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
 }
 
-// StepPublisher is a Publisher that knows how far the steps of a record are published.
+// StepPublisher is a Publisher that tracks which steps of a record it has published.
 type StepPublisher interface {
 	Publisher
-	// NotifiedTime returns the time before which all steps of the record, and the other notifications,
-	// are published.
+	// NotifiedTime returns the time before which all steps of the record and the other
+	// notifications are published.
 	NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time
 }
 
-// AsyncPublisher is a Publisher that never blocks, and delivers later.
+// AsyncPublisher is a Publisher that never blocks and delivers later.
 type AsyncPublisher interface {
 	Publisher
-	// PendingError returns why notifications about an object are not delivered yet, or nil if all
-	// are.
+	// PendingError returns the reason why notifications about an object are still undelivered, or
+	// nil if all are delivered.
 	PendingError(uid string) error
 }
 
-// MultiPublisher publishes through Kubernetes Events, and through a webhook, which delivers later.
-// The errors of the webhook are not returned: it shows them itself, PendingError reports them, and
-// the record is published again in each pass.
+// MultiPublisher publishes Kubernetes Events, and notifications through an asynchronous webhook. It
+// does not return errors of the webhook: the webhook exports them as metrics, PendingError reports
+// them, and each pass publishes the record again.
 type MultiPublisher struct {
 	Events  StepPublisher
-	Webhook AsyncPublisher // nil means no webhook
+	Webhook AsyncPublisher // optional
 }
 
-// Publish publishes one notification about the object.
+// Publish publishes a notification about the object.
 func (m MultiPublisher) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	if m.Webhook != nil {
 		_ = m.Webhook.Publish(ctx, ref, n)
@@ -86,7 +86,7 @@ func (m MultiPublisher) Publish(ctx context.Context, ref corev1.ObjectReference,
 	return m.Events.Publish(ctx, ref, n)
 }
 
-// PublishSteps publishes what the record contains of its steps, in order.
+// PublishSteps publishes the steps of a record in order.
 func (m MultiPublisher) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
 	if m.Webhook != nil {
 		_ = m.Webhook.PublishSteps(ctx, ref, record)
@@ -94,8 +94,9 @@ func (m MultiPublisher) PublishSteps(ctx context.Context, ref corev1.ObjectRefer
 	return m.Events.PublishSteps(ctx, ref, record)
 }
 
-// PublishOnce publishes a notification unless it happened before the notifiedTime of the record: an earlier
-// process has written its Event then, which the API server may have removed since.
+// PublishOnce publishes a notification. It writes no Event if the notification is older than the
+// notifiedTime of the record, because an earlier process wrote that Event and the API server may
+// have removed it since.
 func (m MultiPublisher) PublishOnce(ctx context.Context, ref corev1.ObjectReference, record history.Record, n engine.Notification) error {
 	if isBefore(n.Time, record) {
 		if m.Webhook != nil {
@@ -106,12 +107,12 @@ func (m MultiPublisher) PublishOnce(ctx context.Context, ref corev1.ObjectRefere
 	return m.Publish(ctx, ref, n)
 }
 
-// NotifiedTime returns the notifiedTime of the record when it is saved next, see Events.NotifiedTime.
+// NotifiedTime returns the notifiedTime for the next save of the record; see Events.NotifiedTime.
 func (m MultiPublisher) NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time {
 	return m.Events.NotifiedTime(ref, record, others...)
 }
 
-// Reset forgets the IDs that were published about an object.
+// Reset drops the published IDs about an object.
 func (m MultiPublisher) Reset(uid string) {
 	if m.Webhook != nil {
 		m.Webhook.Reset(uid)
@@ -119,8 +120,8 @@ func (m MultiPublisher) Reset(uid string) {
 	m.Events.Reset(uid)
 }
 
-// PendingError returns which notifications about an object were not delivered yet, and why, or nil
-// if all were.
+// PendingError returns which notifications about an object are undelivered, and why, or nil if all
+// are delivered.
 func (m MultiPublisher) PendingError(uid string) error {
 	if m.Webhook == nil {
 		return nil

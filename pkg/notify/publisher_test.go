@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// fakePublisher records what is published, and returns err.
+// fakePublisher records the published notifications and returns err.
 type fakePublisher struct {
 	name  string
 	calls *[]string

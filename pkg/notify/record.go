@@ -15,24 +15,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// StepNotification holds the record of one step, as it is published.
+// StepNotification is a notification about one step of a record.
 type StepNotification struct {
 	engine.Notification
-	// Step is the name of the step, and Class what its condition means.
+	// Step is the name of the step, and Class the class of its condition.
 	Step  string
 	Class engine.Class
-	// Time is when the step came into that state.
+	// Time is when the step reached that state.
 	Time time.Time
-	// Announces reports that the step has published the milestone itself, or could not: the
+	// Announces reports that the step itself publishes the milestone, or failed to, so the
 	// notification is about the upgrade as a whole.
 	Announces bool
 
-	started time.Time // the step
-	order   int       // among the states of all steps that started in the same second
+	started time.Time // of the step
+	order   int       // the place of this step among the steps that started in the same second
 }
 
-// announced are the milestones that a step publishes about the upgrade as a whole. A step with
-// another milestone is published as a step.
+// announced maps the milestones that steps publish about the upgrade as a whole to the type of
+// their Event. Steps with other milestones are published as steps.
 var announced = map[engine.Milestone]string{
 	engine.MilestoneStarted:   corev1.EventTypeNormal,
 	engine.MilestoneDelayed:   corev1.EventTypeWarning,
@@ -42,11 +42,11 @@ var announced = map[engine.Milestone]string{
 	engine.MilestoneSkipped:   corev1.EventTypeWarning,
 }
 
-// unpublished are the reasons of steps that are skipped, recorded, and not published: no hook runs on
-// their event, or they concern no machine config pool.
+// unpublished lists reasons of skipped steps that are recorded but not published, because the event
+// has no hooks or no machine config pool is affected.
 var unpublished = []string{maintenance.ReasonNoHooks, maintenance.ReasonNoDelayedPools}
 
-// stepClasses are the classes that are published, with the type of their Event.
+// stepClasses maps the published classes to the type of their Event.
 var stepClasses = map[engine.Class]string{
 	engine.ClassWaiting: corev1.EventTypeNormal,
 	engine.ClassUnknown: corev1.EventTypeWarning,
@@ -55,8 +55,8 @@ var stepClasses = map[engine.Class]string{
 	engine.ClassFailed:  corev1.EventTypeWarning,
 }
 
-// FromRecord returns the notifications that a record contains, in the order of its steps: one for
-// each step that has answered. The IDs are the same whenever the record is read.
+// FromRecord returns the notifications of a record in the order of its steps, one for each step
+// that has returned a result. The IDs are the same each time.
 func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotification {
 	all := make([]StepNotification, 0, len(record.Conditions))
 	var second time.Time
@@ -81,7 +81,8 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 			},
 			Step: c.Type, Class: class, Time: timeOf(c, true), started: started, order: order,
 		}
-		// The version is part of the ID: an attempt at another version may have the same key.
+		// The version is part of the ID, because an attempt at another version may have the same
+		// key.
 		n.ID = engine.NotificationID(string(ref.UID), engine.AttemptKey(record), record.Version+" "+c.Type, "Step"+string(class))
 		if severity, ok := announced[c.Milestone]; ok && (class == engine.ClassDone || class == engine.ClassSkipped && c.Reason == engine.ReasonNotDelivered) {
 			n.Announces, n.Type = true, severity
@@ -91,19 +92,20 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 	return all
 }
 
-// isNotifiedBefore reports whether the milestone of a step was notified for an earlier object of the same name.
+// isNotifiedBefore reports whether the milestone of a step was already notified for an earlier
+// object of the same name.
 func isNotifiedBefore(record history.Record, c history.StepCondition) bool {
 	class := engine.Classify(c)
 	return (class == engine.ClassDone || class == engine.ClassSkipped) && slices.Contains(record.NotifiedMilestones, c.Milestone)
 }
 
-// isStarting reports whether a step has not answered yet, which is not published.
+// isStarting reports whether a step has not returned a result yet. Such a step is not published.
 func isStarting(c history.StepCondition) bool {
 	return engine.Classify(c) == engine.ClassWaiting && c.Reason == engine.ReasonStarted
 }
 
-// Announcement returns the notification about the upgrade as a whole. Its ID is the one with which
-// the step published it.
+// Announcement returns the notification about the upgrade as a whole, with the ID that the step
+// used to publish it.
 func (n StepNotification) Announcement(ref corev1.ObjectReference, record history.Record) engine.Notification {
 	announcement := n.Notification
 	announcement.Reason = MilestoneReason(n.Milestone)
@@ -111,13 +113,13 @@ func (n StepNotification) Announcement(ref corev1.ObjectReference, record histor
 	return announcement
 }
 
-// sortKey makes the names of Events sort as their steps: by the start of the step, by its place among
-// those that started in the same second, and by its state.
+// sortKey makes the names of Events sort like their steps: by the start of the step, then by its
+// order among steps that started in the same second, and then by its state.
 func (n StepNotification) sortKey() string {
 	return fmt.Sprintf("%08x%02x%d", n.started.Unix()&0xffffffff, min(n.order, 0xff), n.rank())
 }
 
-// precise returns the time of the notification, with microseconds that keep the order of steps.
+// precise returns the time of the notification, with microseconds that preserve the order of steps.
 func (n StepNotification) precise() time.Time {
 	return n.Time.Add(time.Duration(n.order*10+n.rank()) * time.Microsecond)
 }
@@ -134,8 +136,8 @@ func (n StepNotification) rank() int {
 	}
 }
 
-// timeOf returns when a step came into its state, or when it started. It is zero if the record does
-// not hold it.
+// timeOf returns when a step reached its state, or when it started; zero if the record does not
+// contain that.
 func timeOf(c history.StepCondition, state bool) time.Time {
 	switch {
 	case !state && c.StartTime != nil:

@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// A step of hooks without hooks is recorded and not published, and neither is a step of delayed pools
-// that concerns no pool. Other steps that are skipped are published.
+// Hook steps without hooks and delayed-pool steps without pools are recorded but not published.
+// Other skipped steps are published.
 func TestFromRecord_leaves_out_steps_that_concern_nothing(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(noon)

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// The backoff after a failed attempt: it doubles each time, and is at least what the receiver
-// requests.
+// Limits of the backoff after a failed attempt. It doubles each time, and is never less than the
+// delay that the receiver requests.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
@@ -37,8 +37,8 @@ func (w *Webhook) Start(ctx context.Context) error {
 	return nil
 }
 
-// Flush delivers the notifications that wait until an attempt fails that must be repeated, and returns its error. It is
-// for callers that do not run Start, as in virtual time.
+// Flush delivers queued notifications until one fails with a retryable error, and returns that
+// error. It is for callers that do not run Start, for example in virtual time.
 func (w *Webhook) Flush(ctx context.Context) error {
 	for {
 		n, to := w.peek()
@@ -51,7 +51,7 @@ func (w *Webhook) Flush(ctx context.Context) error {
 	}
 }
 
-// peek returns the next notification and its receiver, or nil if none waits.
+// peek returns the next notification and its receiver, or nil if the queue is empty.
 func (w *Webhook) peek() (*notification, *receiver) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,8 +61,8 @@ func (w *Webhook) peek() (*notification, *receiver) {
 	return w.queue[0], w.receiver
 }
 
-// deliver retries until the receiver has accepted the first notification, or has rejected it for
-// good: then the next ones must not wait for it. It returns early if the receiver is replaced or the
+// deliver retries the first notification until the receiver accepts it or rejects it permanently,
+// so that it no longer blocks the others. It returns early if the receiver is replaced or the
 // context ends.
 func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
@@ -83,7 +83,7 @@ func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	}
 }
 
-// send makes one attempt.
+// send makes one delivery attempt.
 func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error {
 	source, err := w.source(ctx)
 	if err != nil {
@@ -99,13 +99,13 @@ func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error
 	}
 	_, err = to.Do(ctx, httpclient.Request{
 		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
-		StatusOnly: true, // an invalid body does not make an accepted event fail
+		StatusOnly: true, // an invalid response body must not fail an accepted event
 	})
 	return err
 }
 
-// recordAttempt records the result of an attempt, and reports whether the notification needs no
-// other one with this receiver. The errors of a receiver that was replaced do not count.
+// recordAttempt records the result of an attempt, and reports whether the notification is done with
+// this receiver. Errors of a replaced receiver are ignored.
 func (w *Webhook) recordAttempt(n *notification, to *receiver, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,12 +132,12 @@ func (w *Webhook) recordAttempt(n *notification, to *receiver, err error) bool {
 		}
 		return false
 	}
-	w.queue[0] = nil // releases its texts
+	w.queue[0] = nil // releases its memory
 	w.queue = w.queue[1:]
 	return true
 }
 
-// isPermanent reports whether the receiver would reject this notification each time.
+// isPermanent reports whether the receiver would always reject this notification.
 func isPermanent(err error) bool {
 	var statusErr *httpclient.StatusError
 	if !errors.As(err, &statusErr) {
@@ -150,7 +150,7 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// retryAfter returns the delay that the receiver requests.
+// retryAfter returns the delay that the receiver requested.
 func retryAfter(err error) time.Duration {
 	var statusErr *httpclient.StatusError
 	if errors.As(err, &statusErr) {

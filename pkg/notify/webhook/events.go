@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The types of the events. Events about steps have a step in their data.
+// Event types. Events about steps name a step in their data.
 const (
 	TypeStarted     = "io.openshift.managed.upgrade.started"
 	TypeDelayed     = "io.openshift.managed.upgrade.delayed"
@@ -35,7 +35,7 @@ const (
 	TypeStepFailed  = "io.openshift.managed.upgrade.step.failed"
 )
 
-// Types returns all types of events with their descriptions, in the order of an upgrade.
+// Types returns all event types with their descriptions, in the order of an upgrade.
 func Types() [][2]string {
 	return [][2]string{
 		{TypeStarted, "The upgrade has started."},
@@ -55,42 +55,42 @@ func Types() [][2]string {
 	}
 }
 
-// typesByMilestone are the types of the events that announce a milestone.
+// typesByMilestone maps milestones to the types of the events that announce them.
 var typesByMilestone = map[engine.Milestone]string{
 	engine.MilestoneStarted: TypeStarted, engine.MilestoneDelayed: TypeDelayed, engine.MilestoneCompleted: TypeCompleted,
 	engine.MilestoneFailed: TypeFailed, engine.MilestoneCancelled: TypeCancelled, engine.MilestoneSkipped: TypeSkipped,
 	notify.MilestoneStalled: TypeStalled, notify.MilestoneRecovered: TypeRecovered,
 }
 
-// typesByClass are the types of the events about steps.
+// typesByClass maps step classes to the types of the events about steps.
 var typesByClass = map[engine.Class]string{
 	engine.ClassWaiting: TypeStepWaiting, engine.ClassUnknown: TypeStepUnknown, engine.ClassDone: TypeStepDone,
 	engine.ClassSkipped: TypeStepSkipped, engine.ClassFailed: TypeStepFailed,
 }
 
-// Data is the data of an event.
+// Data is the payload of an event.
 type Data struct {
-	// Cluster is the name of the cluster for people. It is missing if it is not known.
+	// Cluster is the display name of the cluster. Absent if unknown.
 	Cluster string `json:"cluster,omitempty"`
 	// Object is the object that requests the upgrade.
 	Object Object `json:"object"`
 	// Severity is Normal or Warning, as in Kubernetes Events.
 	Severity string `json:"severity"`
-	// Reason is one CamelCase word for machines, Message is for people.
+	// Reason is one CamelCase word for machines. Message is for humans.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Version and Attempt identify the attempt of the upgrade. They are absent if the event is about no attempt, such as
-	// one of a schedule.
+	// Version and Attempt identify the attempt. They are absent from events that are not about an
+	// attempt, for example events about a schedule.
 	Version string `json:"version,omitempty"`
 	Attempt int32  `json:"attempt,omitempty"`
-	// Milestone describes what the event means for the upgrade as a whole, such as Commenced. It is missing if it
-	// means nothing.
+	// Milestone is the milestone that the upgrade as a whole has reached, such as Commenced. Absent
+	// if there is none.
 	Milestone string `json:"milestone,omitempty"`
-	// Step is missing if the event is about the upgrade as a whole.
+	// Step is the name of the step. Absent if the event is about the upgrade as a whole.
 	Step string `json:"step,omitempty"`
 }
 
-// Object identifies an object of Kubernetes.
+// Object identifies a Kubernetes object.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -99,20 +99,20 @@ type Object struct {
 	UID        string `json:"uid"`
 }
 
-// notification is an event that waits for delivery.
+// notification is a queued event.
 type notification struct {
 	id, eventType string
 	at            time.Time
 	data          Data
 }
 
-// The bounds of what others can write, in bytes.
+// Limits for texts of other clients, in bytes.
 const (
 	maxMessage = 2048
 	maxWord    = 256
 )
 
-// newNotification returns a notification whose texts are bounded.
+// newNotification returns a notification with truncated texts.
 func newNotification(ref corev1.ObjectReference, n engine.Notification, eventType string, at time.Time) *notification {
 	return &notification{id: n.ID, eventType: eventType, at: at, data: Data{
 		Object:   Object{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)},
@@ -121,8 +121,8 @@ func newNotification(ref corev1.ObjectReference, n engine.Notification, eventTyp
 	}}
 }
 
-// eventsFor returns the notifications of a record: one for each step that has answered and is not omitted. The
-// notifications about steps have the IDs of their Kubernetes Events.
+// eventsFor returns the notifications of a record: one for each step that has returned a result and
+// is not omitted. Notifications about steps have the IDs of their Kubernetes Events.
 func (w *Webhook) eventsFor(ref corev1.ObjectReference, record history.Record) []*notification {
 	var all []*notification
 	for _, n := range notify.FromRecord(ref, record) {
@@ -140,7 +140,7 @@ func (w *Webhook) eventsFor(ref corev1.ObjectReference, record history.Record) [
 	return all
 }
 
-// encode returns the notification as a CloudEvent in JSON, from a source and a cluster with a name.
+// encode encodes the notification as a CloudEvent in JSON, with a source and a cluster name.
 func (n *notification) encode(source, cluster string) ([]byte, error) {
 	e := event.New()
 	e.SetID(n.id)

@@ -12,14 +12,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// example holds what differs between the examples.
+// example holds the parts in which the examples differ.
 type example struct {
 	severity, reason, message string
 	milestone                 engine.Milestone
 	step                      string
 }
 
-// examples are the examples, by the type of the event.
+// examples holds the examples by event type.
 var examples = map[string]example{
 	TypeStarted:   {milestone: engine.MilestoneStarted, message: "the upgrade to 4.4.6 starts"},
 	TypeDelayed:   {corev1.EventTypeWarning, "", "the upgrade to 4.4.6 has not commenced within 15m of its start", engine.MilestoneDelayed, ""},
@@ -43,7 +43,7 @@ var examples = map[string]example{
 	TypeNotice:      {corev1.EventTypeWarning, "WindowMissed", "the upgrade did not start by 2020-06-20T12:30:00Z, when its window closed", "", ""},
 }
 
-// Example returns an event of that type, as it is sent.
+// Example returns an example event of that type in its wire format.
 func Example(eventType string) ([]byte, error) {
 	const version, key = "4.4.6", "2020-06-20T12:00:00Z"
 	ref := corev1.ObjectReference{

@@ -17,13 +17,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// failingSender fails as long as it has errors.
+// failingSender fails until it has no errors left.
 type failingSender struct {
 	errs     []error
 	accepted int
 }
 
-// Do accepts a notification, or returns the next error.
+// Do accepts a notification or returns the next error.
 func (s *failingSender) Do(context.Context, httpclient.Request) ([]byte, error) {
 	if len(s.errs) > 0 {
 		err := s.errs[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// newReceiver starts another receiver.
+// newReceiver starts a new receiver.
 func (w *world) newReceiver() (*receiver, *httpclient.Options) {
 	w.t.Helper()
 	r := &receiver{}
@@ -94,7 +94,7 @@ func TestReceiver_replaced_gets_the_queue_at_once(t *testing.T) {
 	since := w.clock.Now()
 	next, to := w.newReceiver()
 	w.setReceiver(to)
-	for w.hook.PendingError("u-1") != nil { // and no time passes
+	for w.hook.PendingError("u-1") != nil { // no time passes
 		wall.Sleep(time.Millisecond)
 	}
 	if took := w.clock.Now().Sub(since); took != 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// sent matches the request that sends the notification with an ID.
+// sent matches the request that sends the notification with this ID.
 func sent(id string) gomock.Matcher {
 	return gomock.Cond(func(r httpclient.Request) bool {
 		var e event.Event
@@ -32,13 +32,13 @@ func sent(id string) gomock.Matcher {
 	})
 }
 
-// answer returns an error with the status code of a receiver.
+// answer returns the error for a receiver's status code.
 func answer(code int, retryAfter time.Duration) error {
 	return &httpclient.StatusError{Code: code, RetryAfter: retryAfter}
 }
 
-// TestSender_calls has each call of the sender declared: a call that is not declared fails the test.
-// Time is virtual.
+// TestSender_calls declares each expected call of the sender. Any other call fails the test. Time
+// is virtual.
 func TestSender_calls(t *testing.T) {
 	t.Parallel()
 	type call struct {
@@ -46,7 +46,7 @@ func TestSender_calls(t *testing.T) {
 		err error
 	}
 	for name, tc := range map[string]struct {
-		sourceErrors int // how often the source is unknown
+		sourceErrors int // the number of times that the source is unknown
 		publish      []string
 		calls        []call
 		took         time.Duration // until the last call
@@ -65,7 +65,7 @@ func TestSender_calls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var wall clock.RealClock // virtual in here
+				var wall clock.RealClock // virtual in this test
 				sender := NewMockSender(gomock.NewController(t))
 				var last time.Time
 				var expected []any
@@ -110,12 +110,12 @@ func TestSender_calls(t *testing.T) {
 	}
 }
 
-// TestSender_of_a_former_receiver_is_not_called replaces the sender while a notification waits for its
-// next attempt.
+// TestSender_of_a_former_receiver_is_not_called replaces the sender while a notification waits for
+// its next attempt.
 func TestSender_of_a_former_receiver_is_not_called(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var wall clock.RealClock // virtual in here
+		var wall clock.RealClock // virtual in this test
 		controller := gomock.NewController(t)
 		former, next := NewMockSender(controller), NewMockSender(controller)
 		hook := webhook.New(webhook.Options{Clock: wall, Source: func(context.Context) (string, error) { return "urn:uuid:cluster", nil }})

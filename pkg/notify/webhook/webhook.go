@@ -19,18 +19,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// Options configure a Webhook.
+// Options configures a Webhook.
 type Options struct {
-	// Source returns the cluster from which the events come, as a URI reference. It is called for
-	// each delivery, which fails if it does.
+	// Source returns the cluster that sends the events, as a URI reference. It is called for each
+	// delivery. If it fails, the delivery fails.
 	Source func(context.Context) (string, error)
-	// Cluster returns the name for people of the cluster of an object; empty if it is not known. Nil means events have
-	// none.
+	// Cluster returns the display name of an object's cluster; empty if it is unknown. Optional.
 	Cluster func(context.Context, Object) string
-	// Omit reports which notifications of steps are not sent; nil sends all.
+	// Omit reports whether a notification about a step is omitted. Optional.
 	Omit  func(notify.StepNotification) bool
 	Clock clock.Clock
-	// Log receives each error of deliveries once, until it changes.
+	// Log receives each delivery error once, until the error changes.
 	Log logr.Logger
 }
 
@@ -49,10 +48,10 @@ type Webhook struct {
 	wake    chan struct{} // holds a token if there may be something to deliver
 
 	mu        sync.Mutex
-	receiver  *receiver                  // nil means none
+	receiver  *receiver                  // nil if there is none
 	queue     []*notification            // in order; the first one is being delivered
-	published map[string]map[string]bool // UID of the object → IDs that were queued
-	rejected  map[string]bool            // UIDs of the objects of which something did not fit into the queue
+	published map[string]map[string]bool // queued IDs by the UID of the object
+	rejected  map[string]bool            // UIDs of objects with notifications that did not fit into the queue
 	counters  counters
 	err       error // of the last attempt
 }
@@ -63,14 +62,14 @@ type receiver struct {
 	superseded chan struct{} // closed once another receiver is set
 }
 
-// counters are the values of the metrics.
+// counters holds the values of the metrics.
 type counters struct{ delivered, failures, refused float64 }
 
 const (
-	// MaxQueued is the number of notifications about steps that wait at most, enough for several upgrades. The others
-	// are published again from the record.
+	// MaxQueued limits the queued notifications about steps. It is enough for several upgrades.
+	// Notifications beyond the limit are published again from the record.
 	MaxQueued = 256
-	// maxQueuedNotices bounds all notifications that wait. No record holds the others.
+	// maxQueuedNotices limits all queued notifications. No record holds the ones beyond the limit.
 	maxQueuedNotices = 4 * MaxQueued
 )
 
@@ -85,8 +84,8 @@ func New(o Options) *Webhook {
 }
 
 // SetReceiver replaces the receiver. If the options are invalid, it returns an error and changes
-// nothing. Notifications that wait are delivered to the new receiver at once. Without options, or without a
-// URL in them, there is no receiver: they are dropped, and none are queued.
+// nothing. Queued notifications go to the new receiver at once. Without options or a URL, there is
+// no receiver: queued notifications are dropped, and no more are queued.
 func (w *Webhook) SetReceiver(options *httpclient.Options) error {
 	if options == nil || options.URL == "" {
 		w.SetSender(nil)
@@ -100,7 +99,7 @@ func (w *Webhook) SetReceiver(options *httpclient.Options) error {
 	return nil
 }
 
-// SetSender is SetReceiver with a client of one's own.
+// SetSender is like SetReceiver, but with the caller's own client.
 func (w *Webhook) SetSender(sender Sender) {
 	var next *receiver
 	if sender != nil {
@@ -117,8 +116,8 @@ func (w *Webhook) SetSender(sender Sender) {
 	}
 }
 
-// Publish queues a notification about the upgrade as a whole, unless one with its ID was queued
-// before or there is no receiver. It never blocks, and returns an error if the queue is full.
+// Publish queues a notification about the upgrade as a whole, unless its ID was queued before or
+// there is no receiver. It never blocks. It returns an error if the queue is full.
 func (w *Webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	n.Milestone = notify.MilestoneOf(n)
 	eventType, known := typesByMilestone[n.Milestone]
@@ -128,9 +127,9 @@ func (w *Webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engin
 	return w.add(newNotification(ref, n, eventType, w.clock.Now()), maxQueuedNotices)
 }
 
-// PublishSteps queues what the record contains of its steps, in order, unless it was queued before
-// or there is no receiver. It never blocks. If the queue is full it returns an error, and the rest is
-// queued by the next call; PendingError reports it until then.
+// PublishSteps queues the steps of a record in order, unless they were queued before or there is no
+// receiver. It never blocks. If the queue is full, it returns an error, and the next call queues
+// the rest. PendingError reports the error until then.
 func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, record history.Record) error {
 	for _, n := range w.eventsFor(ref, record) {
 		if err := w.add(n, MaxQueued); err != nil {
@@ -143,7 +142,7 @@ func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, re
 	return nil
 }
 
-// Reset forgets the IDs that were queued about an object. Events that wait are still delivered.
+// Reset drops the queued IDs about an object. Queued events are still delivered.
 func (w *Webhook) Reset(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +150,8 @@ func (w *Webhook) Reset(uid string) {
 	delete(w.rejected, uid)
 }
 
-// PendingError returns why notifications about an object are not delivered yet, or nil if all are.
+// PendingError returns the reason why notifications about an object are undelivered, or nil if all
+// are delivered.
 func (w *Webhook) PendingError(uid string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,14 +172,14 @@ func (w *Webhook) PendingError(uid string) error {
 	return fmt.Errorf("%d notifications are not delivered yet: %w", queued, w.err)
 }
 
-// LastError returns the error of the last attempt to deliver a notification.
+// LastError returns the error of the last delivery attempt.
 func (w *Webhook) LastError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// add queues a notification if fewer than limit wait.
+// add queues a notification if fewer than limit are queued.
 func (w *Webhook) add(n *notification, limit int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +198,7 @@ func (w *Webhook) add(n *notification, limit int) error {
 	w.queue = append(w.queue, n)
 	select {
 	case w.wake <- struct{}{}:
-	default: // it holds a token
+	default: // it already holds a token
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// wall is the real clock: another goroutine delivers.
+// wall is the real clock, because another goroutine delivers.
 var wall clock.RealClock
 
 var (
@@ -57,7 +57,7 @@ var (
 type receiver struct {
 	mu       sync.Mutex
 	tries    int
-	answer   func(try int, w http.ResponseWriter) bool // whether it has responded; nil accepts all
+	answer   func(try int, w http.ResponseWriter) bool // reports whether it has responded; nil accepts all
 	received []event.Event
 	wrong    []string
 }
@@ -93,7 +93,7 @@ func (r *receiver) reasons() []string {
 	return all
 }
 
-// receivedEvent is an event as a test compares it.
+// receivedEvent is an event in a comparable form.
 type receivedEvent struct {
 	id, eventType string
 	data          webhook.Data
@@ -122,7 +122,7 @@ func (r *receiver) attempts() int {
 	return r.tries
 }
 
-// world is a receiver and a webhook. Its clock advances when the webhook waits for it.
+// world is a webhook with a receiver. Its clock advances when the webhook waits for it.
 type world struct {
 	t        *testing.T
 	receiver *receiver
@@ -174,7 +174,7 @@ func (w *world) start() {
 	}
 }
 
-// eventually advances the clock while the webhook waits for it, until the condition holds.
+// eventually advances the clock whenever the webhook waits for it, until the condition holds.
 func (w *world) eventually(description string, condition func() bool) {
 	w.t.Helper()
 	for range 20000 {
@@ -203,7 +203,7 @@ func (w *world) publish(n ...int) {
 	}
 }
 
-// milestones are the milestones of the steps in these tests, as in the runbook.
+// milestones holds the milestones of the steps in these tests, as in the runbook.
 var milestones = map[string]engine.Milestone{
 	"StartedNotificationSent": engine.MilestoneStarted, "DelayedNotificationSent": engine.MilestoneDelayed,
 	"CompletedNotificationSent": engine.MilestoneCompleted, "FailureNotificationSent": engine.MilestoneFailed,
@@ -235,7 +235,7 @@ func TestWebhook_follows_the_order_of_the_record(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	for range 3 { // an unchanged record is published once
+	for range 3 { // an unchanged record is published only once
 		if err := w.hook.PublishSteps(t.Context(), subject, record); err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 		step      string
 		failure   *history.StepCondition
 		outcome   engine.Outcome
-		milestone engine.Milestone // as the engine records it; empty means the milestone of the step
+		milestone engine.Milestone // as recorded by the engine; empty for the milestone of the step
 		want      string
 	}{
 		"it began":       {book: config, step: "StartedNotificationSent", want: webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 starts"},
@@ -371,7 +371,7 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 			w.start()
 			w.awaitDelivery()
 			direct := w.receiver.last(t)
-			w.hook.Reset("u-1") // as the next process knows nothing of it
+			w.hook.Reset("u-1") // like a new process, which has no state
 			if err := w.hook.PublishSteps(t.Context(), ref, upgrade); err != nil {
 				t.Fatal(err)
 			}
@@ -389,7 +389,7 @@ func TestMilestone_requires_a_sent_notification(t *testing.T) {
 	const done, no = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, tc := range map[string]struct {
 		steps []history.StepCondition
-		want  string // of the last one
+		want  string // of the last step
 	}{
 		"delay sent":                     {[]history.StepCondition{step("DelayedNotificationSent", done, "Done", "it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
 		"delay not sent":                 {[]history.StepCondition{step("DelayedNotificationSent", done, "NotDelivered", "not sent", true)}, "delayed Warning UpgradeDelayed: not sent"},
@@ -564,7 +564,7 @@ func TestDelivery_rejected_for_good_does_not_block_others(t *testing.T) {
 	}
 }
 
-// checkMetrics compares the metrics.
+// checkMetrics checks the metrics.
 func checkMetrics(t *testing.T, hook *webhook.Webhook, delivered, failures, refused, pending float64) {
 	t.Helper()
 	got := map[string]float64{}
@@ -665,7 +665,7 @@ func TestQueue_is_bounded_and_the_rest_is_published_later(t *testing.T) {
 		}
 	}
 	checkMetrics(t, w.hook, 0, 0, 0, 256)
-	w.publish(1) // a notice, which no record holds, still fits
+	w.publish(1) // a notice that is not in any record still fits
 	w.start()
 	w.eventually("the queue is empty", func() bool { return w.receiver.attempts() == 257 })
 	w.eventually("what did not fit is pending", func() bool {
@@ -702,7 +702,7 @@ func TestRestart_sends_everything_again_with_the_same_IDs(t *testing.T) {
 	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()
 	w.eventually("some were tried", func() bool { return w.receiver.attempts() >= 4 })
-	w.stop() // the process ends, and the queue is lost
+	w.stop() // the process ends and loses the queue
 	w.hook = w.newWebhook(httpclient.Options{URL: w.url})
 	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()

@@ -23,11 +23,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxHooks is the number of hooks that run on one event: their results must fit into a step.
+// maxHooks is the maximum number of hooks for one event, because their results must fit into a
+// step.
 const maxHooks = 48
 
-// candidates returns the hooks of the event and of the kind of the upgrade in the cache, sorted by name, whether
-// they select the upgrade or not.
+// candidates returns the cached hooks for the event and the kind of the upgrade, sorted by name.
+// They need not select the upgrade.
 func (e *eventRun) candidates(ctx context.Context) ([]hookRef, error) {
 	var list maintenancev1beta1.UpgradeJobHookList
 	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace)); err != nil {
@@ -43,7 +44,7 @@ func (e *eventRun) candidates(ctx context.Context) ([]hookRef, error) {
 	return found, nil
 }
 
-// begin selects the hooks of the event, claims those that run once, and creates the Jobs.
+// begin selects the hooks for the event, claims those that run once, and creates the Jobs.
 func (e *eventRun) begin(ctx context.Context, candidates []hookRef) ([]hookRun, error) {
 	upgrade, err := e.upgrade(ctx)
 	if err != nil {
@@ -76,17 +77,17 @@ func (e *eventRun) begin(ctx context.Context, candidates []hookRef) ([]hookRun, 
 	return hooks, nil
 }
 
-// selectedHook is a hook that runs on the event.
+// selectedHook is a hook that runs for the event.
 type selectedHook struct {
-	hook       *maintenancev1beta1.UpgradeJobHook // nil if it does not run
-	claimedNow bool                               // whether this event is the first for which the upgrade claimed it
+	hook       *maintenancev1beta1.UpgradeJobHook // nil if no hook runs
+	claimedNow bool                               // the upgrade claimed it for this event
 }
 
-// maxClaims is how often a hook is read again because it has changed before it could be claimed.
+// maxClaims is the number of attempts to claim a hook that keeps changing.
 const maxClaims = 3
 
-// selectHook returns the hook if it runs on the event of the upgrade, claimed if it runs once;
-// the zero selectedHook means that it does not.
+// selectHook returns the hook if it runs for the event of the upgrade, and claims it if it runs
+// only once. It returns the zero selectedHook if the hook does not run.
 func (e *eventRun) selectHook(ctx context.Context, name string, upgrade client.Object) (selectedHook, error) {
 	for attempt := 1; ; attempt++ {
 		hook, err := e.liveHook(ctx, name)
@@ -109,7 +110,7 @@ func isClaimed(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	return hook.Status.ClaimedBy != nil && hook.Status.ClaimedBy.UID != ""
 }
 
-// upgrade returns the object of the upgrade as the API server has it: hooks get all of it.
+// upgrade returns the upgrade object from the API server, because hooks get the complete object.
 func (e *eventRun) upgrade(ctx context.Context) (client.Object, error) {
 	upgrade := e.owner.New()
 	if err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: e.owner.Name}, upgrade); err != nil {
@@ -121,7 +122,7 @@ func (e *eventRun) upgrade(ctx context.Context) (client.Object, error) {
 	return upgrade, nil
 }
 
-// liveHook returns the hook as the API server has it, or nil if there is none.
+// liveHook returns the hook from the API server, or nil if there is none.
 func (e *eventRun) liveHook(ctx context.Context, name string) (*maintenancev1beta1.UpgradeJobHook, error) {
 	var hook maintenancev1beta1.UpgradeJobHook
 	err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &hook)
@@ -136,8 +137,8 @@ func (e *eventRun) liveHook(ctx context.Context, name string) (*maintenancev1bet
 	return &hook, nil
 }
 
-// selects reports whether a hook runs on the event of an upgrade with these labels. A hook whose spec does not
-// decode does not run.
+// selects reports whether a hook runs for the event of an upgrade with these labels. A hook whose
+// spec cannot be decoded does not run.
 func (e *eventRun) selects(hook *maintenancev1beta1.UpgradeJobHook, of map[string]string) bool {
 	selector, err := selectorOf(hook)
 	return err == nil && hook.SpecProblem() == "" && slices.Contains(hook.Spec.Events, e.event.Name) && runsFor(hook, e.owner.Kind) &&
@@ -153,8 +154,8 @@ func runsFor(hook *maintenancev1beta1.UpgradeJobHook, kind string) bool {
 	return slices.Contains(kinds, maintenancev1beta1.HookKind(kind))
 }
 
-// selectorOf returns the selector of a hook. An invalid one, which the condition Accepted reports,
-// selects nothing.
+// selectorOf returns the selector of a hook. An invalid selector selects nothing; the condition
+// Accepted reports it.
 func selectorOf(hook *maintenancev1beta1.UpgradeJobHook) (labels.Selector, error) {
 	if hook.Spec.Selector == nil {
 		return labels.Everything(), nil
@@ -162,8 +163,8 @@ func selectorOf(hook *maintenancev1beta1.UpgradeJobHook) (labels.Selector, error
 	return metav1.LabelSelectorAsSelector((*metav1.LabelSelector)(hook.Spec.Selector))
 }
 
-// claim reports whether a hook runs for this upgrade. One with run: Next runs for the first that
-// claims it. The claim fails if the hook has changed since it was read.
+// claim reports whether a hook runs for this upgrade. A hook with run: Next runs for the first
+// upgrade that claims it. The claim fails if the hook has changed since it was read.
 func (e *eventRun) claim(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (bool, error) {
 	if hook.Spec.Run != maintenancev1beta1.HookRunNext {
 		return true, nil
@@ -185,13 +186,13 @@ func (e *eventRun) claim(ctx context.Context, hook *maintenancev1beta1.UpgradeJo
 	return true, nil
 }
 
-// isClaimant reports whether the upgrade has claimed a hook that is claimed.
+// isClaimant reports whether this upgrade has claimed a claimed hook.
 func (e *eventRun) isClaimant(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	return hook.Status.ClaimedBy.UID == string(e.owner.UID) && hook.Status.ClaimedBy.Version == e.owner.Version
 }
 
-// leavesToNext reports whether an upgrade has ended before the events for which a hook with run: Next is meant: it was
-// skipped or cancelled, and the hook has other events than the events of such an end.
+// leavesToNext reports whether a hook with run: Next stays available for the next upgrade, because
+// this one was skipped or canceled and the hook has events other than the ones of such an end.
 func (e *eventRun) leavesToNext(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	if e.run.Outcome != engine.OutcomeSkipped && e.run.Outcome != engine.OutcomeCancelled {
 		return false
@@ -201,7 +202,8 @@ func (e *eventRun) leavesToNext(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	})
 }
 
-// unclaim leaves a hook with run: Next, for which no Job could be created, to the next upgrade.
+// unclaim makes a hook with run: Next available for the next upgrade, because no Job could be
+// created for it.
 func (e *eventRun) unclaim(ctx context.Context, ref hookRef) error {
 	for attempt := 1; ; attempt++ {
 		hook, err := e.liveHook(ctx, ref.Name)
@@ -223,7 +225,7 @@ func (e *eventRun) unclaim(ctx context.Context, ref hookRef) error {
 
 const messageRemoved = "the UpgradeJobHook was deleted before its Job was created"
 
-// createMissing creates the Job of a hook that an earlier process has selected.
+// createMissing creates the Job of a hook that an earlier process selected.
 func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRef) error {
 	hook, err := e.liveHook(ctx, run.Name)
 	if err != nil {
@@ -240,8 +242,8 @@ func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRe
 	return e.create(ctx, run, upgrade, hook, all)
 }
 
-// create creates the Job of a hook. The item then describes the created Job, or a hook that cannot run. An error means
-// that the caller should try again.
+// create creates the Job of a hook. Afterward, the item describes the Job, or why the hook cannot
+// run. If create returns an error, the caller should retry.
 func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade client.Object, hook *maintenancev1beta1.UpgradeJobHook, all []hookRef) error {
 	run.abort = hook.Spec.FailurePolicy == maintenancev1beta1.HookFailureAbort
 	if ended := e.observed(run.item.Name); ended.Ended() {
@@ -292,7 +294,7 @@ func (e *eventRun) createJob(ctx context.Context, run *hookRun, job *unstructure
 	return nil
 }
 
-// adopt uses the Job that exists under the name of a hook's Job: an earlier call has created it.
+// adopt takes over an existing Job with the name of a hook's Job, if an earlier call created it.
 func (e *eventRun) adopt(ctx context.Context, run *hookRun, name string) error {
 	var job batchv1.Job
 	if err := e.Live.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &job); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// JobLabels returns the labels of all Jobs of hooks.
+// JobLabels returns the common labels of all Jobs of hooks.
 func JobLabels() labels.Set { return labels.Set{labelComponent: componentHook} }
 
-// OwnerOf returns the upgrade for which a Job was created, and the number of its attempt; an empty name means that the
-// Job is not one of a hook. They do not depend on the owner reference, which the garbage collector removes if the object
-// is deleted with the policy Orphan.
+// OwnerOf returns the upgrade and the attempt for which a Job was created. The name is empty if the
+// Job is not a hook's Job. OwnerOf does not use the owner reference, because the garbage collector
+// removes it if the object is deleted with the policy Orphan.
 func OwnerOf(job metav1.Object) maintenance.Owner {
 	for _, kind := range maintenance.OwnerKinds() {
 		name, uid := job.GetAnnotations()[kind.Mark()], types.UID(job.GetLabels()[kind.Mark()+uidSuffix])
@@ -29,15 +29,15 @@ func OwnerOf(job metav1.Object) maintenance.Owner {
 		}
 		attempt, err := strconv.ParseInt(job.GetLabels()[labelAttempt], 10, 32)
 		if err != nil {
-			attempt = 0 // another client has changed it: no attempt waits for the Job
+			attempt = 0 // another client changed it, so no attempt waits for the Job
 		}
 		return maintenance.Owner{OwnerKind: kind, Namespace: job.GetNamespace(), Name: name, UID: uid, Attempt: int32(attempt)}
 	}
 	return maintenance.Owner{}
 }
 
-// StripJob drops what is not read from a Job of a hook, before the Job is cached: above all the
-// template of its pods.
+// StripJob drops the parts of a hook's Job that are not read, before the Job is cached. Most of it
+// is the template of its pods.
 func StripJob(obj any) (any, error) {
 	job, ok := obj.(*batchv1.Job)
 	if !ok {
@@ -66,8 +66,8 @@ func StripJob(obj any) (any, error) {
 	return job, nil
 }
 
-// StripHook drops what is not read from an UpgradeJobHook, before it is cached: above all its
-// template, which is read from the API server when the hook runs.
+// StripHook drops the parts of an UpgradeJobHook that are not read, before it is cached. Most of it
+// is the template, which is read from the API server when the hook runs.
 func StripHook(obj any) (any, error) {
 	hook, ok := obj.(*maintenancev1beta1.UpgradeJobHook)
 	if !ok {

@@ -23,30 +23,30 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The bounds of the environment, in bytes. Linux does not start a process with a variable of more
-// than 128 KiB, and etcd does not store an object of more than 1.5 MiB.
+// Limits of the environment, in bytes. Linux does not start a process with a variable of more than
+// 128 KiB, and etcd does not store an object of more than 1.5 MiB.
 const (
 	maxJobVariable = 96 << 10
-	maxEnvironment = 512 << 10 // of all containers of a pod together
+	maxEnvironment = 512 << 10 // total for all containers of a pod
 )
 
-// errEnvironmentTooLarge means that the object of the upgrade does not fit into the environment even without
-// its annotations and its status.
+// errEnvironmentTooLarge is returned if the upgrade object does not fit into the environment even
+// without its annotations and status.
 var errEnvironmentTooLarge = errors.New("the upgrade does not fit into the environment of the hook")
 
 // variable is an environment variable of a container, as the kubelet reads it.
 type variable struct{ name, value string }
 
-// environment is the environment that describes an event of an upgrade. The first variable of a
-// name counts.
+// environment describes an event of an upgrade as variables. If a name is added twice, the first
+// variable wins.
 type environment struct {
 	variables []variable
 	names     map[string]bool
-	size      int // names, values, and one separator and terminator each
+	size      int // of names and values, with one separator and one terminator each
 }
 
-// newEnvironment returns the variables that describe the event and the object of the upgrade, for a pod with
-// that number of containers. Annotations and status are left out if they do not fit.
+// newEnvironment returns the variables that describe the event and the upgrade object, for a pod
+// with that number of containers. Annotations and status are omitted if they do not fit.
 func newEnvironment(event Event, at time.Time, kind maintenance.OwnerKind, upgrade client.Object, containers int) ([]variable, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(upgrade)
 	if err != nil {
@@ -68,7 +68,7 @@ func newEnvironment(event Event, at time.Time, kind maintenance.OwnerKind, upgra
 	return nil, errEnvironmentTooLarge
 }
 
-// content returns the event as it is encoded.
+// content returns the content of the event for encoding.
 func (e Event) content(at time.Time) map[string]any {
 	return map[string]any{
 		"name": string(e.Name), "time": text.FormatTime(at),
@@ -76,7 +76,8 @@ func (e Event) content(at time.Time) map[string]any {
 	}
 }
 
-// describe returns the variables for an event and the content of an object with that type of spec.
+// describe returns the variables for an event and for the content of an object whose spec has that
+// type.
 func describe(event, job map[string]any, spec reflect.Type, truncated bool, containers int) ([]variable, error) {
 	env := environment{names: map[string]bool{}}
 	jobText, err := encode(job)
@@ -106,8 +107,8 @@ func describe(event, job map[string]any, spec reflect.Type, truncated bool, cont
 	return env.variables, nil
 }
 
-// add adds a variable with the JSON of a value. Dollar signs are doubled: the kubelet would expand
-// $(NAME) otherwise.
+// add adds a variable with the JSON of a value. It doubles dollar signs, because the kubelet would
+// otherwise expand $(NAME).
 func (e *environment) add(name string, value any) error {
 	if e.names[name] {
 		return nil
@@ -123,8 +124,8 @@ func (e *environment) add(name string, value any) error {
 	return nil
 }
 
-// flatten adds a variable for each value in an object or array that is not a non-empty object or
-// array itself, in the order of bytes of the keys.
+// flatten adds a variable for each leaf value in an object or array, sorted by key. An empty object
+// or array is a leaf.
 func (e *environment) flatten(prefix string, value any) error {
 	switch v := value.(type) {
 	case map[string]any:
@@ -152,14 +153,15 @@ func (e *environment) flattenInto(name string, value any) error {
 	return e.add(name, value)
 }
 
-// nullAbsent adds null for each field that a type has and the value does not, so $(NAME) expands to null.
+// nullAbsent adds null for each field that the type has but the value lacks, so $(NAME) expands to
+// null.
 func (e *environment) nullAbsent(name string, of reflect.Type, value any) error {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
 	var errs []error
 	switch object, _ := value.(map[string]any); {
-	case of.Kind() == reflect.Struct && !reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()): // such as a duration
+	case of.Kind() == reflect.Struct && !reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()): // not types with their own encoding, such as durations
 		for field := range of.Fields() {
 			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			errs = append(errs, e.nullAbsent(name+"_"+cleanKey(key), field.Type, object[key]))
@@ -175,7 +177,7 @@ func (e *environment) nullAbsent(name string, of reflect.Type, value any) error 
 	return errors.Join(errs...)
 }
 
-// cleanKey returns a key as a part of the name of a variable.
+// cleanKey converts a key to a part of a variable name.
 func cleanKey(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -185,7 +187,7 @@ func cleanKey(key string) string {
 	}, key)
 }
 
-// encode returns the JSON of a value without HTML escapes.
+// encode returns the JSON of a value without HTML escaping.
 func encode(value any) (string, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -38,7 +38,7 @@ func upgradeJob(change func(*maintenancev1beta1.UpgradeJob)) *maintenancev1beta1
 	return job
 }
 
-// lookup returns the values by name; a name that occurs twice is an error.
+// lookup returns the values by name. It fails the test if a name occurs twice.
 func lookup(t *testing.T, variables []variable) map[string]string {
 	t.Helper()
 	values := map[string]string{}

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// eventRun is one call of the step of an event.
+// eventRun is one call of the step for an event.
 type eventRun struct {
 	*Runner
 
@@ -32,13 +32,13 @@ type eventRun struct {
 	run    engine.Run
 }
 
-// hookRun holds what is known of one hook of the event.
+// hookRun is the state of one hook of the event.
 type hookRun struct {
 	hookRef
 
 	item  history.StepItem
 	job   *batchv1.Job // nil if there is none
-	abort bool         // whether its failure aborts the upgrade
+	abort bool         // its failure aborts the upgrade
 }
 
 // step runs the hooks of the event.
@@ -70,8 +70,8 @@ func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
 	return e.result(hooks), nil
 }
 
-// known returns the final item of that name as it is recorded, or as this process has observed it;
-// the zero item means that neither holds it.
+// known returns the final item of that name from the record or from this process; the zero item if
+// neither has it.
 func (e *eventRun) known(name string) history.StepItem {
 	for i := range e.record.Conditions {
 		for _, item := range e.record.Conditions[i].Items {
@@ -83,8 +83,8 @@ func (e *eventRun) known(name string) history.StepItem {
 	return e.observed(name)
 }
 
-// recorded returns the items of the event's hooks in the record. Hooks are part of the event from
-// the time at which they are recorded.
+// recorded returns the items of the event's hooks in the record. A hook belongs to the event once
+// it is recorded.
 func (e *eventRun) recorded() map[string]history.StepItem {
 	items := map[string]history.StepItem{}
 	for i := range e.record.Conditions {
@@ -98,7 +98,7 @@ func (e *eventRun) recorded() map[string]history.StepItem {
 }
 
 // hooks returns the hooks of the event, sorted by name. The first call selects them and creates
-// their Jobs; later ones find what was selected in the record or in the Jobs.
+// their Jobs. Later calls find the selected hooks in the record or in the Jobs.
 func (e *eventRun) hooks(ctx context.Context) ([]hookRun, error) {
 	recorded := e.recorded()
 	jobs, err := e.listJobs(ctx, e.Client)
@@ -119,13 +119,13 @@ func (e *eventRun) hooks(ctx context.Context) ([]hookRun, error) {
 	if jobs, err = e.listJobs(ctx, e.Live); err != nil {
 		return nil, err
 	}
-	if len(jobs) > 0 { // a former call has created them, and was not recorded
+	if len(jobs) > 0 { // an earlier call created them and was not recorded
 		return e.resume(ctx, recorded, jobs)
 	}
 	return e.begin(ctx, candidates)
 }
 
-// listJobs returns the Jobs of the event by the names of their items.
+// listJobs returns the Jobs of the event by item name.
 func (e *eventRun) listJobs(ctx context.Context, from client.Reader) (map[string]*batchv1.Job, error) {
 	var list batchv1.JobList
 	if err := from.List(ctx, &list, client.InNamespace(e.owner.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
@@ -140,7 +140,7 @@ func (e *eventRun) listJobs(ctx context.Context, from client.Reader) (map[string
 	return jobs, nil
 }
 
-// resume returns the hooks that were selected when the event began, and creates the Jobs that are
+// resume returns the hooks that were selected when the event began. It creates Jobs that are
 // missing because the process ended.
 func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepItem, jobs map[string]*batchv1.Job) ([]hookRun, error) {
 	runs, all := e.selected(recorded, jobs)
@@ -148,7 +148,7 @@ func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepI
 		return nil, err
 	}
 	for _, run := range runs {
-		if run.item.Status == "" { // selected, but neither recorded nor created
+		if run.item.Status == "" { // selected, but not yet recorded or created
 			if err := e.createMissing(ctx, run, all); err != nil {
 				return nil, err
 			}
@@ -157,7 +157,7 @@ func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepI
 	return sorted(runs), nil
 }
 
-// selected returns the hooks that the record and the Jobs list, by the names of their items, and all
+// selected returns the hooks in the record and the Jobs, by item name, and the list of all hooks
 // that were selected when the first Job was created.
 func (e *eventRun) selected(recorded map[string]history.StepItem, jobs map[string]*batchv1.Job) (map[string]*hookRun, []hookRef) {
 	runs := map[string]*hookRun{}
@@ -187,8 +187,8 @@ func sorted(runs map[string]*hookRun) []hookRun {
 	return hooks
 }
 
-// findJobs finds the Jobs of the hooks, and what has become of those without one. The cache may not
-// have a Job yet, so the API server decides.
+// findJobs finds the Jobs of the hooks, and the outcome of hooks without a Job. It asks the API
+// server before it treats a Job as missing, because the cache may be stale.
 func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs map[string]*batchv1.Job) error {
 	var live map[string]*batchv1.Job
 	for name, run := range runs {
@@ -213,21 +213,21 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 		switch {
 		case run.job != nil:
 			run.abort = run.job.Annotations[annotationPolicy] != string(maintenancev1beta1.HookFailureIgnore)
-		case run.item.Status == statusFailed && !recorded.Ended(): // with Abort, the step would have failed when it was recorded
+		case run.item.Status == statusFailed && !recorded.Ended(): // with Abort, the step would have failed when this was recorded
 			run.abort = e.abortsNow(ctx, run.Name)
 		}
 	}
 	return nil
 }
 
-// abortsNow returns the policy of a hook whose Job is gone. The policy of a hook that is also gone is unknown: it
-// aborts.
+// abortsNow reports whether a hook whose Job is gone has the policy Abort. If the hook is also
+// gone, its policy is unknown, and abortsNow returns true.
 func (e *eventRun) abortsNow(ctx context.Context, hook string) bool {
 	current, err := e.cachedHook(ctx, hook)
 	return err != nil || current.Spec.FailurePolicy == maintenancev1beta1.HookFailureAbort
 }
 
-// cachedHook returns a hook as the cache has it.
+// cachedHook returns a hook from the cache.
 func (e *eventRun) cachedHook(ctx context.Context, name string) (maintenancev1beta1.UpgradeJobHook, error) {
 	var hook maintenancev1beta1.UpgradeJobHook
 	err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.owner.Namespace, Name: name}, &hook)
@@ -238,17 +238,17 @@ func running(item, job string) history.StepItem {
 	return history.StepItem{Name: item, Status: statusRunning, Message: "Job " + job}
 }
 
-// abortCounts reports whether a failed hook can still abort the upgrade: not once its outcome is
-// decided, as when pools are released after a failure.
+// abortCounts reports whether a failed hook can still abort the upgrade. It cannot once the outcome
+// is decided, for example when pools are released after a failure.
 func (e *eventRun) abortCounts() bool { return e.run.Outcome == "" }
 
-// bounded reports whether the wait for the hooks of the event ends after hooks.timeout. The window
-// and the pools bound the wait for the others.
+// bounded reports whether hooks.timeout limits the wait for the hooks of the event. For other
+// events, the window or the pools do.
 func (e *eventRun) bounded() bool {
 	return e.event.Pool == "" && (e.event.Name == maintenancev1beta1.EventUpgradeComplete || !e.abortCounts())
 }
 
-// deadline returns when the hooks of the event count as failed; zero means never.
+// deadline returns when unfinished hooks of the event count as failed; zero if they never do.
 func (e *eventRun) deadline() time.Time {
 	if !e.bounded() {
 		return time.Time{}
@@ -262,7 +262,7 @@ func (e *eventRun) overdue() bool {
 	return !deadline.IsZero() && !e.run.Now.Before(deadline)
 }
 
-// result returns the answer of the step.
+// result returns the result of the step.
 func (e *eventRun) result(hooks []hookRun) engine.Result {
 	items := make([]history.StepItem, 0, len(hooks))
 	var waiting, failed []string
@@ -285,7 +285,7 @@ func (e *eventRun) result(hooks []hookRun) engine.Result {
 	if len(failed) > 0 {
 		message = fmt.Sprintf("%s, %d failed and ignored: %s", message, len(failed), text.JoinNames(failed))
 	}
-	if e.event.Pool != "" { // an item per event, so that the items of many pools fit into the record
+	if e.event.Pool != "" { // a single item per event, so the items of many pools fit into the record
 		ended := history.StepItem{Name: e.event.key(), Status: statusCompleted, Message: message}
 		e.observe(ended)
 		items = []history.StepItem{ended}
@@ -301,8 +301,8 @@ func itemsOf(hooks []hookRun) []history.StepItem {
 	return items
 }
 
-// wait waits for a change of a Job, for the deadline, and for the next inspection of pods that do
-// not run.
+// wait waits for a change of a Job, for the deadline, or for the next inspection of pods that are
+// not running.
 func (e *eventRun) wait(hooks []hookRun, format string, args ...any) engine.Result {
 	var after time.Duration
 	if deadline := e.deadline(); !deadline.IsZero() {

@@ -19,17 +19,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// podInterval is the time between two inspections of the pods of a Job that do not run, and how
-// long they may take to start without being inspected.
+// podInterval is the time between two inspections of a Job's pods that are not running. It is also
+// how long pods may take to start before they are inspected.
 const podInterval = time.Minute
 
-// podProblem is why no pod of a Job runs.
+// podProblem is the reason why no pod of a Job is running.
 type podProblem struct {
 	at      time.Time
 	message string
 }
 
-// inspect sets the result of a hook's Job, or why it has none yet.
+// inspect sets the result of a hook's Job, or the reason why it has none yet.
 func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
 	job := h.job
 	switch end := finishedCondition(job); {
@@ -51,14 +51,14 @@ func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
 	}
 }
 
-// maxReason bounds the reason that a Job reports, in bytes.
+// maxReason limits the reason reported by a Job, in bytes.
 const maxReason = 64
 
-// isReady reports whether a pod of the Job runs; it does not if the Job was not observed yet.
+// isReady reports whether a pod of the Job is running. It returns false for an unobserved Job.
 func isReady(job *batchv1.Job) bool { return job != nil && ptr.Deref(job.Status.Ready, 0) > 0 }
 
-// podProblem returns why no pod of a Job runs, as far as it can be determined: at most once a
-// minute, and not within the first one.
+// podProblem returns the reason why no pod of a Job is running, if it can be determined. It
+// inspects pods at most once a minute, and not within the first minute.
 func (e *eventRun) podProblem(ctx context.Context, job *batchv1.Job) string {
 	if problem := suspension(job); problem != "" {
 		return problem
@@ -83,7 +83,7 @@ func (e *eventRun) podProblem(ctx context.Context, job *batchv1.Job) string {
 	return problem.message
 }
 
-// suspension returns which client suspends the Job; empty if it is not suspended.
+// suspension describes the client that suspends the Job; empty if the Job is not suspended.
 func suspension(job *batchv1.Job) string {
 	queue, template := job.Labels[labelQueue], job.Annotations[annotationSuspended]
 	switch {
@@ -97,7 +97,7 @@ func suspension(job *batchv1.Job) string {
 	return "suspended by another controller: its template does not suspend it"
 }
 
-// inspectPods returns why the pods of a Job do not run.
+// inspectPods returns the reason why the pods of a Job are not running.
 func (e *eventRun) inspectPods(ctx context.Context, job *batchv1.Job) string {
 	var pods corev1.PodList
 	if err := e.Live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}, client.Limit(maxPods)); err != nil {
@@ -114,10 +114,11 @@ func (e *eventRun) inspectPods(ctx context.Context, job *batchv1.Job) string {
 	return ""
 }
 
-// maxPods is the number of pods of a Job that are inspected.
+// maxPods limits the pods of a Job that are inspected.
 const maxPods = 16
 
-// problemOf returns why a pod does not run, or "" if it runs, has ended, or is starting.
+// problemOf returns the reason why a pod is not running, or "" if it is running, starting, or has
+// ended.
 func problemOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

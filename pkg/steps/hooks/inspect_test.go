@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Job is suspended by its template, by a queue that has not admitted it, or by another client. The cached
-// Job shows which.
+// A Job may be suspended by its template, by a queue that has not admitted it, or by another
+// client. The cached Job shows by which one.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 	template := map[string]string{annotationSuspended: "true"}

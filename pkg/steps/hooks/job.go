@@ -25,30 +25,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Finalizer keeps a Job of a hook until its result is in the record of the upgrade.
+// Finalizer keeps the Job of a hook until its result is in the record of the upgrade.
 const Finalizer = "managedupgrade.appuio.io/hook-result"
 
-// What a Job of a hook is marked with.
+// Marks on the Jobs of hooks.
 const (
 	// labelComponent selects the Jobs of hooks.
 	labelComponent = "managedupgrade.appuio.io/component"
 	componentHook  = "hook"
 	labelAttempt   = "managedupgrade.appuio.io/attempt"
 	labelEvent     = "managedupgrade.appuio.io/event"
-	// uidSuffix makes the label of the UID of the upgrade from the mark of its kind, which is the annotation of its name.
+	// uidSuffix turns the mark of a kind, the annotation with the name of the upgrade, into the
+	// label with its UID.
 	uidSuffix = "-uid"
 
-	// annotationEvent is the key of the event, annotationItem the name of the item of the step.
+	// annotationEvent holds the key of the event, and annotationItem the name of the step's item.
 	annotationEvent = "managedupgrade.appuio.io/event"
 	annotationItem  = "managedupgrade.appuio.io/item"
-	// annotationHooks lists the hooks of the event, which are fixed when it begins.
+	// annotationHooks lists the hooks of the event. They are fixed when the event begins.
 	annotationHooks = "managedupgrade.appuio.io/hooks"
-	// annotationPolicy is the failure policy of the hook when the event began.
+	// annotationPolicy holds the failure policy of the hook at the beginning of the event.
 	annotationPolicy = "managedupgrade.appuio.io/failure-policy"
 	// annotationSuspended marks a Job that its template suspends.
 	annotationSuspended = "managedupgrade.appuio.io/suspended-by-template"
 
-	// labelQueue names the queue of Kueue that suspends the Job until it admits it.
+	// labelQueue names the Kueue queue that suspends the Job until it admits it.
 	labelQueue = "kueue.x-k8s.io/queue-name"
 )
 
@@ -66,10 +67,10 @@ func (e Event) key() string {
 	return string(e.Name) + "/" + e.Pool
 }
 
-// maxItemName is the length of the longest name of an item, in bytes.
+// maxItemName is the maximum length of an item's name, in bytes.
 const maxItemName = 253
 
-// itemName returns the name of the item of a hook.
+// itemName returns the name of a hook's item.
 func (e Event) itemName(hook string) string {
 	name := e.key() + "/" + hook
 	if len(name) <= maxItemName {
@@ -78,13 +79,15 @@ func (e Event) itemName(hook string) string {
 	return name[:maxItemName-1-shortHash] + "-" + text.Hash(name, shortHash/2)
 }
 
-// maxJobName is the length of the longest name of a Job, in bytes: its pods have it as a label.
+// maxJobName is the maximum length of a Job's name, in bytes, because its pods have the name as a
+// label.
 const (
 	maxJobName = 63
 	shortHash  = 16
 )
 
-// jobName returns the name of the Job that runs a hook on an event. Nothing else leads to it.
+// jobName returns the name of the Job that runs a hook for an event. It only depends on the
+// arguments.
 func jobName(upgrade types.UID, attempt int32, hook hookRef, event Event) string {
 	id := text.Hash(fmt.Sprintf("%q %d %q %q %q", upgrade, attempt, hook.UID, event.Name, event.Pool), shortHash/2)
 	head := strings.ReplaceAll(hook.Name, ".", "-")
@@ -92,14 +95,14 @@ func jobName(upgrade types.UID, attempt int32, hook hookRef, event Event) string
 	return head + "-" + id
 }
 
-// jobLabels are the labels of the Jobs of an event.
+// jobLabels returns the labels of the Jobs of an event.
 func (e *eventRun) jobLabels() map[string]string {
 	return map[string]string{
 		labelComponent: componentHook, e.owner.Mark() + uidSuffix: string(e.owner.UID), labelAttempt: strconv.Itoa(int(e.owner.Attempt)), labelEvent: string(e.event.Name),
 	}
 }
 
-// newJob returns the Job that runs a hook on the event, see template.
+// newJob returns the Job that runs a hook for the event; see template.
 func (e *eventRun) newJob(upgrade client.Object, hook *maintenancev1beta1.UpgradeJobHook, all []hookRef) (*unstructured.Unstructured, error) {
 	job, err := template(hook, e.Config().ServiceAccounts)
 	if err != nil {
@@ -125,7 +128,7 @@ func (e *eventRun) newJob(upgrade client.Object, hook *maintenancev1beta1.Upgrad
 		job.SetAnnotations(merge(job.GetAnnotations(), map[string]string{annotationSuspended: "true"}))
 	}
 	job.SetFinalizers([]string{Finalizer})
-	// blockOwnerDeletion would require a permission, and delay the deletion of the owner.
+	// Setting blockOwnerDeletion would require a permission and delay the deletion of the owner.
 	job.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: e.owner.GroupVersion().String(), Kind: e.owner.Kind, Name: e.owner.Name, UID: e.owner.UID, Controller: new(true),
 	}})
@@ -155,14 +158,14 @@ func (e *eventRun) isOurs(job *batchv1.Job) bool {
 func selection(job *batchv1.Job) []hookRef {
 	var all []hookRef
 	if err := utiljson.Unmarshal([]byte(job.Annotations[annotationHooks]), &all); err != nil {
-		return nil // another client has changed it
+		return nil // another client changed it
 	}
 	return all
 }
 
-// JobRecorded reports whether the result of a Job no longer needs to be kept: the attempt of its owner has ended, or the
-// step that waited for it has, and its result is among the items. Known is false if the object has no record of the
-// attempt: the cache may be behind.
+// JobRecorded reports whether the result of a Job can be discarded: the attempt of its owner has
+// ended, or the step that waited for it has ended with the result among its items. known is false
+// if the object has no record of the attempt, because the cache may be stale.
 func JobRecorded(owner maintenance.Owner, object client.Object, job *batchv1.Job) (recorded, known bool) {
 	if owner.Attempt == 0 {
 		return true, true
@@ -185,7 +188,7 @@ func resultIn(conditions []history.StepCondition, job *batchv1.Job) bool {
 	return false
 }
 
-// finishedCondition returns the condition that reports how a Job ended, or nil if it has not.
+// finishedCondition returns the condition that reports how a Job ended, or nil if it has not ended.
 func finishedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]

@@ -112,7 +112,8 @@ func TestJobRecorded(t *testing.T) {
 	}
 }
 
-// A Job counts as one of the event only if the UpgradeJob controls it: anyone may write labels and annotations.
+// A Job belongs to the event only if the UpgradeJob controls it, because any client may set labels
+// and annotations.
 func TestIsOurs(t *testing.T) {
 	t.Parallel()
 	e := &eventRun{

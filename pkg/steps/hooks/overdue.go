@@ -15,9 +15,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// endOverdue returns the hooks of an event whose deadline passed while an error kept them from being
-// started or observed: each without a result has failed. It reads the cache only. If that cannot be
-// read either, the event has failed, and because the failure policies are unknown, it aborts.
+// endOverdue returns the hooks of an event that could not be started or observed before its
+// deadline because of an error. Each hook without a result has failed. endOverdue only reads the
+// cache. If that also fails, the event has failed and aborts, because the failure policies are
+// unknown.
 func (e *eventRun) endOverdue(ctx context.Context, cause error) []hookRun {
 	within := fmt.Sprintf("within hooks.timeout (%s): %s", e.Config().Timeout, text.Reason(cause.Error()))
 	runs, err := e.cached(ctx)
@@ -37,8 +38,8 @@ func (e *eventRun) endOverdue(ctx context.Context, cause error) []hookRun {
 	return sorted(runs)
 }
 
-// cached returns the hooks of the event as far as the record and the cache have them, by the names of
-// their items. As far as they show, a hook without a status was not started.
+// cached returns the hooks of the event from the record and the cache, by item name. A hook without
+// a status was not started, as far as they show.
 func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
 	jobs, err := e.listJobs(ctx, e.Client)
 	if err != nil {
@@ -71,7 +72,7 @@ func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
 	return runs, nil
 }
 
-// notBegun returns the hooks in the cache that select an event of which no Job exists.
+// notBegun returns the cached hooks for an event that has no Jobs yet.
 func (e *eventRun) notBegun(ctx context.Context) (map[string]*hookRun, error) {
 	var list maintenancev1beta1.UpgradeJobHookList
 	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace)); err != nil {
@@ -89,7 +90,7 @@ func (e *eventRun) notBegun(ctx context.Context) (map[string]*hookRun, error) {
 	return runs, nil
 }
 
-// isRemoved reports whether a hook was deleted, as far as the cache has it.
+// isRemoved reports whether a hook was deleted, according to the cache.
 func (e *eventRun) isRemoved(ctx context.Context, hook string) bool {
 	_, err := e.cachedHook(ctx, hook)
 	return apierrors.IsNotFound(err)

@@ -16,17 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tokenSecret matches the names of Secrets that hold tokens of ServiceAccounts. Clusters up to 4.15 have them
-// for each ServiceAccount. The operator may read no Secret, so the names decide.
+// tokenSecret matches the names of Secrets with ServiceAccount tokens. Clusters up to 4.15 have
+// them for each ServiceAccount. The operator may not read Secrets, so it can only check names.
 var tokenSecret = regexp.MustCompile(`-(token|dockercfg)-[a-z0-9]+$`)
 
-// ownPods are the values of the label app.kubernetes.io/name by which Services, PodDisruptionBudgets, and
-// NetworkPolicies select the pods of the programs.
+// ownPods lists the values of the label app.kubernetes.io/name by which Services,
+// PodDisruptionBudgets, and NetworkPolicies select the pods of this product.
 var ownPods = []string{"managed-upgrade-operator", "update-status-controller", "managed-upgrade-hub"}
 
 const nameLabel = "app.kubernetes.io/name"
 
-// restrict returns why the pods of a hook could have the rights or the place of a program of the operator.
+// restrict returns an error if the pods of a hook could gain the permissions of an operator's
+// program or be mistaken for one.
 func restrict(spec, pod map[string]any) error {
 	labels, _, _ := unstructured.NestedMap(spec, "template", "metadata", "labels")
 	if name, _ := labels[nameLabel].(string); slices.Contains(ownPods, name) {
@@ -47,8 +48,9 @@ func refuseToken(secret string) error {
 	return &invalidError{ReasonServiceAccountNotAllowed, fmt.Sprintf("Secret %s holds a token of a ServiceAccount; name the ServiceAccount in serviceAccountName instead", secret)}
 }
 
-// restrictSecrets returns why a Job may have the token of a ServiceAccount: its pod refers to a Secret that a
-// ServiceAccount of its namespace names, whatever the name of the Secret. A pod without Secrets takes no request.
+// restrictSecrets returns an error if the pod of a Job could obtain a ServiceAccount token, because
+// it refers to a Secret that a ServiceAccount of its namespace references, whatever the Secret's
+// name. It makes no request for a pod without Secrets.
 func (r *Runner) restrictSecrets(ctx context.Context, job *unstructured.Unstructured) error {
 	pod, _, _ := unstructured.NestedMap(job.Object, "spec", "template", "spec")
 	secrets := secretsIn(pod)
@@ -75,7 +77,8 @@ func (r *Runner) restrictSecrets(ctx context.Context, job *unstructured.Unstruct
 	return nil
 }
 
-// secretName returns the name of the Secret to which a field refers; empty if it refers to none.
+// secretName returns the name of the Secret that a field refers to; empty if it does not refer to
+// one.
 func secretName(key string, value any) string {
 	if name, is := value.(string); is && key == "secretName" {
 		return name
@@ -88,8 +91,9 @@ func secretName(key string, value any) string {
 	return name
 }
 
-// secretsIn returns the names of the Secrets to which a part of a pod refers: by volumes, projected volumes, variables,
-// or envFrom. The fields of all references contain the word secret. The kubelet alone reads imagePullSecrets.
+// secretsIn returns the names of the Secrets that a part of a pod refers to in volumes, projected
+// volumes, variables, or envFrom. The names of all such fields contain the word secret. It skips
+// imagePullSecrets, which only the kubelet reads.
 func secretsIn(value any) []string {
 	var names []string
 	switch v := value.(type) {

@@ -28,12 +28,12 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,namespace=managed-upgrade-operator,verbs=list
 
-// Event is something that happens to an upgrade and on which hooks run.
+// Event is something that happens to an upgrade and for which hooks run.
 type Event struct {
 	Name maintenancev1beta1.HookEvent
-	// Reason is one CamelCase word, Message is for people. Hooks get both.
+	// Reason is one CamelCase word, and Message is for humans. Hooks get both.
 	Reason, Message string
-	// Pool is the machine config pool that the event is about; empty means none.
+	// Pool is the machine config pool of the event; empty if it has none.
 	Pool string
 }
 
@@ -50,46 +50,47 @@ type Metrics interface {
 
 // Runner runs the hooks of upgrades. It lives as long as the process.
 type Runner struct {
-	// Client reads Jobs and UpgradeJobHooks from the cache, see StripJob and StripHook.
+	// Client reads Jobs and UpgradeJobHooks from the cache; see StripJob and StripHook.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
 	// Config returns the configuration in effect.
 	Config func() config.Hooks
-	// Publisher publishes the outcomes of hooks; nil means they are not published.
+	// Publisher publishes the outcomes of hooks. Optional.
 	Publisher Publisher
-	// Metrics counts them; nil means they are not counted.
+	// Metrics counts the outcomes of hooks. Optional.
 	Metrics Metrics
 
 	mu sync.Mutex
-	// outcomes holds what was observed and may not be in the record yet, by upgrade and item.
+	// outcomes holds observed items that may not yet be in the record, by upgrade and item.
 	outcomes map[types.UID]map[string]history.StepItem
 	pods     map[types.UID]podProblem // by Job
 }
 
-// The statuses of items. Other statuses than Running are final.
+// Statuses of items. All except Running are final.
 const (
 	statusRunning   = history.ItemRunning
 	statusSucceeded = "Succeeded"
 	statusFailed    = "Failed"
-	// statusRemoved is a hook that was deleted before its Job was created.
+	// statusRemoved marks a hook that was deleted before its Job was created.
 	statusRemoved = "Removed"
-	// statusCompleted is an event of a pool whose hooks have ended.
+	// statusCompleted marks an event of a pool whose hooks have ended.
 	statusCompleted = "Completed"
-	// statusNoHooks is an event without hooks, and statusBegun one whose first Job may exist. Both
-	// are never recorded.
+	// statusNoHooks marks an event without hooks, and statusBegun an event whose first Job may
+	// exist. Neither is ever recorded.
 	statusNoHooks = "NoHooks"
 	statusBegun   = "Begun"
 )
 
-// Event returns the step that runs the hooks of an event, once each in an attempt. It is skipped if
-// no hook selects the event. Its items are the hooks of this event only; for an event of a pool,
-// they are replaced by one for the event once all hooks have ended. A step that runs several events
-// keeps the items of all of them in its results, and may call those that have ended again.
+// Event returns the step that runs the hooks for an event, once each in an attempt. The step is
+// skipped if no hook selects the event. Its items are the hooks of this event. For an event of a
+// pool, a single item replaces them once all hooks have ended. A step that runs several events
+// keeps the items of all of them in its results, and may call events again that have ended.
 //
-// A hook with the policy Abort that fails makes the step fail, until the outcome of the upgrade is decided. Before the
-// commit, the window bounds the wait, and pools bound the wait of their events. The others end after hooks.timeout:
-// Jobs that run on count as failed.
+// If a hook with the policy Abort fails, the step fails, unless the outcome of the upgrade is
+// already decided. Before the point of no return, the window limits the wait. Pools limit the wait
+// for their events. All other events end after hooks.timeout, and Jobs that are still running then
+// count as failed.
 func (r *Runner) Event(owner maintenance.Owner, record history.Record, event Event) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		e := &eventRun{Runner: r, owner: owner, record: record, event: event, run: run}
@@ -97,14 +98,14 @@ func (r *Runner) Event(owner maintenance.Owner, record history.Record, event Eve
 	}
 }
 
-// Forget drops what is kept in memory about an upgrade.
+// Forget drops the in-memory state of an upgrade.
 func (r *Runner) Forget(upgrade types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.outcomes, upgrade)
 }
 
-// observed returns what was observed of an item; the zero item means nothing.
+// observed returns the observed item; the zero item if there is none.
 func (e *eventRun) observed(item string) history.StepItem {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,15 +128,15 @@ func (e *eventRun) attemptKey(item string) string {
 	return fmt.Sprintf("%d/%s", e.owner.Attempt, item)
 }
 
-// report publishes and counts the end of a hook, once in the life of the process. An Event that
-// cannot be published does not hold up the upgrade: the record has the outcome.
+// report publishes and counts the end of a hook, once in the life of the process. If publishing the
+// Event fails, the upgrade still continues, because the record has the outcome.
 func (e *eventRun) report(ctx context.Context, hook string, item history.StepItem) {
 	e.observe(item)
 	if item.Status != statusSucceeded && item.Status != statusFailed {
 		return
 	}
 	succeeded := item.Status == statusSucceeded
-	if _, err := e.cachedHook(ctx, hook); err == nil && e.Metrics != nil { // the series of a hook that was deleted are gone
+	if _, err := e.cachedHook(ctx, hook); err == nil && e.Metrics != nil { // the metrics of a deleted hook are gone
 		e.Metrics.IncHookRuns(e.owner.Namespace, hook, e.event.Name, succeeded)
 	}
 	if e.Publisher == nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Settled reports whether an event has passed for all pools for which it has begun: its hooks have
-// ended, and none has failed with the policy Abort. It is read-only, and reads the cache.
+// ended, and none with the policy Abort has failed. It only reads the cache.
 func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) (bool, error) {
 	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)
@@ -34,9 +34,9 @@ func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record hi
 	return true, nil
 }
 
-// Items returns the items of an event, for all pools for which it has begun, as they are now. If all
-// hooks of a pool have ended, its items are the recorded ones. It reads the cache, and publishes and
-// counts the end of the Jobs that have ended since the event was last called: it is not called again.
+// Items returns the current items of an event for all pools for which it has begun. If all hooks of
+// a pool have ended, it returns the recorded items. It reads the cache. It also publishes and
+// counts the end of Jobs since the last call of the event, because that is not called again.
 func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) ([]history.StepItem, error) {
 	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)
@@ -50,7 +50,7 @@ func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record hist
 	return items, err
 }
 
-// begun returns the hooks of an event as they are now, for all pools for which it has begun and is not
+// begun returns the current hooks of an event, for all pools for which it has begun and is not
 // recorded as completed.
 func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 	pools, err := e.begunPools(ctx)
@@ -77,8 +77,8 @@ func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 	return all, nil
 }
 
-// begunPools returns the pools for which the record or a Job shows that the event has begun; the empty
-// name if it is not about pools.
+// begunPools returns the pools for which the record or a Job shows that the event has begun. The
+// name is empty if the event is not about pools.
 func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 	var list batchv1.JobList
 	if err := e.Client.List(ctx, &list, client.InNamespace(e.owner.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {

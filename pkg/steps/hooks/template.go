@@ -14,7 +14,7 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// The reasons for which a hook cannot run.
+// Reasons why a hook cannot run.
 const (
 	ReasonInvalidTemplate          = "InvalidTemplate"
 	ReasonServiceAccountNotAllowed = "ServiceAccountNotAllowed"
@@ -22,18 +22,18 @@ const (
 	reasonEnvironmentTooLarge      = "EnvironmentTooLarge"
 )
 
-// operatorServiceAccount is the ServiceAccount of the operator, which no hook may use: it may
-// upgrade the cluster.
+// operatorServiceAccount is the ServiceAccount of the operator. Hooks must not use it, because it
+// may upgrade the cluster.
 const operatorServiceAccount = "managed-upgrade-operator"
 
-// invalidError is why a hook cannot run until a user changes something.
+// invalidError is the reason why a hook cannot run until a user changes something.
 type invalidError struct{ reason, message string }
 
 // Error implements error.
 func (e *invalidError) Error() string { return e.message }
 
-// template returns the Job of a hook, without what differs between events. It keeps fields of
-// releases of Kubernetes that this package does not know. An error is an invalidError.
+// template returns the Job of a hook without the parts that depend on the event. It keeps fields of
+// Kubernetes releases that this package does not know. Its errors are invalidErrors.
 func template(hook *maintenancev1beta1.UpgradeJobHook, serviceAccounts []string) (*unstructured.Unstructured, error) {
 	var spec map[string]any
 	if err := utiljson.Unmarshal(hook.Spec.Template.Spec.Raw, &spec); err != nil || spec == nil {
@@ -60,10 +60,10 @@ func template(hook *maintenancev1beta1.UpgradeJobHook, serviceAccounts []string)
 	return job, unstructured.SetNestedMap(spec, pod, "template", "spec")
 }
 
-// setServiceAccount checks the ServiceAccount of a pod. A pod that names none has no token.
+// setServiceAccount checks the ServiceAccount of a pod. A pod without one gets no token.
 func setServiceAccount(pod map[string]any, allowed []string) error {
 	named := false
-	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // the latter is the former's old name
+	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // serviceAccount is the old name
 		name, isText := pod[field].(string)
 		switch {
 		case pod[field] == nil || name == "" && isText:
@@ -99,8 +99,8 @@ func mountsToken(volume any) bool {
 	})
 }
 
-// setSecurityContext sets what the Pod Security Standard "restricted" requires, as far as the
-// template does not decide it. Windows has no such fields.
+// setSecurityContext sets the fields that the Pod Security Standard "restricted" requires, unless
+// the template sets them. Windows pods do not have these fields.
 func setSecurityContext(pod map[string]any) {
 	if name, _, _ := unstructured.NestedString(pod, "os", "name"); name == "windows" {
 		return
@@ -117,8 +117,8 @@ func setSecurityContext(pod map[string]any) {
 	}
 }
 
-// object returns an object within another one, which it creates if it is absent, or nil if
-// something else is there, which the API server rejects.
+// object returns a nested object, and creates it if it is absent. It returns nil if the field has
+// another type; the API server then rejects the Job.
 func object(parent map[string]any, key string) map[string]any {
 	setDefault(parent, key, map[string]any{})
 	child, _ := parent[key].(map[string]any)
@@ -131,7 +131,7 @@ func setDefault(object map[string]any, key string, value any) {
 	}
 }
 
-// podContainers returns the containers of a pod, those that initialize it included.
+// podContainers returns the containers of a pod, including its init containers.
 func podContainers(pod map[string]any) []map[string]any {
 	var containers []map[string]any
 	for _, field := range []string{"initContainers", "containers"} {
@@ -145,7 +145,7 @@ func podContainers(pod map[string]any) []map[string]any {
 	return containers
 }
 
-// containersOf returns the containers of a Job, to be changed in place.
+// containersOf returns the containers of a Job for in-place changes.
 func containersOf(job *unstructured.Unstructured) []map[string]any {
 	pod := job.Object
 	for _, field := range []string{"spec", "template", "spec"} {
@@ -154,8 +154,8 @@ func containersOf(job *unstructured.Unstructured) []map[string]any {
 	return podContainers(pod)
 }
 
-// addEnvironment adds the variables to all containers, before the variables of the template: these may refer to them,
-// and replace them.
+// addEnvironment adds the variables to all containers. They precede the variables of the template,
+// which may refer to them and override them.
 func addEnvironment(job *unstructured.Unstructured, variables []variable) {
 	for _, container := range containersOf(job) {
 		own, isList := container["env"].([]any)

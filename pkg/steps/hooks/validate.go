@@ -17,19 +17,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonForbidden is the reason of a hook whose Job must not be created at present.
+// ReasonForbidden is the reason for a hook whose Job is currently not allowed.
 const ReasonForbidden = "Forbidden"
 
-// Problem is why a hook cannot run. The zero Problem means that it can.
+// Problem is the reason why a hook cannot run; the zero Problem if it can.
 type Problem struct {
 	Reason, Message string
-	// Rejected reports that the API server rejects the Job, or that it uses the Secret of a ServiceAccount. A
-	// policy or a quota that decides this may change without a change of the hook.
+	// Rejected reports that the API server rejects the Job, or that the Job uses a Secret of a
+	// ServiceAccount. The policy or quota behind this may change without a change of the hook.
 	Rejected bool
 }
 
-// Validate returns why a hook cannot run, as far as that does not depend on the API server. The hook
-// must have its template.
+// Validate returns the problems of a hook that do not depend on the API server. The hook must
+// include its template.
 func (r *Runner) Validate(hook *maintenancev1beta1.UpgradeJobHook) Problem {
 	_, problem := r.validate(hook)
 	return problem
@@ -50,8 +50,8 @@ func (r *Runner) validate(hook *maintenancev1beta1.UpgradeJobHook) (*unstructure
 	return job, Problem{}
 }
 
-// DryRun is Validate with a strict dry run: the API server validates the Job and does not create it.
-// An error means that it has not decided.
+// DryRun is like Validate, but also lets the API server validate the Job with a strict dry run,
+// which creates nothing. It returns an error if the API server has not decided.
 func (r *Runner) DryRun(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (Problem, error) {
 	job, problem := r.validate(hook)
 	if problem != (Problem{}) {
