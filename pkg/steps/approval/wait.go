@@ -16,11 +16,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxText bounds what is shown of a condition that another client has written.
+// maxText limits the text of another client's condition in messages.
 const maxText = 200
 
-// WaitUntilApproved waits until the condition Approved is True for the present spec of the UpgradeConfig.
-// An approval of another spec does not count: it approved another time or version.
+// WaitUntilApproved waits until the condition Approved is True for the current spec of the
+// UpgradeConfig. An approval of an earlier spec does not count, because it was for another time or
+// version.
 func WaitUntilApproved(reader client.Reader, upgrade *upgradev1alpha1.UpgradeConfig) engine.UpgradeStep {
 	key := client.ObjectKeyFromObject(upgrade)
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
@@ -41,7 +42,7 @@ func WaitUntilApproved(reader client.Reader, upgrade *upgradev1alpha1.UpgradeCon
 	}
 }
 
-// said returns what the approver has written.
+// said returns the reason and message of the approver.
 func said(c *metav1.Condition) string {
 	return text.Sanitize(c.Reason+": "+c.Message, maxText)
 }

@@ -23,13 +23,13 @@ import (
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,namespace=openshift-machine-api,verbs=list;create;patch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,namespace=openshift-machine-api,verbs=list
 
-// ExtraNodes adds nodes and removes them. It is created once and used in every pass: it limits how
-// often the API server is read, however often a step is called.
+// ExtraNodes adds and removes nodes. It is created once and used in every pass, so it can limit
+// reads of the API server however often a step is called.
 type ExtraNodes struct {
-	// Client reads nodes from the cache, and writes to the API server.
+	// Client reads nodes from the cache and writes to the API server.
 	Client client.Client
-	// Live reads MachineSets and Machines from the API server: they matter for
-	// some minutes of an upgrade, so no cache keeps them up to date all year.
+	// Live reads MachineSets and Machines from the API server. They only matter for a few minutes
+	// of an upgrade, so they are not worth caching all year.
 	Live client.Reader
 
 	throttle engine.Throttle
@@ -38,19 +38,20 @@ type ExtraNodes struct {
 const (
 	reasonNotConfigured = "NotConfigured"        // no extra nodes are requested
 	reasonNothingToAdd  = "NothingToAdd"         // no MachineSet of workers exists
-	reasonAdding        = "AddingNodes"          // they are not ready yet
-	reasonNotAvailable  = "CapacityNotAvailable" // some are not ready, and the upgrade continues without them
-	reasonRemoving      = "RemovingNodes"        // they are not gone yet
-	reasonNotRemoved    = "NotRemoved"           // some are not gone, and the cleanup continues
+	reasonAdding        = "AddingNodes"          // the nodes are not ready yet
+	reasonNotAvailable  = "CapacityNotAvailable" // some nodes are not ready, and the upgrade continues without them
+	reasonRemoving      = "RemovingNodes"        // the nodes are not gone yet
+	reasonNotRemoved    = "NotRemoved"           // some nodes are not gone, and the cleanup continues
 )
 
-// cleanupGrace is how long after the timeout Add retries to delete what has not become ready.
+// cleanupGrace is how long after the timeout Add retries deleting MachineSets that did not become
+// ready.
 const cleanupGrace = time.Minute
 
-// Add waits until one extra node is ready for each MachineSet of workers. It is skipped, as
-// CapacityNotAvailable, if some are not ready within the timeout, or when the step yields to the window.
-// The extra nodes that are not ready are then deleted, because they would keep their pool from being
-// updated; the others stay.
+// Add waits until one extra node is ready for each MachineSet of workers. It is skipped as
+// CapacityNotAvailable if some are not ready within the timeout or when the step must yield to the
+// window. The extra nodes that are not ready are then deleted, because they would keep their pool
+// from being updated. The others stay.
 func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.Duration) engine.UpgradeStep {
 	if !enabled {
 		return func(context.Context, engine.Run) (engine.Result, error) {
@@ -75,7 +76,7 @@ func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.D
 	}
 }
 
-// endOfAdd returns until when Add waits, for messages also in words.
+// endOfAdd returns the time until which Add waits, and a phrase for it in messages.
 func endOfAdd(run engine.Run, timeout time.Duration) (end time.Time, within string) {
 	end, within = run.Since.Add(timeout), "within "+timeout.String()
 	if yield := run.YieldAt(); !yield.IsZero() && yield.Before(end) {
@@ -84,14 +85,14 @@ func endOfAdd(run engine.Run, timeout time.Duration) (end time.Time, within stri
 	return end, within
 }
 
-// The bounds of the time between two polls of a waiting step: a quarter of the time for which it has
-// been running.
+// Limits of the interval between two polls of a waiting step. The interval is a quarter of the time
+// for which the step has been running.
 const (
 	minPollInterval = time.Second
 	maxPollInterval = 15 * time.Second
 )
 
-// limit limits how often poll is called, and keeps its answers by step.
+// limit limits how often poll is called, and caches its results by step.
 func (e *ExtraNodes) limit(step string, poll engine.UpgradeStep) engine.UpgradeStep {
 	interval := func(elapsed time.Duration) time.Duration {
 		return min(max(elapsed/4, minPollInterval), maxPollInterval)
@@ -101,8 +102,8 @@ func (e *ExtraNodes) limit(step string, poll engine.UpgradeStep) engine.UpgradeS
 	}
 }
 
-// add creates the extra MachineSets that are missing and deletes those that are surplus. After the
-// timeout it creates none, and deletes those without a ready node.
+// add creates missing extra MachineSets and deletes surplus ones. After the timeout, it creates
+// none and deletes the ones without a ready node.
 func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinTimeout bool) (engine.Result, error) {
 	all, err := e.machineSets(ctx)
 	if err != nil {
@@ -148,8 +149,9 @@ func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinT
 	return engine.Skip(reasonNotAvailable, "%s; the upgrade continues", message), nil
 }
 
-// ensure returns the ready node of an extra MachineSet, or why it has none. It creates a MachineSet
-// that is missing; after the timeout, a dry run only determines why that could not be created.
+// ensure returns the ready node of an extra MachineSet, or the reason why it has none. It creates a
+// missing MachineSet. After the timeout, it only determines with a dry run why the MachineSet could
+// not be created.
 func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState, withinTimeout bool) (node, reason string) {
 	switch {
 	case extra.actual == nil && withinTimeout:
@@ -177,8 +179,8 @@ func (e *ExtraNodes) Remove() engine.UpgradeStep {
 	})
 }
 
-// RemoveWithin is Remove for a cleanup: it is skipped, as NotRemoved, if nodes are left after the
-// timeout. Their removal continues.
+// RemoveWithin is like Remove, but for a cleanup. It is skipped as NotRemoved if nodes remain after
+// the timeout. Their removal continues.
 func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
 	return e.limit("remove within", func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := e.remove(ctx)
@@ -192,8 +194,9 @@ func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
 	})
 }
 
-// RemoveNow deletes the extra MachineSets of all attempts at an object. It does not wait until they are gone. Those of another
-// object may belong to an upgrade in progress.
+// RemoveNow deletes the extra MachineSets of all attempts of an object, without waiting for their
+// removal. Extra MachineSets of other objects stay, because they may belong to an upgrade in
+// progress.
 func (e *ExtraNodes) RemoveNow(ctx context.Context, attempt engine.AttemptRef) error {
 	sets, err := e.machineSets(ctx, client.MatchingLabels{clusterstate.LabelExtraNodeOf: attempt.UID})
 	if err != nil {
@@ -202,8 +205,8 @@ func (e *ExtraNodes) RemoveNow(ctx context.Context, attempt engine.AttemptRef) e
 	return e.delete(ctx, sets...)
 }
 
-// remove deletes all extra MachineSets, and reports whether they and their nodes are gone. A MachineSet
-// exists for as long as its Machines do.
+// remove deletes all extra MachineSets, and reports whether they and their nodes are gone. A
+// MachineSet exists until its Machines are gone.
 func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	sets, err := e.machineSets(ctx, client.HasLabels{clusterstate.LabelExtraNodeOf})
 	if err != nil {
@@ -229,7 +232,7 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	return engine.Done("no extra node is left"), nil
 }
 
-// drainStatus returns since when a node is being drained, or "" if it is not.
+// drainStatus describes how long a node has been draining, or returns "" if it is not.
 func drainStatus(node *corev1.Node) string {
 	drain := clusterstate.DrainState(node)
 	if !drain.Active {

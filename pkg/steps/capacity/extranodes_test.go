@@ -37,7 +37,7 @@ import (
 func TestExtraNodesAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.ok(w.machines.AddNode("worker-a-0", nil, false)) // an ordinary one
+	w.ok(w.machines.AddNode("worker-a-0", nil, false)) // a regular node
 	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-d582eebc, node-worker-b-extra-ec0d56e6"); got != want {
 		t.Errorf("added: %+v", got)
 	}
@@ -56,7 +56,7 @@ func TestExtraMachineSetIsDerivedFromItsSource(t *testing.T) {
 	t.Parallel()
 	source := set("worker-a", func(s *machinev1beta1.MachineSet) {
 		s.Spec.DeletePolicy = "Newest"
-		s.Annotations = map[string]string{"machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9"} // which would scale it
+		s.Annotations = map[string]string{"machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9"} // would scale it
 		s.Spec.Selector.MatchLabels["more"] = "x"
 		s.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 	})
@@ -84,7 +84,7 @@ func TestExtraMachineSetIsDerivedFromItsSource(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsOfTheSourceAreKept has a MachineSet with a field that its Go type lacks.
+// TestUnknownFieldsOfTheSourceAreKept uses a MachineSet with a field that its Go type lacks.
 func TestUnknownFieldsOfTheSourceAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
@@ -360,7 +360,7 @@ func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 				w.settle(func() engine.UpgradeStep { return w.operator.Add(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
 				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
-				for _, s := range sets.Items { // they stay for now
+				for _, s := range sets.Items { // the finalizer keeps them for now
 					s.Finalizers = []string{"x/x"}
 					w.ok(w.inner.Update(t.Context(), &s))
 				}
@@ -378,7 +378,7 @@ func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 	}
 }
 
-// What is abandoned may be an upgrade of which nothing but its object is left, while another one is in progress.
+// An abandoned upgrade may have left only its object behind, while another upgrade is in progress.
 func TestRemoveNowRemovesWhatTheObjectHasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("earlier", extraOf("u-1")), set("last", extraOf("u-1")), set("other", extraOf("u-9")))
@@ -414,7 +414,7 @@ func TestForeignMachineSetOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestRefusedCreation has an API server that rejects the second MachineSet.
+// TestRefusedCreation uses an API server that rejects the second MachineSet.
 func TestRefusedCreation(t *testing.T) {
 	t.Parallel()
 	for name, heals := range map[string]bool{"for a while": true, "until the timeout": false} {
@@ -502,11 +502,11 @@ func TestUnreachableMachineAPIDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestFailingRequestDoesNotBlock has one request of each call fail, again and again.
+// TestFailingRequestDoesNotBlock repeatedly fails one request of each call.
 func TestFailingRequestDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	for doing, tc := range map[string]struct {
-		nth int // of a call
+		nth int // the number of the request in a call
 		set *machinev1beta1.MachineSet
 	}{
 		"listing the MachineSets":        {1, set("worker-a")},
@@ -575,12 +575,12 @@ func TestNodeThatStaysIsNamed(t *testing.T) {
 func TestRequestsAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	for range int(timeout / time.Second) { // changes cause a call each second
+	for range int(timeout / time.Second) { // changes trigger a call every second
 		w.must(w.add(), w.Now().Sub(noon))
 		w.must(w.add(), w.Now().Sub(noon))
 		w.Advance(time.Second)
 	}
-	if w.requests > 160 { // two lists each quarter of a minute, and more in the first minute
+	if w.requests > 160 { // two lists every 15 seconds, and more in the first minute
 		t.Errorf("%d requests while nodes are added", w.requests)
 	}
 	w.requests, w.machines.KeepDeleted = 0, true
@@ -730,8 +730,8 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// Extra nodes are optional: the step yields ten minutes before the window closes, and at once if less is
-// left.
+// Extra nodes are optional, so the step yields ten minutes before the window closes, or at once if
+// less time is left.
 func TestAddYieldsToTheWindow(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -90,7 +90,7 @@ func TestFaultsOfEachRequestOfAnAbortedUpgrade(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftBehind combines faults, failures, restarts, and changes at random.
+// TestNothingIsLeftBehind randomly combines faults, failures, restarts, and changes.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -120,7 +120,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					w.ok(w.inner.Update(t.Context(), extra))
 				}
 			}
-			if n := len(w.extras()); n > 4 { // two attempts with two each
+			if n := len(w.extras()); n > 4 { // two each for two attempts
 				r.Fatalf("there are %d extra MachineSets", n)
 			}
 		}

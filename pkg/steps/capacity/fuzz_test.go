@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
-// FuzzMachineSets has a random MachineSet: the step does not panic, and creates at most one extra
+// FuzzMachineSets uses a random MachineSet. The step must not panic, and creates at most one extra
 // MachineSet.
 func FuzzMachineSets(f *testing.F) {
 	for _, text := range []string{

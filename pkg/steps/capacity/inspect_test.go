@@ -28,8 +28,8 @@ func extraOf(uid string) func(*machinev1beta1.MachineSet) {
 	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{clusterstate.LabelExtraNodeOf: uid} }
 }
 
-// names returns the names of the MachineSets that are not being deleted; an extra one as + and the
-// name of the one it was made from.
+// names returns the names of MachineSets that are not being deleted. An extra MachineSet is shown
+// as + and the name of its source.
 func (w *world) names() []string {
 	w.t.Helper()
 	var sets machinev1beta1.MachineSetList
@@ -48,7 +48,7 @@ func (w *world) names() []string {
 	return found
 }
 
-// extras returns the extra MachineSets by the names of those that they were made from.
+// extras returns the extra MachineSets by the names of their sources.
 func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 	w.t.Helper()
 	var sets machinev1beta1.MachineSetList
@@ -60,7 +60,7 @@ func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 	return found
 }
 
-// remaining returns the extra MachineSets, Machines, and nodes.
+// remaining returns the remaining extra MachineSets, Machines, and nodes.
 func (w *world) remaining() []string {
 	w.t.Helper()
 	found := slices.Sorted(maps.Keys(w.extras()))

@@ -39,7 +39,7 @@ func (e *ExtraNodes) readMachineState(ctx context.Context, attempt engine.Attemp
 	return machineState{machines: machines.Items, ready: ready}, nil
 }
 
-// nodeOf returns the ready node of a MachineSet, or why it has none.
+// nodeOf returns the ready node of a MachineSet, or the reason why it has none.
 func (s machineState) nodeOf(set machineSet) (node, reason string) {
 	for i := range s.machines {
 		machine := &s.machines[i]
@@ -53,7 +53,7 @@ func (s machineState) nodeOf(set machineSet) (node, reason string) {
 	return "", cmp.Or(reason, set.errorMessage(), fmt.Sprintf("its extra one, %s, has no Machine yet", set.GetName()))
 }
 
-// notReadyReason returns why a Machine has no ready node, or "" if it has one.
+// notReadyReason returns the reason why a Machine has no ready node, or "" if it has one.
 func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	status := &machine.Status
 	state := "has no node"
@@ -74,8 +74,8 @@ func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, text.Reason(cmp.Or(ptr.Deref(status.Phase, ""), "new")), state)
 }
 
-// errorMessage returns the error that an object of the machine API reports, in one bounded line; empty
-// means none.
+// errorMessage returns the error that an object of the machine API reports, in one line of limited
+// length; empty if it reports none.
 func errorMessage(reason, message string) string {
 	if reason == "" && message == "" {
 		return ""

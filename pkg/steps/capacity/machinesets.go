@@ -28,13 +28,13 @@ import (
 // Namespace is the namespace of MachineSets.
 const Namespace = "openshift-machine-api"
 
-// The annotations that explain to people why there is an extra MachineSet.
+// Annotations that tell users why an extra MachineSet exists.
 const (
 	annotationUpgrade = "upgrade.managed.openshift.io/upgrade"
 	annotationSource  = "upgrade.managed.openshift.io/machineset"
 )
 
-// The labels of the machine API: the role of a Machine, and its MachineSet.
+// Labels of the machine API: the role of a Machine, and its MachineSet.
 const (
 	labelRole       = "machine.openshift.io/cluster-api-machine-role"
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
@@ -45,26 +45,27 @@ var machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
 // fieldOwner is the field manager of extra MachineSets.
 const fieldOwner = client.FieldOwner("managed-upgrade-operator-capacity")
 
-// machineSet is an existing MachineSet. It is unstructured, so an extra one also copies fields that only
-// a newer API has.
+// machineSet is an existing MachineSet. It is unstructured, so an extra MachineSet also copies
+// fields of newer API versions.
 type machineSet struct{ *unstructured.Unstructured }
 
 func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
 
-// isExtra reports whether it is an extra one, of any upgrade.
+// isExtra reports whether this is an extra MachineSet of any upgrade.
 func (m machineSet) isExtra() bool {
 	_, marked := m.GetLabels()[clusterstate.LabelExtraNodeOf]
 	return marked
 }
 
-// hasWorkers reports whether it has Machines of workers.
+// hasWorkers reports whether the MachineSet has worker Machines.
 func (m machineSet) hasWorkers() bool {
 	role, _, _ := unstructured.NestedString(m.Object, "spec", "template", "metadata", "labels", labelRole)
 	replicas, isSet, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
 	return role == "worker" && (replicas > 0 || !isSet) // the default is one
 }
 
-// errorMessage returns the error that it reports, in one bounded line; empty means none.
+// errorMessage returns the error that the MachineSet reports, in one line of limited length; empty
+// if it reports none.
 func (m machineSet) errorMessage() string {
 	reason, _, _ := unstructured.NestedString(m.Object, "status", "errorReason")
 	message, _, _ := unstructured.NestedString(m.Object, "status", "errorMessage")
@@ -77,7 +78,7 @@ func (e *ExtraNodes) machineSets(ctx context.Context, opts ...client.ListOption)
 	list.SetGroupVersionKind(machineSetKind)
 	err := e.Live.List(ctx, list, append(opts, client.InNamespace(Namespace))...)
 	switch {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // it is not, or no longer, served
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // the kind is not served, or no longer served
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("listing the MachineSets: %w", err)
@@ -92,13 +93,13 @@ func (e *ExtraNodes) machineSets(ctx context.Context, opts ...client.ListOption)
 // extra is a desired extra MachineSet.
 type extra struct {
 	name    string
-	source  string                     // the name of the MachineSet that it copies
+	source  string                     // the name of the copied MachineSet
 	desired *unstructured.Unstructured // the desired state
-	actual  *machineSet                // the actual state; nil if it does not exist
+	actual  *machineSet                // the actual state; nil if absent
 }
 
-// desired returns the extra MachineSets of an attempt: one for each MachineSet that has Machines of
-// workers and is not extra itself.
+// desired returns the extra MachineSets of an attempt: one for each MachineSet that has worker
+// Machines and is not extra itself.
 func desired(all []machineSet, attempt engine.AttemptRef) ([]extra, error) {
 	var extras []extra
 	for _, set := range all {
@@ -119,27 +120,28 @@ func desired(all []machineSet, attempt engine.AttemptRef) ([]extra, error) {
 	return extras, nil
 }
 
-// orphaned returns the surplus extra MachineSets: of other attempts, or with an original that no longer exists.
+// orphaned returns surplus extra MachineSets, which belong to other attempts or whose source no
+// longer exists.
 func orphaned(all []machineSet, extras []extra) []machineSet {
 	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
 		return !set.isExtra() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
 	})
 }
 
-// maxNameLength bounds the name of a MachineSet. The names of its Machines have six more characters and
-// must be valid names of nodes.
+// maxNameLength limits the name of a MachineSet. The names of its Machines have six more characters
+// and must be valid node names.
 const maxNameLength = 63 - 6
 
-// nameOf returns the name of the extra MachineSet of an attempt: always the same one, and unique. It begins like the
-// name of the original, so people find it.
+// nameOf returns the deterministic, unique name of an attempt's extra MachineSet. It starts with
+// the name of the source, so users recognize it.
 func nameOf(attempt engine.AttemptRef, source string) string {
 	suffix := "-extra-" + text.Hash(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n"), 4)
 	prefix := source[:min(len(source), maxNameLength-len(suffix))]
 	return strings.TrimRight(prefix, "-.") + suffix
 }
 
-// copyOf returns a MachineSet of one Machine that copies another one, with fields that the types do not
-// know. Its own selector keeps the Machines of the two apart.
+// copyOf returns a copy of a MachineSet with one replica, including fields that the Go types lack.
+// It has its own selector, which separates the Machines of the two.
 func copyOf(source machineSet, name string, attempt engine.AttemptRef) (*unstructured.Unstructured, error) {
 	owner := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID}
 	selected := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}
@@ -165,7 +167,7 @@ func copyOf(source machineSet, name string, attempt engine.AttemptRef) (*unstruc
 	return set, nil
 }
 
-// overlay sets fields of an object. Mappings are merged, and other values replaced.
+// overlay sets fields of an object. Objects are merged, and other values are replaced.
 func overlay(object, fields map[string]any) {
 	for key, value := range fields {
 		from, isMap := value.(map[string]any)
@@ -178,7 +180,7 @@ func overlay(object, fields map[string]any) {
 	}
 }
 
-// apply creates an extra MachineSet. If another client has created one of that name, it returns a
+// apply creates an extra MachineSet. If another client has created one with that name, it returns a
 // conflict.
 func (e *ExtraNodes) apply(ctx context.Context, extra extra, opts ...client.ApplyOption) error {
 	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(extra.desired), append(opts, fieldOwner)...)
@@ -188,7 +190,7 @@ func (e *ExtraNodes) apply(ctx context.Context, extra extra, opts ...client.Appl
 	return nil
 }
 
-// delete deletes MachineSets, each after its Machines. It tries all of them.
+// delete deletes MachineSets, each after its Machines. It tries all of them, even after an error.
 func (e *ExtraNodes) delete(ctx context.Context, sets ...machineSet) error {
 	var errs []error
 	for _, set := range sets {

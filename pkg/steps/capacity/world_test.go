@@ -35,7 +35,7 @@ var (
 	errRefused  = errors.New("the connection was refused")
 )
 
-// set returns a MachineSet of three machines for workers, with changes.
+// set returns a MachineSet with three worker Machines and these changes.
 func set(name string, changes ...func(*machinev1beta1.MachineSet)) *machinev1beta1.MachineSet {
 	s := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: capacity.Namespace, Name: name, UID: types.UID(name)}}
 	s.Spec.Replicas = new(int32(3))
@@ -54,12 +54,12 @@ type world struct {
 	*simulation.World
 	t        *testing.T
 	machines *openshift.Machines
-	inner    client.WithWatch // no request fails
+	inner    client.WithWatch // no request of this client fails
 	outer    client.WithWatch // the client of the operator
 
-	fault    func(request int) simulation.Outcome // by number, from 1; nil serves all
+	fault    func(request int) simulation.Outcome // by the number of the request, from 1; nil serves all
 	requests int
-	operator *capacity.ExtraNodes // of this life of the operator
+	operator *capacity.ExtraNodes // of the current process
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// decide counts the requests, except for those that the cache answers.
+// decide counts the requests, except for reads from the cache.
 func (w *world) decide(r simulation.Request) simulation.Fault {
 	if r.Kind == "NodeList" {
 		return simulation.Fault{}
@@ -85,7 +85,7 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	return simulation.Fault{Outcome: w.fault(w.requests), Err: errRefused}
 }
 
-// delete deletes a MachineSet as an API server does that must delete its Machines first.
+// delete deletes a MachineSet like an API server that must delete its Machines first.
 func (w *world) delete(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
@@ -100,7 +100,7 @@ func (w *world) delete(ctx context.Context, c client.WithWatch, object client.Ob
 	return c.Delete(ctx, object, opts...)
 }
 
-// restart begins another life of the operator.
+// restart replaces the process of the operator.
 func (w *world) restart() { w.operator = &capacity.ExtraNodes{Client: w.outer, Live: w.outer} }
 
 func (w *world) ok(err error) {
@@ -110,7 +110,7 @@ func (w *world) ok(err error) {
 	}
 }
 
-// pass lets time pass, and then the machine API do the next thing.
+// pass lets time pass and lets the machine API take its next step.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	w.Advance(d)
@@ -130,7 +130,7 @@ func (w *world) must(step engine.UpgradeStep, ago time.Duration) engine.Result {
 	return result
 }
 
-// settle calls a step once a second until it is finished, at most for an hour.
+// settle calls a step every second until it is finished, for at most an hour.
 func (w *world) settle(step func() engine.UpgradeStep) engine.Result {
 	w.t.Helper()
 	since := w.Now()

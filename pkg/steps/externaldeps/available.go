@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// WaitUntilAvailable waits until all dependencies can be reached. After a round of requests that
-// found one unavailable, there is no other round for the interval, however often the step is called.
+// WaitUntilAvailable waits until all dependencies are reachable. After a round that found one
+// unavailable, there is no other round within the interval, however often the step is called.
 func WaitUntilAvailable(d *Dependencies) engine.UpgradeStep {
 	switch {
 	case d == nil:
@@ -28,7 +28,7 @@ func WaitUntilAvailable(d *Dependencies) engine.UpgradeStep {
 	return d.throttle.Step("", nil, func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		failures := d.checkAll(ctx)
 		switch {
-		case ctx.Err() != nil: // the answers were not waited for
+		case ctx.Err() != nil: // some responses were not waited for
 			return engine.Result{}, fmt.Errorf("checking the external dependencies: %w", ctx.Err())
 		case len(failures) > 0:
 			return engine.WaitFor(d.options.Interval, "DependenciesUnavailable",

@@ -93,7 +93,7 @@ func TestDependency(t *testing.T) {
 	cases := map[string]struct {
 		answer  http.HandlerFunc
 		timeout time.Duration
-		want    string // why it is not available; empty if it is
+		want    string // why it is unavailable; empty if it is available
 		asked   int32
 	}{
 		"it answers":                       {answer: answers(200), asked: 1},
@@ -177,7 +177,7 @@ func TestDependency_failed_attempt_is_repeated(t *testing.T) {
 	}
 }
 
-// If they were requested one after the other, the first one would wait forever.
+// If the requests were sequential, the first one would wait forever.
 func TestDependencies_are_requested_concurrently(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -234,7 +234,7 @@ func TestDependencies_are_requested_once_a_minute_and_failures_named(t *testing.
 		{111 * time.Second, 404, waits(time.Minute), 20},
 	} {
 		code.Store(tc.code)
-		// Each pass creates its steps anew.
+		// Each pass creates new steps.
 		got, err := externaldeps.WaitUntilAvailable(d)(t.Context(), after(tc.after))
 		if err != nil || got != tc.want || requests.Load() != tc.asked {
 			t.Errorf("after %s: asked %d times, want %d; got %v, %v", tc.after, requests.Load(), tc.asked, got, err)
@@ -270,7 +270,7 @@ func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, answers(500))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The same host, but over a connection that others could read.
+		// The host is the same, but the connection is not encrypted.
 		http.Redirect(w, r, "http://"+r.Host, http.StatusFound)
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -324,7 +324,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	good := externaldeps.Options{URLs: []string{"https://quay.io/v2/", "http://10.0.0.1:8080?a=b"}, Timeout: 15 * time.Second, Interval: time.Minute}
 	cases := map[string]struct {
 		change func(*externaldeps.Options)
-		want   string // empty means accepted
+		want   string // empty if the options are accepted
 	}{
 		"these are good":     {func(*externaldeps.Options) {}, ""},
 		"no timeout":         {func(o *externaldeps.Options) { o.Timeout = 0 }, "the timeout is 0s"},

@@ -17,8 +17,8 @@ import (
 
 const maxRedirects = 5
 
-// checkAll makes requests to all dependencies at the same time. It returns those that are not
-// available, each with the reason, or why no request can be made.
+// checkAll sends requests to all dependencies concurrently. It returns the unavailable ones with
+// the reasons, or the reason why no request can be sent.
 func (d *Dependencies) checkAll(ctx context.Context) []string {
 	client, err := d.options.client()
 	if err != nil {
@@ -43,8 +43,8 @@ func (d *Dependencies) checkAll(ctx context.Context) []string {
 	return failures
 }
 
-// failureReason returns why a dependency is not available; empty if it is. A failure that may be
-// transient is retried several times.
+// failureReason returns the reason why a dependency is unavailable; empty if it is available.
+// Failures that may be transient are retried.
 func (d *Dependencies) failureReason(ctx context.Context, client *http.Client, at *url.URL) (failure string) {
 	for range tries {
 		code, err := d.request(ctx, client, at)
@@ -63,7 +63,7 @@ func (d *Dependencies) failureReason(ctx context.Context, client *http.Client, a
 	return failure
 }
 
-// request makes one request and returns the status. It does not read the body.
+// request sends one request and returns the status code. It does not read the body.
 func (d *Dependencies) request(ctx context.Context, client *http.Client, at *url.URL) (code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func (d *Dependencies) request(ctx context.Context, client *http.Client, at *url
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// sameHost follows a redirect only to the host of the first request, and never from HTTPS to HTTP. Any
-// other redirect is the response that counts: the host can be reached.
+// sameHost follows redirects only to the host of the first request, and never from HTTPS to HTTP.
+// Any other redirect is the final response, because it shows that the host is reachable.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
@@ -91,14 +91,14 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// name returns the URL without its query, which may hold a secret.
+// name returns the URL without its query, because the query may contain a secret.
 func name(at *url.URL) string {
 	shown := url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}
 	return shown.String()
 }
 
-// reason returns in one bounded line why a request failed, without the query and without what differs
-// from one try to the next.
+// reason returns the reason for a failed request in one line of limited length. It omits the query
+// and details that change with each try.
 func reason(err error, o Options) string {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {

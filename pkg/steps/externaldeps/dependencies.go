@@ -16,33 +16,34 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// The bounds of a round of requests. They are made at the same time, so a round takes tries times the
-// timeout at most, which is less than a step may take.
+// Limits of a round of requests. Requests are concurrent, so a round takes at most tries times the
+// timeout. This is less than a step may take.
 const (
 	maxURLs    = 20
 	maxTimeout = 15 * time.Second
 	tries      = 3
 )
 
-// Options configure Dependencies.
+// Options configures Dependencies.
 type Options struct {
-	// URLs are HTTP or HTTPS URLs, at most 20. A query is sent, but not shown.
+	// URLs are HTTP or HTTPS URLs, at most 20. A query is sent but never shown.
 	URLs []string
-	// Timeout bounds each of three tries, at most 15 s.
+	// Timeout is the timeout of each of the three tries, at most 15 s.
 	Timeout time.Duration
-	// Interval is the time between a round that found a dependency unavailable and the next one.
+	// Interval is the delay before the next round after a round that found a dependency
+	// unavailable.
 	Interval time.Duration
-	// Proxy is as in http.Transport; nil means no proxy.
+	// Proxy is as in http.Transport. Optional.
 	Proxy func(*http.Request) (*url.URL, error)
-	// CAFile is the path to a PEM bundle of trusted CAs, which is read in each round; empty means the
-	// CAs of the system and those in ExtraCAFile.
+	// CAFile is the path to a PEM bundle of trusted CAs, read in each round. Defaults to the system
+	// CAs and the CAs in ExtraCAFile.
 	CAFile string
-	// ExtraCAFile is the path to a PEM bundle that may be missing; empty means none.
+	// ExtraCAFile is the path to a PEM bundle that may be missing. Optional.
 	ExtraCAFile string
 }
 
-// Dependencies must be reachable. They also hold what the last round of requests found. All passes of an upgrade share
-// one.
+// Dependencies are the external services that must be reachable, with the result of the last round
+// of requests. All passes of an upgrade share one instance.
 type Dependencies struct {
 	options Options
 	urls    []*url.URL
@@ -77,7 +78,7 @@ func New(o Options) (*Dependencies, error) {
 	return d, nil
 }
 
-// client returns a client for one round, which keeps no connections.
+// client returns a client for one round. It keeps no connections open.
 func (o Options) client() (*http.Client, error) {
 	roots, err := httpclient.RootCAs(o.CAFile, o.ExtraCAFile)
 	if err != nil {

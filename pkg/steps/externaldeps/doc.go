@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package externaldeps has the step that waits until what an upgrade needs outside of the cluster can
-// be reached over HTTP.
+// Package externaldeps provides the step that waits until the external services that an upgrade
+// needs are reachable over HTTP.
 //
-// It reads only the status of a response: below 400, a dependency is available.
+// It only reads the status code of a response. A dependency is available if the code is below 400.
 package externaldeps

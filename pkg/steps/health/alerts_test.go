@@ -23,7 +23,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// source is a source of alerts that records when it was queried.
+// source is a source of alerts that records the times of its queries.
 type source struct {
 	names    []string
 	err      error
@@ -45,7 +45,7 @@ func (s *source) CriticalAlerts(context.Context) ([]clusterstate.Alert, error) {
 
 func (s *source) HasSamples(context.Context, string) (bool, error) { return false, s.err }
 
-// newTestAlerts returns alerts whose source can be changed.
+// newTestAlerts returns a source of alerts that tests can change.
 func newTestAlerts() (*source, *checks.Sources) {
 	s := &source{clock: testingclock.NewFakePassiveClock(noon)}
 	return s, &checks.Sources{Prometheus: s, Clock: s.clock, Interval: time.Minute}
@@ -63,7 +63,7 @@ func unhealthyCluster(t *testing.T) client.Reader {
 	return newCluster(t, node("a", notReady))
 }
 
-// The gate is evaluated each second, as if the cluster changed all the time.
+// The gate is evaluated every second, as if the cluster changed all the time.
 func TestAlerts_are_queried_once_a_minute_while_a_gate_waits(t *testing.T) {
 	t.Parallel()
 	minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
@@ -85,7 +85,7 @@ func TestAlerts_are_queried_once_a_minute_while_a_gate_waits(t *testing.T) {
 			s.names, s.err = tc.names, tc.err
 			for second := range 180 {
 				s.setTime(time.Duration(second) * time.Second)
-				// Each pass creates its steps anew.
+				// Each pass creates new steps.
 				result, err := health.WaitUntilHealthy(runner(tc.reader, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
 				if result.Passed() || !errors.Is(err, tc.err) {
 					t.Fatalf("after %d s: got %v, %v", second, result, err)
@@ -98,7 +98,7 @@ func TestAlerts_are_queried_once_a_minute_while_a_gate_waits(t *testing.T) {
 	}
 }
 
-// A gate opens within one interval of the recovery of a source that has failed for ten.
+// After a source has failed for ten intervals and recovers, the gate opens within one interval.
 func TestGate_opens_soon_after_its_source_recovers(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
@@ -135,7 +135,7 @@ func TestGate_opens_soon_after_its_source_recovers(t *testing.T) {
 	}
 }
 
-// The timeout also ends the wait for what cannot be determined.
+// The timeout also ends the wait for checks that cannot be completed.
 func TestGate_fails_at_its_timeout_although_its_source_fails(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
@@ -206,8 +206,8 @@ func TestGate_does_not_pass_on_an_outdated_result(t *testing.T) {
 	}
 }
 
-// A gate is evaluated each second. The cluster becomes healthy at any second of the interval, and the
-// gate of the next step is evaluated some time after the first.
+// A gate is evaluated every second. The cluster becomes healthy at any second of the interval, and
+// the gate of the next step is evaluated some time after the first.
 func TestGate_passes_as_soon_as_the_cluster_is_healthy(t *testing.T) {
 	t.Parallel()
 	for second := range 60 {
@@ -247,7 +247,8 @@ func TestUpgrade_starts_on_time_after_pre_checks(t *testing.T) {
 	}
 }
 
-// Even if the cluster changes between healthy and unhealthy, one query a minute is the average.
+// Even if the cluster keeps changing between healthy and unhealthy, the average is at most one
+// query per minute.
 func TestAlerts_are_queried_at_most_once_a_minute_on_average(t *testing.T) {
 	t.Parallel()
 	for name, isWell := range map[string]func(second int) bool{
@@ -341,7 +342,8 @@ func TestGate_without_alerts_passes_only_if_they_are_disabled(t *testing.T) {
 	}
 }
 
-// A gate that requires alerts waits while the operator has no source of them, and fails at its timeout.
+// A gate that requires alerts waits while the operator has no source of alerts, and fails at its
+// timeout.
 func TestGate_that_requires_alerts_without_a_source(t *testing.T) {
 	t.Parallel()
 	checked := runner(healthyCluster(t), &checks.Sources{AlertsDisabled: true})
@@ -358,7 +360,7 @@ func TestGate_that_requires_alerts_without_a_source(t *testing.T) {
 	}
 }
 
-// A cancelled call has no result: the next one queries again.
+// A canceled call has no result, so the next call queries again.
 func TestAlerts_result_of_a_cancelled_call_is_not_kept(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()

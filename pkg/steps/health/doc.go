@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health has the step that waits until the cluster is healthy. Package checks decides what
-// that means.
+// Package health provides the step that waits until the cluster is healthy. Package checks defines
+// what healthy means.
 //
-// It does not know the upgrade: not its target, and not whether it has begun. The step passes only
-// on what was determined: a check that cannot be completed is an error.
+// It does not know the upgrade: neither its target nor whether it has started. The step only passes
+// on complete checks; a check that cannot be completed is an error.
 package health

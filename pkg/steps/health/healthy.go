@@ -12,12 +12,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// outdatedMessage is the message of a gate that waits for a newer result and for nothing else.
+// outdatedMessage is the message of a gate that only waits for a newer result.
 const outdatedMessage = "nothing is wrong, but alerts must be queried again before the upgrade continues"
 
-// WaitUntilHealthy waits, with the given reason, until no check finds anything. The message names
-// everything that was found. The step fails with that reason after the timeout of the options, if
-// there is one.
+// WaitUntilHealthy waits, with the given reason, until no check has findings. The message lists all
+// findings. If the options have a timeout, the step fails with that reason after it.
 func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		report := runner.Run(ctx, run.Now)
@@ -36,8 +35,8 @@ func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 	}
 }
 
-// failUnlessConfirmedHealthy fails at the timeout. A failure is confirmed by the API server. The timeout also
-// ends the wait for what cannot be determined.
+// failUnlessConfirmedHealthy fails at the timeout, after confirming the failure with the API
+// server. The timeout also ends the wait for checks that cannot be completed.
 func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reason string, report checks.Report) (engine.Result, error) {
 	report = runner.Confirm(ctx, report)
 	if report.Err != nil {
@@ -52,12 +51,12 @@ func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reaso
 	return healthy(report), nil
 }
 
-// healthy is the result of a gate that opens. The message has what was found and does not block.
+// healthy returns the result of a gate that opens. The message includes findings that do not block.
 func healthy(report checks.Report) engine.Result {
 	return engine.Done("%s", withNotes("the cluster is healthy", report))
 }
 
-// withNotes appends what was found and does not block.
+// withNotes appends findings that do not block.
 func withNotes(message string, report checks.Report) string {
 	if notes := report.Notes(); notes != "" {
 		message += "; " + notes
@@ -65,8 +64,8 @@ func withNotes(message string, report checks.Report) string {
 	return message
 }
 
-// PreCheckHealth is WaitUntilHealthy ahead of time: it opens no gate, so a result of the last query
-// for alerts suffices.
+// PreCheckHealth is like WaitUntilHealthy, but ahead of time. It opens no gate, so the result of
+// the last query for alerts is sufficient.
 func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
 	runner.Ahead = true
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
@@ -81,9 +80,10 @@ func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
 	}
 }
 
-// IsHealthy reports whether no check finds anything. That a check finds something is confirmed by
-// the API server, because the upgrade may fail for it. The last result of a query that may not be sent
-// again yet counts, since it opens no gate and the upgrade must not fail because of its age.
+// IsHealthy reports whether no check has findings. Findings are confirmed with the API server,
+// because the upgrade may fail because of them. If a query must not be sent again yet, its last
+// result counts: IsHealthy opens no gate, and the upgrade must not fail because of the age of a
+// result.
 func IsHealthy(runner checks.Runner) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		report := runner.Confirm(ctx, runner.Run(ctx, time.Time{}))

@@ -50,7 +50,7 @@ func healthyOperator(name string) client.Object {
 	return o
 }
 
-// newCluster returns a healthy cluster with the objects, which replace objects of the same name.
+// newCluster returns a healthy cluster with these objects. They replace objects of the same name.
 func newCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	for _, healthy := range []client.Object{version(), healthyOperator("machine-config"), pool("master", false)} {
@@ -61,12 +61,12 @@ func newCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	return simulation.NewFakeClient(t, objects...)
 }
 
-// runner returns the checks of a platform with the default settings.
+// runner returns the checks for a platform with the default settings.
 func runner(r client.Reader, sources *checks.Sources) checks.Runner {
 	options := checks.Options{PDBNamespaces: platform}
 	if sources != nil && sources.AlertsDisabled {
 		for _, rule := range checks.Rules() {
-			if rule.Name != checks.NameAlerts { // that alerts are unknown is noted
+			if rule.Name != checks.NameAlerts { // an unknown state of alerts is noted
 				options.Checks = append(options.Checks, rule.Name)
 			}
 		}
@@ -113,10 +113,10 @@ func node(name string, changes ...func(*corev1.Node)) client.Object {
 	return n
 }
 
-// platform are the namespaces in which nothing forces a drain.
+// platform lists the namespaces in which drains are never forced.
 var platform = []string{"default", "kube-*", "openshift-*"}
 
-// budget returns a PDB of three pods that allows that many disruptions.
+// budget returns a PDB for three pods that allows this many disruptions.
 func budget(namespace, name string, disruptionsAllowed int32, changes ...func(*policyv1.PodDisruptionBudget)) client.Object {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}}
 	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: disruptionsAllowed}
@@ -139,8 +139,8 @@ func underPressure(n *corev1.Node) {
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		objects []client.Object // with a default ClusterVersion, unless there is one among them
-		want    string          // empty means healthy
+		objects []client.Object // in addition to a default ClusterVersion, unless they include one
+		want    string          // empty for a healthy cluster
 	}{
 		"healthy": {
 			objects: []client.Object{healthyOperator("dns"), pool("worker", false), node("a")},
@@ -302,17 +302,17 @@ func TestHealth_that_is_unknown_is_not_healthy(t *testing.T) {
 	}
 }
 
-// The limits of the processor time of a health check.
+// Limits for the CPU time of a health check.
 const (
 	maxHealthy           = 270 * time.Microsecond
 	maxHealthyNoFindings = 150 * time.Microsecond
 )
 
-// The step runs after every change in the cluster, and shares what it reads with the cache. Each
-// cordoned node is a finding of its own.
+// BenchmarkHealthy measures the step as it runs after every change in the cluster, sharing data
+// with the cache. Each cordoned node is a separate finding.
 func BenchmarkHealthy(b *testing.B) { benchmarkHealthy(b, maxHealthy, cordoned) }
 
-// BenchmarkHealthyNoFindings is BenchmarkHealthy for a cluster without a cordoned node.
+// BenchmarkHealthyNoFindings is like BenchmarkHealthy, but without cordoned nodes.
 func BenchmarkHealthyNoFindings(b *testing.B) { benchmarkHealthy(b, maxHealthyNoFindings) }
 
 func benchmarkHealthy(b *testing.B, limit time.Duration, changes ...func(*corev1.Node)) {
@@ -380,7 +380,7 @@ func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 
 func disabledAlerts() *checks.Sources { return &checks.Sources{AlertsDisabled: true} }
 
-// well is a healthy cluster that is read without copies, and sick one with a cordoned node.
+// well is a healthy cluster that is read without copies.
 var well = cache{
 	version: version().(*configv1.ClusterVersion), operator: healthyOperator("machine-config").(*configv1.ClusterOperator),
 	pools: []mcfgv1.MachineConfigPool{*pool("worker", false).(*mcfgv1.MachineConfigPool)},
@@ -400,7 +400,7 @@ func (sick) List(ctx context.Context, list client.ObjectList, opts ...client.Lis
 	return well.List(ctx, list, opts...)
 }
 
-// A failure is confirmed: a stale cache fails no upgrade.
+// A failure is confirmed, so a stale cache does not fail an upgrade.
 func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 	t.Parallel()
 	lagging := checks.Runner{Reader: sick{}, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}
@@ -433,7 +433,7 @@ func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 	}
 }
 
-// An exclusion that matches nothing is shown, whether the gate is closed or opens.
+// The message shows an exclusion that matches nothing, whether the gate is closed or open.
 func TestMessagesShowWhatDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	const note = "; exclusions that match no cluster operator: dsn; alerts: not configured"

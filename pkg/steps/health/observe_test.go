@@ -59,7 +59,7 @@ func TestObserve_is_called_for_each_check(t *testing.T) {
 					t.Errorf("%s was not observed", check)
 				}
 			}
-			_, _ = health.IsHealthy(runner(r, alerts))(t.Context()) // an upgrade waits for neither
+			_, _ = health.IsHealthy(runner(r, alerts))(t.Context()) // upgrades do not wait for either of these
 			_, _ = health.PreCheckHealth(runner(r, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(once, observed); diff != "" {
 				t.Errorf("observed (-by the step +beside it):\n%s", diff)

@@ -11,10 +11,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// DelayKeepAlive publishes the notification once the upgrade has been running for that long. A step
-// could only notify after its wait; so all steps that may wait long before the commit have this
-// keep-alive, with one ID, by which the notification is published once. A delivery that fails holds
-// up nothing.
+// DelayKeepAlive publishes the notification once the upgrade has been running for after. A step
+// could only notify after its wait, so all steps that may wait long before the point of no return
+// have this keep-alive. They share one ID, so the notification is only published once. A failed
+// delivery does not hold up the upgrade.
 func DelayKeepAlive(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if remaining := run.Started.Add(after).Sub(run.Now); remaining > 0 {
@@ -27,8 +27,9 @@ func DelayKeepAlive(notifier Notifier, after time.Duration, notification Notific
 	}
 }
 
-// SendIfDelayed records what DelayKeepAlive has published, and publishes it where that could not. It
-// runs after the commit, and is skipped as NotDelayed if the steps before it took less time.
+// SendIfDelayed records the notification of DelayKeepAlive, and publishes it if the keep-alive
+// could not. It runs after the point of no return. It is skipped as NotDelayed if the steps before
+// it took less than after.
 func SendIfDelayed(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
 	send := Send(notifier, notification)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

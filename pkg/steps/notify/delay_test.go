@@ -54,7 +54,7 @@ func TestDelay_is_recorded(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		before, since time.Duration // from the start of the upgrade to the start of the step, and from there to now
+		before, since time.Duration // from the start of the upgrade to the start of the step, and from there until now
 		err           error
 		want          engine.Result
 		sent          int

@@ -10,9 +10,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// NoticeKeepAlive publishes a notification while there is something to say, as a keep-alive of a step
-// that waits. notice returns it, or nil if there is nothing to say. The ID of a notification ensures
-// that it is published only once. A delivery that fails holds up nothing.
+// NoticeKeepAlive publishes a notification when there is one, as a keep-alive of a waiting step.
+// notice returns the notification, or nil if there is none. Its ID ensures that it is published
+// only once. A failed delivery does not hold up the upgrade.
 func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*Notification, error)) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		notification, err := notice(ctx)

@@ -17,7 +17,7 @@ func TestNoticeKeepAlive(t *testing.T) {
 	errRead := errors.New("the connection was refused")
 	for name, tc := range map[string]struct {
 		notice *notify.Notification
-		failed error // of the read, or of the delivery
+		failed error // the error of the read or the delivery
 		want   engine.Result
 		sent   int
 	}{

@@ -15,7 +15,7 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// Notification is a notification with the object that it is about.
+// Notification is a notification about an object.
 type Notification struct {
 	Subject corev1.ObjectReference
 	engine.Notification

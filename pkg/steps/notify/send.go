@@ -15,13 +15,13 @@ import (
 // timeout is how long delivery is retried before the upgrade continues without it.
 const timeout = 5 * time.Minute
 
-// Notifier delivers a notification about an object. It may be called more than once with the same
-// ID; the receiver then sees one notification.
+// Notifier delivers a notification about an object. It may be called repeatedly with the same ID;
+// the receiver then sees one notification.
 type Notifier interface {
 	Publish(ctx context.Context, subject corev1.ObjectReference, n engine.Notification) error
 }
 
-// Send delivers one notification. It retries for five minutes, and is skipped then.
+// Send delivers one notification. It retries for five minutes, and is then skipped.
 func Send(notifier Notifier, notification Notification) engine.UpgradeStep {
 	retry := engine.Retry{Timeout: timeout, Reason: engine.ReasonNotDelivered, Failing: "not sent"}
 	return retry.Step(func(ctx context.Context, _ engine.Run) (engine.Result, error) {

@@ -18,7 +18,7 @@ import (
 
 var subject = corev1.ObjectReference{Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster"}
 
-// receiver records notifications, and returns err.
+// receiver records notifications and returns err.
 type receiver struct {
 	err      error
 	notified []notify.Notification

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postupgrade has the step that runs procedures once a cluster has been upgraded. Each
-// procedure is a file of its own and one line in the registry. Which procedures run, and in which
-// order, is configured.
+// Package postupgrade provides the step that runs procedures after a cluster has been upgraded.
+// Each procedure has its own file and one line in the registry. The configuration determines which
+// procedures run, and in which order.
 //
-// It knows only the name of the upgrade, which marks what was done for it. A procedure never fails
-// an upgrade: the cluster is upgraded already.
+// The package only knows the name of the upgrade, and uses it to mark completed work. A procedure
+// never fails an upgrade, because the cluster is already upgraded.
 package postupgrade

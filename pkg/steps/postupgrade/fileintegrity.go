@@ -17,27 +17,27 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// fileIntegrities is the kind of the objects of the File Integrity Operator, which reads them in
-// fileIntegrityNamespace only.
+// fileIntegrities is the list kind of the File Integrity Operator's objects. That operator only
+// reads objects in fileIntegrityNamespace.
 var fileIntegrities = schema.GroupVersionKind{Group: "fileintegrity.openshift.io", Version: "v1alpha1", Kind: "FileIntegrityList"}
 
 const fileIntegrityNamespace = "openshift-file-integrity"
 
 const (
-	// annotationReinit requests new databases from the File Integrity Operator, of all nodes if it is
-	// empty. That operator removes it.
+	// annotationReinit requests new databases from the File Integrity Operator; an empty value
+	// requests them for all nodes. That operator removes the annotation.
 	annotationReinit = "file-integrity.openshift.io/re-init"
-	// annotationReinitFor is the attempt for which that was requested last.
+	// annotationReinitFor holds the attempt that requested new databases last.
 	annotationReinitFor = "upgrade.managed.openshift.io/re-init-for"
 )
 
-// A cluster without the File Integrity Operator lacks its namespace, so the Role is in a folder of its
-// own: deploy/file-integrity.
+// A cluster without the File Integrity Operator lacks its namespace, so the Role is in a separate
+// folder: deploy/file-integrity.
 // +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,namespace=openshift-file-integrity,verbs=list;patch
 
-// fileIntegrityReinit requests new databases from the File Integrity Operator. Databases made before
-// the upgrade hold the former files of the system, so every check of an updated node would fail. The
-// write that requests them also records the attempt, so they are requested once, even after a crash.
+// fileIntegrityReinit requests new databases from the File Integrity Operator. Databases from
+// before the upgrade contain the old system files, so every check of an updated node would fail.
+// The same write records the attempt, so new databases are requested only once, even after a crash.
 func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (string, error) {
 	found := metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(fileIntegrities)
@@ -73,7 +73,7 @@ func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (strin
 	return "requested new databases of " + text.JoinNames(requested), nil
 }
 
-// reinit requests new databases, on condition that the object has not changed since it was read.
+// reinit requests new databases, unless the object has changed since it was read.
 func reinit(ctx context.Context, w client.Writer, one *metav1.PartialObjectMetadata, attempt string) error {
 	updated := one.DeepCopy()
 	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, annotationReinit, "")

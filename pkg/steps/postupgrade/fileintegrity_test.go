@@ -187,8 +187,8 @@ func TestFileIntegrity_without_the_operator_is_skipped(t *testing.T) {
 	}
 }
 
-// Each write fails in turn, applied or not. The next pass does what is missing, and no database is
-// initialized twice.
+// Each write fails in turn, whether or not it was applied. The next pass completes the missing
+// work, and no database is initialized twice.
 func TestFileIntegrity_retries_each_failed_write(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the connection was lost")

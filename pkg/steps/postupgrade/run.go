@@ -18,18 +18,18 @@ import (
 )
 
 // procedure does one thing, once for each attempt of an upgrade, however often it is called. It
-// returns what was done.
+// returns a description of what it did.
 type procedure func(ctx context.Context, on Cluster, attempt string) (string, error)
 
-// registry holds all procedures by the names under which they are configured.
+// registry maps the configured names to procedures.
 var registry = map[string]procedure{
 	"FileIntegrityReinit": fileIntegrityReinit,
 }
 
-// Names returns the names of all procedures, sorted.
+// Names returns the sorted names of all procedures.
 func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 
-// Cluster holds the clients by which procedures read and write.
+// Cluster holds the clients that procedures use.
 type Cluster struct {
 	Live   client.Reader // reads from the API server
 	Writer client.Writer
@@ -38,12 +38,12 @@ type Cluster struct {
 const (
 	// timeout is how long procedures are retried before the upgrade continues without them.
 	timeout = 10 * time.Minute
-	// callTimeout bounds one call of a procedure.
+	// callTimeout limits one call of a procedure.
 	callTimeout = 20 * time.Second
 )
 
-// Run runs the procedures of these names, in this order. The attempt is unique among all upgrades of
-// the cluster. A procedure that fails does not keep the others from running. It is retried for ten
+// Run runs the procedures with these names in order. The attempt is unique across all upgrades of
+// the cluster. A failed procedure does not stop the others. Failed procedures are retried for ten
 // minutes; then the step is skipped.
 func Run(on Cluster, attempt string, names []string) engine.UpgradeStep {
 	if len(names) == 0 {
@@ -61,7 +61,8 @@ func Run(on Cluster, attempt string, names []string) engine.UpgradeStep {
 	})
 }
 
-// runAll returns what was done, and the errors of what was not, each with the name of its procedure.
+// runAll returns descriptions of completed work, and the errors of failed procedures, each with the
+// name of its procedure.
 func runAll(ctx context.Context, on Cluster, attempt string, names []string) ([]string, error) {
 	var done []string
 	var errs []error

@@ -72,7 +72,7 @@ func TestProcedures_match_the_configuration(t *testing.T) {
 	}
 }
 
-// An API server that does not respond is also an error, and does not block forever.
+// An API server that does not respond counts as an error and does not block forever.
 func TestProcedure_that_takes_too_long_ends(t *testing.T) {
 	t.Parallel()
 	on := serve(t, interceptor.Funcs{List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {

@@ -27,31 +27,32 @@ import (
 // ReasonNotAccepted is the reason of a step that waits until an administrator accepts risks.
 const ReasonNotAccepted = "PreChecksNotAccepted"
 
-// refreshAfter is the age of an analysis at which another one is requested.
+// refreshAfter is the age at which an analysis is requested again.
 const refreshAfter = 30 * time.Minute
 
-// requestInterval is the least time between two requests for an analysis. If clocks differ, even an
-// analysis that is complete is not recent.
+// requestInterval is the minimum time between two requests for an analysis. If clocks differ, even
+// a completed analysis may not look recent.
 const requestInterval = 5 * time.Minute
 
-// Plan is the UpdatePlan of the version of an upgrade.
+// Plan is the UpdatePlan for the target of an upgrade.
 type Plan struct {
 	// Client reads plans from the cache and writes to the API server.
 	Client client.Client
-	// Clock is the time at which acceptances are judged outside of a pass; nil means none counts.
+	// Clock provides the time for evaluating acceptances outside of a pass. If nil, Accepted
+	// returns none.
 	Clock  clock.PassiveClock
 	Target clusterstate.Target
-	// Required reports whether the upgrade needs the plan. Otherwise, every step skips.
+	// Required reports whether the upgrade needs the plan. If it does not, every step is skipped.
 	Required bool
 }
 
-// notRequired is the result of every step of an upgrade that needs no plan.
+// notRequired returns the result of all steps if the upgrade needs no plan.
 func notRequired() engine.Result {
 	return engine.Skip("NotConfigured", "preChecks.mode is Ignore: the upgrade needs no UpdatePlan")
 }
 
-// WaitUntilAccepted waits until an analysis that is not older than 30 minutes allows the update, and
-// each risk is accepted. It creates the plan, and requests another analysis when the last one is older.
+// WaitUntilAccepted waits until an analysis of at most 30 minutes ago allows the update and each
+// risk is accepted. It creates the plan, and requests another analysis if the last one is older.
 func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if requested, err := p.request(ctx, run.Now, plan); err != nil || !requested.IsZero() {
@@ -61,7 +62,7 @@ func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
 	})
 }
 
-// CheckAccepted is WaitUntilAccepted for a gate: it requests nothing.
+// CheckAccepted is like WaitUntilAccepted, but for a gate: it requests nothing.
 func (p Plan) CheckAccepted() engine.UpgradeStep {
 	return p.step(func(_ context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
@@ -71,7 +72,7 @@ func (p Plan) CheckAccepted() engine.UpgradeStep {
 	})
 }
 
-// KeepAnalyzed requests the analysis that CheckAccepted waits for, while the step may act.
+// KeepAnalyzed requests the analysis that CheckAccepted waits for, unless the step is blocked.
 func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if run.Blocked {
@@ -81,8 +82,8 @@ func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 	})
 }
 
-// PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so risks can be accepted before the
-// upgrade starts, but it never requests another analysis.
+// PreCheck is like WaitUntilAccepted, but ahead of time. It creates the plan, so risks can be
+// accepted before the upgrade starts. It never requests another analysis.
 func (p Plan) PreCheck() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
@@ -104,7 +105,7 @@ func (p Plan) PreCheck() engine.UpgradeStep {
 	})
 }
 
-// unaccepted returns how many risks of a plan are not accepted.
+// unaccepted returns the number of unaccepted risks of a plan.
 func unaccepted(plan *updatev1beta1.UpdatePlan) int {
 	if plan.Status.Counts == nil {
 		return 0
@@ -112,15 +113,15 @@ func unaccepted(plan *updatev1beta1.UpdatePlan) int {
 	return int(plan.Status.Counts.Unaccepted)
 }
 
-// isNotOffered reports whether the most severe risk that is not accepted is that the version is not
-// offered. An upgrade may set another channel before it waits for the acceptance.
+// isNotOffered reports whether the most severe unaccepted risk is an unavailable version. An
+// upgrade may set another channel before it waits for acceptance.
 func isNotOffered(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
 	return len(rest) > 0 && rest[0].Informer == checks.InformerReadiness && rest[0].Insight.UID == checks.UIDNotOffered
 }
 
-// Accepted returns the UIDs of the findings of the built-in checks that are accepted for this update.
-// A plan that cannot be read counts as not accepted.
+// Accepted returns the UIDs of the findings of built-in checks that are accepted for this update.
+// It returns none if the plan cannot be read.
 func (p Plan) Accepted(ctx context.Context) map[string]bool {
 	if !p.Required || p.Clock == nil {
 		return nil
@@ -138,8 +139,8 @@ func (p Plan) Accepted(ctx context.Context) map[string]bool {
 
 func (p Plan) name() string { return updateplan.Name(p.Target.Version) }
 
-// step returns a step about the plan, which is nil if it does not exist. It skips if nothing is left to
-// decide.
+// step returns a step that calls do with the plan, or with nil if the plan does not exist. The step
+// is skipped if there is nothing left to decide.
 func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !p.Required {
@@ -181,14 +182,14 @@ func (p Plan) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
 	return plan, nil
 }
 
-// request requests an analysis unless the last one is recent or in progress. The zero Result means that
-// none was necessary.
+// request requests an analysis, unless the last one is recent or in progress. It returns the zero
+// Result if no request was necessary.
 func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 	if plan == nil {
 		return p.create(ctx, now)
 	}
 	analyzed := plan.Status.LastAnalysisTime
-	if !updateplan.IsAnalyzed(plan) || analyzed == nil { // nor is an invalid plan analyzed
+	if !updateplan.IsAnalyzed(plan) || analyzed == nil { // an invalid plan is not analyzed either
 		return engine.Result{}, nil
 	}
 	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
@@ -207,7 +208,7 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.Up
 	}
 	err = p.Client.Patch(ctx, plan.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	switch {
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the cache is behind
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the cache is stale
 		return engine.WaitFor(time.Second, "AnalysisRequested", "UpdatePlan %s has changed", plan.Name), nil
 	case err != nil:
 		return engine.Result{}, fmt.Errorf("requesting an analysis of UpdatePlan %s: %w", plan.Name, err)
@@ -215,20 +216,21 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.Up
 	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, text.FormatTime(analyzed.Time)), nil
 }
 
-// requestTime returns the time of the last request for an analysis, and whether another one is too early.
+// requestTime returns the time of the last request for an analysis, and whether it is too early for
+// another one.
 func requestTime(plan *updatev1beta1.UpdatePlan, now time.Time) (time.Time, bool) {
 	requested, err := time.Parse(time.RFC3339Nano, plan.Annotations[updatev1beta1.RefreshAnnotation])
 	age := now.Sub(requested)
 	return requested, err == nil && age > -time.Minute && age < requestInterval
 }
 
-// create creates the plan, which requests its analysis.
+// create creates the plan. This requests its analysis.
 func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) {
 	plan := &updatev1beta1.UpdatePlan{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Annotations: map[string]string{updatev1beta1.RefreshAnnotation: token(now)}},
 		Spec:       updatev1beta1.UpdatePlanSpec{TargetRelease: p.Target.Version},
 	}
-	if err := p.Client.Create(ctx, plan); err != nil && !apierrors.IsAlreadyExists(err) { // the cache may be behind
+	if err := p.Client.Create(ctx, plan); err != nil && !apierrors.IsAlreadyExists(err) { // the cache may be stale
 		return engine.Result{}, fmt.Errorf("creating UpdatePlan %s: %w", plan.Name, err)
 	}
 	return engine.Wait("AnalysisRequested", "created UpdatePlan %s", plan.Name), nil
@@ -237,10 +239,10 @@ func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) 
 // token returns the token of a request for an analysis.
 func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
-// ifUnchanged describes what an administrator does if an analysis does not begin.
+// ifUnchanged tells administrators what to do if an analysis does not start.
 const ifUnchanged = "if that does not change, find out whether the Update Status Controller is running"
 
-// decide returns whether the plan allows the update now.
+// decide returns the result for a plan: whether it allows the update now.
 func (p Plan) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Result {
 	if err := updateplan.Validate(plan); err != nil {
 		return engine.Wait("InvalidPlan", "UpdatePlan %s: %v; delete it: oc delete updateplan %s", plan.Name, err, plan.Name)
@@ -261,7 +263,7 @@ func (p Plan) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Resul
 	return engine.Done("%s", accepted(plan))
 }
 
-// accepted returns the message about a plan that allows the update.
+// accepted returns the message for a plan that allows the update.
 func accepted(plan *updatev1beta1.UpdatePlan) string {
 	message := fmt.Sprintf("UpdatePlan %s, analyzed at %s: ", plan.Name, text.FormatTime(plan.Status.LastAnalysisTime.Time))
 	if counts := plan.Status.Counts; counts != nil && counts.Total > 0 {
@@ -270,11 +272,10 @@ func accepted(plan *updatev1beta1.UpdatePlan) string {
 	return message + "it reports no risk"
 }
 
-// maxMessage bounds what a message repeats of a condition, in bytes.
+// maxMessage limits the part of a condition's message that is repeated, in bytes.
 const maxMessage = 512
 
-// notAccepted returns the message about risks that are not accepted: what they are, and how to accept
-// them.
+// notAccepted returns the message about unaccepted risks: what they are, and how to accept them.
 func (p Plan) notAccepted(plan *updatev1beta1.UpdatePlan, now time.Time) string {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
 	message := "UpdatePlan " + plan.Name + " reports risks that are not accepted"
@@ -283,7 +284,7 @@ func (p Plan) notAccepted(plan *updatev1beta1.UpdatePlan, now time.Time) string 
 	}
 	id := "UID"
 	if len(rest) > 0 {
-		id = rest[0].Insight.UUID // unlike a uid, it needs no quotes and is never ambiguous
+		id = rest[0].Insight.UUID // unlike a UID, it needs no quoting and is never ambiguous
 	}
 	return fmt.Sprintf("%s. Fix them, or list them with: oc update pre-checks --version %s, and accept each, the first one with: "+
 		"oc update pre-checks --version %s --accept %s --reason TEXT", message, p.Target.Version, p.Target.Version, id)

@@ -45,7 +45,7 @@ func version(current string) *configv1.ClusterVersion {
 	return v
 }
 
-// planOf returns a plan that was analyzed at noon and reports a risk.
+// planOf returns a plan that was analyzed at noon and reports one risk.
 func planOf(changes ...func(*updatev1beta1.UpdatePlan)) *updatev1beta1.UpdatePlan {
 	plan := &updatev1beta1.UpdatePlan{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, Annotations: map[string]string{updatev1beta1.RefreshAnnotation: "first"}},
@@ -71,11 +71,11 @@ func accepted(plan *updatev1beta1.UpdatePlan) {
 	}}
 }
 
-// result holds the answer of a step.
+// result is the result of a step.
 type result struct {
 	Passed bool
 	Reason string
-	// Writes are the requests that the step has sent.
+	// Writes lists the requests that the step sent.
 	Writes string
 }
 
@@ -199,7 +199,7 @@ func TestPlan_steps(t *testing.T) {
 	}
 }
 
-// A plan that is deleted while the step waits is created again, and its former acceptances are gone.
+// A plan that is deleted while the step waits is created again, without its earlier acceptances.
 func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf(accepted))
@@ -226,12 +226,12 @@ func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	}
 }
 
-// If the clocks differ, each analysis that was requested is dated in the future or is too old. The
-// step does not request another one at once.
+// If clocks differ, each requested analysis is dated in the future or looks too old. The step does
+// not immediately request another one.
 func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		ahead     time.Duration // of the clock of the Update Status Controller
+		ahead     time.Duration // how far the clock of the Update Status Controller is ahead
 		message   string
 		keepAlive bool
 		later     string
@@ -276,7 +276,7 @@ func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
 	}
 }
 
-// analyze completes the analysis that was requested last.
+// analyze completes the last requested analysis.
 func analyze(t *testing.T, c client.Client, now time.Time) {
 	t.Helper()
 	plan := &updatev1beta1.UpdatePlan{}
@@ -318,7 +318,7 @@ func TestPlan_requests_nothing_while_the_step_is_blocked(t *testing.T) {
 	}
 }
 
-// The message of a step that waits for a person names the risk, and how to accept it.
+// The message of a step that waits for an administrator names the risk and how to accept it.
 func TestPlan_message_names_the_remedy(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf())
@@ -361,7 +361,7 @@ func TestPlan_Accepted(t *testing.T) {
 			}
 			objects := []client.Object{version(tc.current)}
 			if tc.plan != nil {
-				updateplan.Compact(tc.plan, checks.InformerReadiness) // as it is cached
+				updateplan.Compact(tc.plan, checks.InformerReadiness) // as in the cache
 				objects = append(objects, tc.plan)
 			}
 			plan := prechecks.Plan{

@@ -135,7 +135,7 @@ func TestFaults_leave_no_silence(t *testing.T) {
 		if _, err := w.keepAlive(named); err != nil {
 			r.Fatalf("kept: %v", err)
 		}
-		if n := len(w.active()); n < 1 || n > 4 { // until half of the lease, the throttle may keep the result for the other scope
+		if n := len(w.active()); n < 1 || n > 4 { // until half of the lease is over, the throttle may keep the result for the other scope
 			r.Fatalf("%d silences are active", n)
 		}
 		w.pass(15 * time.Minute)

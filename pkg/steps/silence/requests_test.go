@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// The tests of this file declare each request: a request that is not declared fails the test.
+// The tests in this file declare each expected request. Any other request fails the test.
 
 func newMock(t *testing.T) (*MockAlertmanager, *silence.Silencer) {
 	t.Helper()
@@ -27,7 +27,7 @@ func newMock(t *testing.T) (*MockAlertmanager, *silence.Silencer) {
 
 func runAt(now time.Time) engine.Run { return engine.Run{Started: noon, Since: noon, Now: now} }
 
-// silenced returns the silences that a window has created, active until then.
+// silenced returns the silences that a window created, active until the given time.
 func silenced(t *testing.T, scope silence.Scope, until time.Time) []alertmanager.Silence {
 	t.Helper()
 	mock, silencer := newMock(t)
@@ -126,7 +126,8 @@ func TestCloseNow_tries_once(t *testing.T) {
 	silencer.CloseNow(t.Context(), testAttempt)
 }
 
-// Silences end by the clock of Alertmanager: the operator's clock may be a day ahead, and be set back later.
+// The clock of Alertmanager ends silences: the operator's clock may be a day ahead and be set back
+// later.
 func TestOpen_asks_Alertmanager_for_the_time(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ says, want time.Time }{

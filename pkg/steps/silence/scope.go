@@ -13,19 +13,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// Scope selects the alerts that are silenced.
+// Scope selects the alerts to silence.
 type Scope struct {
-	// Severities are the severities of the alerts that are silenced; none means no alert is silenced for its
-	// severity.
+	// Severities lists the severities of the alerts to silence. If it is empty, no alerts are
+	// silenced by severity.
 	Severities []string
-	// Namespaces are the namespaces of these alerts; an asterisk stands for any characters. Alerts without a namespace
-	// are always silenced. No namespaces means all.
+	// Namespaces lists the namespaces of these alerts; an asterisk matches any characters. Alerts
+	// without a namespace are always silenced. Defaults to all namespaces.
 	Namespaces []string
-	// Alerts are names of alerts that are silenced whatever their severity and namespace.
+	// Alerts lists the names of alerts to silence regardless of their severity and namespace.
 	Alerts []string
 }
 
-// String describes the alerts for people.
+// String describes the alerts for use in messages.
 func (s Scope) String() string {
 	var parts []string
 	if len(s.Severities) > 0 {
@@ -37,8 +37,8 @@ func (s Scope) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// The labels that mark a silence as created by the operator. No alert has them, so every alert
-// matches a matcher that requires another value; and silences can be queried by them.
+// Labels that mark a silence as the operator's. Alerts do not have them, so each matcher requires
+// another value and matches every alert. Silences can be queried by these matchers.
 const (
 	labelUID     = "managed_upgrade_uid"
 	labelAttempt = "managed_upgrade_attempt"
@@ -49,10 +49,10 @@ func ownerMatcher(label, value string) alertmanager.Matcher {
 	return alertmanager.NotEqual(label, value)
 }
 
-// desired returns the matchers of the silences that the window consists of.
+// desired returns the matchers of the window's silences.
 func (w Window) desired() [][]alertmanager.Matcher {
 	ownerMatchers := []alertmanager.Matcher{
-		alertmanager.NotMatches("alertname", clusterstate.OwnAlerts+".*"), // they report problems of the upgrade itself
+		alertmanager.NotMatches("alertname", clusterstate.OwnAlerts+".*"), // these alerts report problems of the upgrade itself
 		ownerMatcher(labelUID, w.attempt.UID),
 		ownerMatcher(labelAttempt, w.attempt.ID()),
 		ownerMatcher(labelWindow, w.name),
@@ -71,7 +71,7 @@ func (w Window) desired() [][]alertmanager.Matcher {
 	return all
 }
 
-// anyOf returns a regular expression that matches one of the texts.
+// anyOf returns a regular expression that matches any of the texts.
 func anyOf(texts []string, quote func(string) string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
@@ -81,7 +81,7 @@ func anyOf(texts []string, quote func(string) string) string {
 	return strings.Join(slices.Compact(quoted), "|")
 }
 
-// pattern returns a regular expression for a text in which an asterisk stands for any characters.
+// pattern returns a regular expression for a text in which an asterisk matches any characters.
 func pattern(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*")
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// requestTimeout bounds the requests of one call of a step.
+// requestTimeout limits the requests of one call of a step.
 const requestTimeout = 20 * time.Second
 
 // createdBy is the creator of the silences.
 const createdBy = "managed-upgrade-operator"
 
-// ensure makes the silences of this window in Alertmanager what they should be. It returns until when
-// the alerts are silenced, and when they are extended.
+// ensure brings the silences of this window in Alertmanager to their desired state. It returns the
+// time until which the alerts are silenced, and the result with the time of the next extension.
 func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, engine.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -38,9 +38,9 @@ func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, engine.Re
 	return until, engine.WaitFor(until.Add(-w.settings.Lease/2).Sub(now), "Silenced", "the alerts are silenced"), err
 }
 
-// reconcile creates and extends silences before it ends others: silencing an alert twice is better than not at all. The
-// time comes from Alertmanager, which ends them: a silence lasts for no longer than its lease, even if the clock of
-// this process is ahead.
+// reconcile creates and extends silences before it ends others, because silencing an alert twice is
+// better than not at all. It uses the time of Alertmanager, so a silence never lasts longer than
+// its lease, even if the clock of this process is ahead.
 func (w Window) reconcile(ctx context.Context, unclaimed []alertmanager.Silence, now time.Time) (time.Time, error) {
 	until := w.expiry(now)
 	for _, matchers := range w.desired() {
@@ -66,8 +66,8 @@ func (w Window) reconcile(ctx context.Context, unclaimed []alertmanager.Silence,
 	return until, w.silencer.expire(ctx, unclaimed)
 }
 
-// upsert creates or extends a silence. A new one starts in the past: Alertmanager takes that as now,
-// whatever time its clock shows.
+// upsert creates or extends a silence. A new silence has a start in the past, so Alertmanager
+// starts it now according to its own clock.
 func (w Window) upsert(ctx context.Context, now time.Time, s alertmanager.Silence) error {
 	s.EndsAt = w.expiry(now)
 	s.CreatedBy = createdBy
@@ -81,8 +81,8 @@ func (w Window) expiry(now time.Time) time.Time {
 	return now.Add(w.settings.Lease).Truncate(time.Second)
 }
 
-// active lists the silences that have the matchers and have not ended, the one that ends last first. It also returns
-// the time of Alertmanager, or zero if it is not known.
+// active lists the unexpired silences with the matchers, sorted by their end, the latest first. It
+// also returns the time of Alertmanager, or zero if it is unknown.
 func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
 	found, now, err := s.Alertmanager.Silences(ctx, filter...)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) (
 	return found, now, nil
 }
 
-// closeMatching ends all silences that have the matchers, and returns how many there were.
+// closeMatching ends all silences with the matchers and returns their number.
 func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Matcher) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Mat
 	return len(found), s.expire(ctx, found)
 }
 
-// expire ends the silences. It tries all of them.
+// expire ends the silences. It tries all of them, even after an error.
 func (s *Silencer) expire(ctx context.Context, all []alertmanager.Silence) error {
 	var errs []error
 	for _, one := range all {

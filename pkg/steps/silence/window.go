@@ -13,17 +13,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Alertmanager holds silences. It is usually an *alertmanager.Client.
+// Alertmanager stores silences. It is usually an *alertmanager.Client.
 type Alertmanager interface {
 	Silences(ctx context.Context, having ...alertmanager.Matcher) (found []alertmanager.Silence, now time.Time, err error)
 	Upsert(ctx context.Context, s alertmanager.Silence) (id string, err error)
 	Expire(ctx context.Context, id string) error
 }
 
-// Silencer creates windows. It is created once and used in every pass: it knows when to extend a silence, and makes no
-// request before.
+// Silencer creates windows. It is created once and used in every pass, so it knows when to extend a
+// silence and makes no request before that.
 type Silencer struct {
-	// Alertmanager holds the silences; nil means none is configured, and the steps are skipped.
+	// Alertmanager stores the silences. If nil, no Alertmanager is configured and the steps are
+	// skipped.
 	Alertmanager Alertmanager
 
 	throttle engine.Throttle
@@ -31,14 +32,14 @@ type Silencer struct {
 
 // Settings configure windows.
 type Settings struct {
-	// Lease is how long a silence lasts unless it is extended: alerts stay silenced for so long if the
-	// operator is gone.
+	// Lease is how long a silence lasts unless it is extended. If the operator is gone, alerts stay
+	// silenced for at most this time.
 	Lease time.Duration
 	// Timeout is how long a step retries before the upgrade continues without it.
 	Timeout time.Duration
 }
 
-// Window is a time in which alerts are silenced for an attempt.
+// Window is a period in which alerts are silenced for an attempt.
 type Window struct {
 	silencer *Silencer
 	attempt  engine.AttemptRef
@@ -47,20 +48,20 @@ type Window struct {
 	settings Settings
 }
 
-// Window returns the window of that name, e.g. ControlPlane. The silences hold the name.
+// Window returns the window with that name, e.g. ControlPlane. The silences contain the name.
 func (s *Silencer) Window(attempt engine.AttemptRef, name string, scope Scope, settings Settings) Window {
 	return Window{silencer: s, attempt: attempt, name: name, scope: scope, settings: settings}
 }
 
 const (
 	reasonNotConfigured = "NotConfigured" // no Alertmanager, or nothing to silence
-	reasonNotSilenced   = "NotSilenced"   // alerts notify although they should not
-	reasonNotEnded      = "NotEnded"      // alerts do not notify although they should
-	reasonNothingToEnd  = "NothingToEnd"  // the silences have lapsed, or were never created
+	reasonNotSilenced   = "NotSilenced"   // alerts still notify although they should be silenced
+	reasonNotEnded      = "NotEnded"      // alerts are still silenced although they should not be
+	reasonNothingToEnd  = "NothingToEnd"  // the silences have expired or were never created
 )
 
-// Open silences the alerts. If that fails until the timeout is over, the step is skipped as
-// NotSilenced; KeepAlive continues to try.
+// Open silences the alerts. If that fails until the timeout, the step is skipped as NotSilenced,
+// and KeepAlive keeps trying.
 func (w Window) Open() engine.UpgradeStep {
 	return w.silencer.retry(w.settings.Timeout, reasonNotSilenced, "the alerts are not silenced",
 		func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -76,8 +77,8 @@ func (w Window) Open() engine.UpgradeStep {
 		})
 }
 
-// KeepAlive extends the silences when half of their time is over, and creates them again if they are
-// gone. Until then it makes no request. It retries errors once a minute.
+// KeepAlive extends the silences halfway through their lease, and creates them again if they are
+// gone. It makes no request before that. It retries errors once a minute.
 func (w Window) KeepAlive() engine.UpgradeStep {
 	extend := func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		_, kept, err := w.ensure(ctx, run.Now)
@@ -94,28 +95,28 @@ func (w Window) KeepAlive() engine.UpgradeStep {
 	}
 }
 
-// key identifies the window among the windows of all upgrades. It begins with the UID of the object.
+// key identifies the window across all upgrades. It starts with the UID of the object.
 func (w Window) key() string { return w.attempt.UID + "/" + w.attempt.ID() + "/" + w.name }
 
-// Close ends the silences. It is skipped if there are none. If ending them fails until the timeout is
-// over, it is skipped as NotEnded: they lapse.
+// Close ends the silences. It is skipped if there are none. If ending them fails until the timeout,
+// it is skipped as NotEnded, and the silences expire.
 func (w Window) Close() engine.UpgradeStep {
 	return w.silencer.closeStep(w.attempt, w.settings, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
 }
 
-// CloseAll ends every silence that was created for the object, of all windows and attempts. It is
-// skipped where Close is.
+// CloseAll ends every silence for the object, across all windows and attempts. It is skipped like
+// Close.
 func (s *Silencer) CloseAll(attempt engine.AttemptRef, settings Settings) engine.UpgradeStep {
 	return s.closeStep(attempt, settings, ownerMatcher(labelUID, attempt.UID))
 }
 
-// CloseNow ends what CloseAll ends. It tries once: silences lapse.
+// CloseNow ends the same silences as CloseAll. It tries only once, because silences expire.
 func (s *Silencer) CloseNow(ctx context.Context, attempt engine.AttemptRef) {
 	if s.Alertmanager == nil {
 		return
 	}
 	s.throttle.Drop(attempt.UID + "/")
-	_, _ = s.closeMatching(ctx, ownerMatcher(labelUID, attempt.UID)) // those that are left lapse
+	_, _ = s.closeMatching(ctx, ownerMatcher(labelUID, attempt.UID)) // the remaining ones expire
 }
 
 func (s *Silencer) closeStep(attempt engine.AttemptRef, settings Settings, filter ...alertmanager.Matcher) engine.UpgradeStep {
@@ -134,8 +135,8 @@ func (s *Silencer) closeStep(attempt engine.AttemptRef, settings Settings, filte
 		})
 }
 
-// retry makes a step of what may be unavailable for a while. It is skipped where no Alertmanager is
-// configured.
+// retry returns a step that retries do while Alertmanager is unavailable. The step is skipped if no
+// Alertmanager is configured.
 func (s *Silencer) retry(timeout time.Duration, reason, failing string, do engine.UpgradeStep) engine.UpgradeStep {
 	retry := engine.Retry{Timeout: timeout, Reason: reason, Failing: failing}.Step(do)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

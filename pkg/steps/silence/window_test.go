@@ -104,7 +104,7 @@ func TestSilence_lasts_while_it_is_kept_alive(t *testing.T) {
 	w.call(w.window(wide).Open(), 0)
 	first := w.mustBeActive(1)[0]
 	w.takeRequestCount()
-	for range 12 * 60 { // the upgrade is looked at every minute, for half a day
+	for range 12 * 60 { // a pass every minute, for half a day
 		w.pass(time.Minute)
 		result, err := w.keepAlive(wide)
 		if err != nil || result.Passed() || result.Failed() {
@@ -115,7 +115,7 @@ func TestSilence_lasts_while_it_is_kept_alive(t *testing.T) {
 			t.Fatalf("at %s: %+v", w.clock.Now(), kept)
 		}
 	}
-	if got, want := w.takeRequestCount(), 12*4*2; got != want { // four half-lives an hour, a look and a change each
+	if got, want := w.takeRequestCount(), 12*4*2; got != want { // four extensions an hour, each with a list and a change
 		t.Errorf("%d requests, want %d", got, want)
 	}
 	if result := w.call(w.window(wide).Close(), 0); result != engine.Done("silences ended: 1") {
@@ -132,7 +132,7 @@ func TestKeepAlive_requests_a_pass_at_half_of_the_lease(t *testing.T) {
 	if got, err := w.keepAlive(wide); err != nil || got != engine.WaitFor(5*time.Minute, "Silenced", "the alerts are silenced") {
 		t.Errorf("kept: %+v, %v", got, err)
 	}
-	w.restart() // it asks, and finds that there is nothing to do
+	w.restart() // it queries Alertmanager and finds nothing to do
 	w.takeRequestCount()
 	if got, err := w.keepAlive(wide); err != nil || got != engine.WaitFor(5*time.Minute, "Silenced", "the alerts are silenced") || w.takeRequestCount() != 1 {
 		t.Errorf("kept after a restart: %+v, %v", got, err)
@@ -143,7 +143,7 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before func(t *testing.T, w *world)
-		others int // silences of others, which stay
+		others int // silences of other clients, which must stay
 	}{
 		"nothing":                       {func(*testing.T, *world) {}, 0},
 		"the same":                      {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0) }, 0},
@@ -190,14 +190,14 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 	}
 }
 
-// otherWindow is the window of another UpgradeConfig or attempt.
+// otherWindow returns the window of another UpgradeConfig or attempt.
 func (w *world) otherWindow(uid rune, attempt int32) silence.Window {
 	other := testAttempt
 	other.UID, other.Key = "u-"+string('0'+uid), strings.Replace(testAttempt.Key, "-01T", "-0"+string('0'+attempt)+"T", 1)
 	return w.operator.Load().Window(other, "ControlPlane", wide, settings)
 }
 
-// createTwice makes the same silence twice, the second to last for longer.
+// createTwice creates the same silence twice. The second one lasts longer by the given time.
 func createTwice(w *world, longer time.Duration) {
 	w.call(w.window(wide).Open(), 0)
 	w.create(30*time.Minute+longer, w.mustBeActive(1)[0].Matchers...)
@@ -248,7 +248,7 @@ func TestKeepAlive_retries_once_a_minute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPRefuse })
-	for range 600 { // ten minutes in which something changes each second
+	for range 600 { // a change every second for ten minutes
 		if result, err := w.keepAlive(wide); err == nil || !strings.HasPrefix(err.Error(), "keeping the alerts silenced: ") {
 			t.Fatalf("kept: %+v, %v", result, err)
 		}
@@ -320,7 +320,7 @@ func TestCloseAll_ends_the_silences_of_the_UpgradeConfig_only(t *testing.T) {
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
 	w.call(w.operator.Load().Window(testAttempt, "Workers", wide, settings).Open(), 0)
-	w.call(w.otherWindow(1, 7).Open(), 0) // which is another attempt: it takes over the window
+	w.call(w.otherWindow(1, 7).Open(), 0) // another attempt, which takes over the window
 	w.call(w.otherWindow(2, 1).Open(), 0)
 	w.create(time.Hour, alertmanager.Equal("a", "b"))
 	w.restart()

@@ -30,14 +30,14 @@ var (
 	testAttempt = engine.AttemptRef{UID: "u-1", Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster", Key: "2026-03-01T12:00:00Z", Version: "4.4.6"}
 )
 
-// world is an Alertmanager that is reached over HTTP, and a clock.
+// world is an Alertmanager behind HTTP, and a clock.
 type world struct {
 	t        *testing.T
 	clock    *testclock.FakePassiveClock
 	server   *simulation.FaultyHandler
 	client   *alertmanager.Client
 	close    func()
-	operator atomic.Pointer[silence.Silencer] // of this life of the process
+	operator atomic.Pointer[silence.Silencer] // of the current process
 }
 
 func newWorld(t *testing.T) *world {
@@ -55,14 +55,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart ends the life of the operator and begins another one.
+// restart replaces the process of the operator.
 func (w *world) restart() { w.operator.Store(&silence.Silencer{Alertmanager: w.client}) }
 
 func (w *world) window(scope silence.Scope) silence.Window {
 	return w.operator.Load().Window(testAttempt, "ControlPlane", scope, settings)
 }
 
-// call calls a step that was called for the first time some time ago.
+// call calls a step that was first called some time ago.
 func (w *world) call(step engine.UpgradeStep, tried time.Duration) engine.Result {
 	w.t.Helper()
 	now := w.clock.Now()
@@ -78,7 +78,7 @@ func (w *world) keepAlive(scope silence.Scope) (engine.Result, error) {
 	return w.window(scope).KeepAlive()(w.t.Context(), engine.Run{Started: noon, Since: noon, Now: w.clock.Now()})
 }
 
-// settle calls a step as the engine does until it has passed, for an hour at most.
+// settle calls a step like the engine until it has passed, for at most an hour.
 func (w *world) settle(step func() engine.UpgradeStep) {
 	w.t.Helper()
 	since := w.clock.Now()
@@ -93,7 +93,7 @@ func (w *world) settle(step func() engine.UpgradeStep) {
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// active returns the silences that have not ended. Its request has no fault and does not count.
+// active returns the unexpired silences. Its request is not faulted or counted.
 func (w *world) active() []alertmanager.Silence {
 	w.t.Helper()
 	defer w.server.ResetRequests(w.server.ResetRequests(0))
@@ -109,7 +109,7 @@ func (w *world) active() []alertmanager.Silence {
 	return found
 }
 
-// mustBeActive returns the silences that have not ended, and fails unless there are n.
+// mustBeActive returns the unexpired silences. It fails the test unless there are n.
 func (w *world) mustBeActive(n int) []alertmanager.Silence {
 	w.t.Helper()
 	alive := w.active()
@@ -119,7 +119,7 @@ func (w *world) mustBeActive(n int) []alertmanager.Silence {
 	return alive
 }
 
-// create creates a silence of another client.
+// create creates a silence as another client.
 func (w *world) create(d time.Duration, matchers ...alertmanager.Matcher) {
 	w.t.Helper()
 	s := alertmanager.Silence{Matchers: matchers, StartsAt: w.clock.Now(), EndsAt: w.clock.Now().Add(d), CreatedBy: "x", Comment: "x"}

@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// WaitUntilStart waits until a time and for nothing else, so nothing is written until then.
+// WaitUntilStart only waits for a point in time, so nothing is written until then.
 func WaitUntilStart(start time.Time) engine.UpgradeStep {
 	return func(_ context.Context, run engine.Run) (engine.Result, error) {
 		if run.Now.Before(start) {

@@ -18,14 +18,15 @@ import (
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get
 
-// windowPageSize is the number of UpgradeSuspensionWindows in one page of a list. They are few, since
+// windowPageSize is the page size for lists of UpgradeSuspensionWindows. It is small, because
 // annotations may be long.
 const windowPageSize = 25
 
-// FailIfSuspended passes if nothing suspends an attempt that starts at that time: neither an UpgradeSuspensionWindow,
-// nor the UpgradeConfig that created the UpgradeJob for a slot. It fails with the reason of maintenance.SuspendedJob
-// otherwise, once the API server confirms it. It waits while that UpgradeConfig does not exist: the garbage collector
-// also deletes the UpgradeJob.
+// FailIfSuspended passes if an attempt that starts at that time is not suspended, either by an
+// UpgradeSuspensionWindow or by the UpgradeConfig that created the UpgradeJob for a slot.
+// Otherwise, it fails with the reason of maintenance.SuspendedJob, once the API server confirms
+// that. If that UpgradeConfig does not exist, it waits, because the garbage collector will also
+// delete the UpgradeJob.
 func FailIfSuspended(r, live client.Reader, job *maintenancev1beta1.UpgradeJob, start time.Time) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		result, err := suspended(ctx, r, cachedWindows, job, start)
@@ -63,8 +64,8 @@ func cachedWindows(ctx context.Context, cache client.Reader, namespace string) (
 	return windows.Items, err
 }
 
-// liveWindows lists page by page, since the API server does not strip the windows as the cache does.
-// It returns their names and specs.
+// liveWindows lists the windows page by page, because the API server does not strip them like the
+// cache. It returns their names and specs.
 func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]maintenancev1beta1.UpgradeSuspensionWindow, error) {
 	var windows []maintenancev1beta1.UpgradeSuspensionWindow
 	page := maintenancev1beta1.UpgradeSuspensionWindowList{}

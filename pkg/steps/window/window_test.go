@@ -112,7 +112,7 @@ func TestFailIfSuspended(t *testing.T) {
 func suspend(c *maintenancev1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = new(true) }
 func move(c *maintenancev1beta1.UpgradeConfig)    { c.Spec.Schedule.Cron = "0 22 * * 2" }
 
-// The API server's windows are listed page by page, and its UpgradeConfig is read by its name.
+// Windows are listed from the API server page by page, and the UpgradeConfig is read by name.
 func TestFailIfSuspended_reads_pages(t *testing.T) {
 	t.Parallel()
 	job := &maintenancev1beta1.UpgradeJob{
