@@ -12,11 +12,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// ObserveRequest returns what became of the request for the target, and the present answer of the committing step:
-// nothing if the target is not requested, or not in the way the spec requests by now. What may end the upgrade is
-// confirmed by the API server, which also shows whose the request is; that the update of this attempt has begun is not,
-// as it only moves the upgrade forward. An update that began after the request counts even if another release has
-// replaced it: the operator may not have seen it.
+// ObserveRequest returns the state of the request for the target, and the current result of the
+// committing step. Both are empty if the target is not requested, or not in the way that the spec
+// now requests it. States that may end the upgrade are confirmed with the API server, which also
+// shows the owner of the request. The start of this attempt's update needs no confirmation, because
+// it only moves the upgrade forward. An update that started after the request counts even if
+// another release has replaced it, because the operator may not have seen it.
 func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
 	return func(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 		observe := func(version clusterstate.Version) clusterstate.Observed {
@@ -53,9 +54,9 @@ func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(cont
 	}
 }
 
-// IsCommenced reports whether the cluster is at the target or is being updated to it. That it is not
-// is confirmed by the API server, because the upgrade may end for it: a cache may lag behind both the
-// request and its acceptance.
+// IsCommenced reports whether the cluster is at the target or being updated to it. A negative
+// answer is confirmed with the API server, because the upgrade may end because of it, and a cache
+// may lack both the request and its acceptance.
 func IsCommenced(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !v.Observe(target).HasBegun() })

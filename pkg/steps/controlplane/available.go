@@ -16,10 +16,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// UpdateAvailable waits until the target is offered, see Available. The spec may request another
-// channel by now: the requested channels are those that this attempt has requested so far; nil means
-// the channel cannot change. The step waits until KeepChannel has set the last one and the cluster
-// version operator has observed it.
+// UpdateAvailable waits until the target is available; see Available. The spec may request another
+// channel by now. requested lists all channels that this attempt has requested; nil if the channel
+// cannot change. The step waits until KeepChannel has set the last one and the cluster version
+// operator has observed it.
 func UpdateAvailable(r client.Reader, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -38,8 +38,8 @@ func UpdateAvailable(r client.Reader, target clusterstate.Target, requested []st
 	}
 }
 
-// Available passes if the target is offered with its image, and either recommended or with accepted
-// risks only.
+// Available passes if the target is available with its image, and is either recommended or has only
+// accepted risks.
 func Available(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	update := version.AvailableUpdate(target)
 	if !update.Available {
@@ -57,14 +57,14 @@ func Available(version clusterstate.Version, target clusterstate.Target) (engine
 	return engine.Done("%s is offered in channel %s", target.Version, version.Channel), nil
 }
 
-// The bounds of the names of risks that a person is to copy, in bytes. The API accepts names of that
+// Limits for the names of risks that users must copy, in bytes. The API accepts names of that
 // length.
 const (
 	maxRiskName  = 256
 	maxRiskNames = 1024
 )
 
-// maxOffered is the number of offered versions in a message.
+// maxOffered limits the number of available versions in a message.
 const maxOffered = 3
 
 func notAvailableMessage(version clusterstate.Version, target clusterstate.Target) string {
@@ -88,7 +88,7 @@ func notAvailableMessage(version clusterstate.Version, target clusterstate.Targe
 	return message + ", which offers " + strings.Join(offered, ", ")
 }
 
-// channelName returns the name of a channel for a message.
+// channelName returns the name of a channel for use in messages.
 func channelName(channel string) string { return cmp.Or(text.Excerpt(channel), `""`) }
 
 func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Risk) string {
@@ -100,7 +100,7 @@ func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Ris
 		target.Version, riskTexts(risks), text.Truncate(strings.Join(names, ", "), maxRiskNames))
 }
 
-// riskTexts returns the risks, each with its reason.
+// riskTexts returns the risks with their reasons.
 func riskTexts(risks []clusterstate.Risk) string {
 	texts := make([]string, 0, len(risks))
 	for _, risk := range risks {

@@ -53,7 +53,8 @@ func TestOffered(t *testing.T) {
 	runCases(t, availableCases, withReader(updateAvailable))
 }
 
-// channelCases are shared by the pre-check and the step that sets the channel: there is nothing to set.
+// channelCases are shared by the pre-check and the step that sets the channel. There is no channel
+// to set.
 var channelCases = map[string]testCase{
 	"the channel is set, and what is offered is still of the one before":           {version: at(unobserved), want: stepResult{Outcome: "waiting", Reason: "ChannelSet"}},
 	"channel set, updates not retrieved yet":                                       {version: at(emptyStatus), want: stepResult{Outcome: "waiting", Reason: "ChannelSet"}},
@@ -89,7 +90,7 @@ func TestOfferable(t *testing.T) {
 // notUpgradeable makes the cluster not upgradeable.
 var notUpgradeable = condition("Upgradeable", "False", "AdminAckRequired", "an administrator has to agree")
 
-// otherUpdateCases are about updates of other clients.
+// otherUpdateCases cover updates by other clients.
 var otherUpdateCases = map[string]testCase{
 	"not blocked": {version: at(), want: done},
 	"a patch update passes a cluster that is not upgradeable": {version: at(notUpgradeable), want: done},

@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// SetChannel sets the update channel and waits until the target is offered in it. A channel that
-// cannot offer the target, as far as the update service reports, is not set.
+// SetChannel sets the update channel and waits until the target is available in it. It does not set
+// a channel that, according to the update service, cannot offer the target.
 func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
@@ -34,10 +34,10 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 	}
 }
 
-// KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel that the spec
-// requests only after SetChannel is done. The requested channels are the channels that this attempt has requested so
-// far. A channel that another client has set is not changed, and no channel is changed while the step is held or
-// past its deadline.
+// KeepChannel is the keep-alive of the steps between SetChannel and the point of no return. It sets
+// the channel if the spec requests a new one after SetChannel is done. requested lists all channels
+// that this attempt has requested. KeepChannel does not change a channel that another client has
+// set, and changes nothing while the step is on hold or past its deadline.
 func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if run.Blocked {
@@ -54,21 +54,21 @@ func KeepChannel(c client.Client, target clusterstate.Target, requested []string
 	}
 }
 
-// ownsOtherChannel reports whether the channel is another one than the target's, and one that this
-// attempt has requested.
+// ownsOtherChannel reports whether the channel differs from the target's and was requested by this
+// attempt.
 func ownsOtherChannel(version clusterstate.Version, target clusterstate.Target, requested []string) bool {
 	return needsChannel(version, target) && slices.Contains(requested, version.Channel)
 }
 
-// needsChannel reports whether the channel must be changed. The channel of a cluster that is being
-// updated to the target is not changed.
+// needsChannel reports whether the channel must be changed. It is not changed while the cluster is
+// being updated to the target.
 func needsChannel(version clusterstate.Version, target clusterstate.Target) bool {
 	return !version.Observe(target).HasBegun() && target.Channel != "" && version.Channel != target.Channel
 }
 
-// channelMismatch returns why the target cannot be offered in its channel, or "" if it may be, or
-// this is unknown before the channel is set. A channel without the current release offers no update
-// from it.
+// channelMismatch returns the reason why the target's channel cannot offer the target. It returns
+// "" if the channel may offer it, or if this is unknown before the channel is set. A channel
+// without the current release offers no update from it.
 func channelMismatch(version clusterstate.Version, target clusterstate.Target) string {
 	update := version.AvailableUpdate(target)
 	switch {
@@ -89,9 +89,9 @@ func channelNames(channels []string) string {
 	return text.JoinNames(names)
 }
 
-// availableInChannel waits until the offered updates belong to the channel, and then for the target. The cluster
-// version operator retrieves the updates of a channel at once, but observes the spec only minutes later, and never
-// while it refuses a release.
+// availableInChannel first waits until the available updates belong to the channel, and then for
+// the target. The cluster version operator retrieves the updates of a channel at once, but only
+// observes the spec minutes later, and never while it rejects a release.
 func availableInChannel(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	settled := version.Observed || version.ReleaseAccepted.IsFalse() ||
 		slices.Contains(version.AvailableUpdate(target).Channels, version.Channel)
@@ -112,12 +112,12 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 	return engine.Wait("ChannelSet", "set the channel to %s; waiting for the cluster version operator to observe it", channelName(channel)), nil
 }
 
-// RestoreChannel restores the channel from before an upgrade that did not commence. Nil if the channel
-// was not recorded, so it was not changed either. A channel that is neither the target's nor one of
-// the requested ones was set by another client, and is left alone. So is one whose field manager is
-// another client: the record holds a channel before it is set, and the upgrade may have been held
-// since. The ClusterVersion is read from the API server, since the cache has no field managers and may
-// not show the change yet.
+// RestoreChannel restores the channel from before an upgrade that did not commence. preceding is
+// that channel; nil if it was not recorded, because it was not changed either. A channel that is
+// neither the target's nor a requested one was set by another client and is left alone. The same
+// applies if its field manager is another client: the record has a channel before it is set, and
+// the upgrade may have been on hold since. RestoreChannel reads the ClusterVersion from the API
+// server, because the cache has no field managers and may not show the change yet.
 func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
 	requested = append(slices.Clone(requested), target.Channel)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

@@ -17,7 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// getClusterVersion gets the ClusterVersion for a patch. It may be shared with the cache and must not be changed.
+// getClusterVersion gets the ClusterVersion for a patch. It may be shared with the cache, so
+// callers must not change it.
 func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, clusterstate.Version, error) {
 	var version configv1.ClusterVersion
 	if err := r.Get(ctx, clusterstate.VersionKey, &version); err != nil {
@@ -26,7 +27,7 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 	return &version, clusterstate.VersionOf(&version), nil
 }
 
-// patchSpec patches the fields of the spec that change changes, with the resource version as
+// patchSpec patches the fields of the spec that change sets, with the resource version as a
 // precondition. It returns false if the ClusterVersion has changed since it was read.
 func patchSpec(ctx context.Context, w client.Writer, original *configv1.ClusterVersion, change func(*configv1.ClusterVersionSpec)) (applied bool, err error) {
 	changed := original.DeepCopy()
@@ -43,18 +44,19 @@ func patch(ctx context.Context, w client.Writer, version *configv1.ClusterVersio
 	return err == nil, err
 }
 
-// FenceAnnotation is the annotation of the ClusterVersion by which a fence changes it.
+// FenceAnnotation is the annotation of the ClusterVersion that a fence changes.
 const FenceAnnotation = "upgrade.managed.openshift.io/fence"
 
-// fence changes the ClusterVersion unless it has changed since it was read, so each earlier request that is
-// still on its way conflicts. It returns false if the ClusterVersion has changed.
+// fence changes the ClusterVersion unless it has changed since it was read, so every earlier
+// request that is still in flight fails with a conflict. It returns false if the ClusterVersion has
+// changed.
 func fence(ctx context.Context, w client.Writer, original *configv1.ClusterVersion) (applied bool, err error) {
 	changed := original.DeepCopy()
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, FenceAnnotation, original.ResourceVersion)
 	return patch(ctx, w, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
-// retryOnConflict waits for a second after a conflict.
+// retryOnConflict returns a result that waits for one second after a conflict.
 func retryOnConflict() engine.Result {
 	return engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed since it was read; reading it again")
 }

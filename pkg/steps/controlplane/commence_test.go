@@ -48,7 +48,7 @@ func TestAccepted(t *testing.T) {
 	}, withReader(observeOwn))
 }
 
-// installedImage gives the installed release an image.
+// installedImage sets the image of the installed release.
 func installedImage(v *configv1.ClusterVersion) { v.Status.History[0].Image = "x@sha256:445" }
 
 func desiredImage(image string) change {
@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 					AcceptRisks: []configv1.AcceptRisk{{Name: "SlowBoot"}},
 				}
 			}),
-			want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`), // the accepted risks stay
+			want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`), // the accepted risks are kept
 		},
 		"a check becomes an update": {
 			version: at(func(v *configv1.ClusterVersion) { desired("4.4.6")(v); v.Spec.DesiredUpdate.Mode = "Preflight" }),
@@ -119,8 +119,8 @@ func TestRequest(t *testing.T) {
 	}, request)
 }
 
-// Changes by another client while slow gates are evaluated are considered again, on the object that
-// is patched.
+// Changes by another client while slow gates are evaluated are taken into account on the object
+// that is patched.
 func TestCommence_decides_on_the_patched_object(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{

@@ -38,7 +38,8 @@ var target = clusterstate.Target{Version: "4.4.6", Channel: "fast-4.4"}
 // change changes one property of a ClusterVersion.
 type change func(*configv1.ClusterVersion)
 
-// at returns the ClusterVersion of a cluster that runs 4.4.5 and is offered 4.4.6, with changes.
+// at returns the ClusterVersion of a cluster at 4.4.5 for which 4.4.6 is available, with these
+// changes.
 func at(changes ...change) *configv1.ClusterVersion {
 	version := &configv1.ClusterVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 3},
@@ -105,11 +106,11 @@ func updateWithRisks(names ...string) change {
 	}
 }
 
-// stepResult is the result of a step, and its patch.
+// stepResult is the result of a step and its patch.
 type stepResult struct {
-	Outcome string // done, skipped, failed or waiting; nothing is the zero Result
+	Outcome string // done, skipped, failed, or waiting; empty for the zero Result
 	Reason  string
-	Patch   string // without the resource version, which is always in it
+	Patch   string // without the resource version, which every patch has
 }
 
 var done = stepResult{Outcome: "done", Reason: "Done"}
@@ -120,7 +121,7 @@ type recorder struct {
 	patches []string
 }
 
-// testCluster returns a client with the objects, whose patches return the error.
+// testCluster returns a client with these objects. Its patches return patchErr.
 func testCluster(t *testing.T, patchErr error, objects ...client.Object) *recorder {
 	t.Helper()
 	r := &recorder{}
@@ -143,7 +144,7 @@ func testCluster(t *testing.T, patchErr error, objects ...client.Object) *record
 	return r
 }
 
-// callStep calls the step once, and also returns its message.
+// callStep calls a step once, and also returns its message.
 func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, string, error) {
 	t.Helper()
 	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -195,7 +196,7 @@ func withoutResourceVersion(t *testing.T, patch string) string {
 type testCase struct {
 	version *configv1.ClusterVersion
 	pools   []client.Object
-	target  *clusterstate.Target // nil means the usual one
+	target  *clusterstate.Target // nil for the default target
 	want    stepResult
 }
 
@@ -307,7 +308,7 @@ func withReader(step func(client.Reader, clusterstate.Target) engine.UpgradeStep
 	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, to) }
 }
 
-// observeOwn returns the answer of the committing step while a request of its own stands.
+// observeOwn returns the result of the committing step while its own request is pending.
 func observeOwn(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	observe := controlplane.ObserveRequest(r, r, target)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -317,7 +318,7 @@ func observeOwn(r client.Reader, target clusterstate.Target) engine.UpgradeStep 
 	}
 }
 
-// updateAvailable is UpdateAvailable for a channel that does not change.
+// updateAvailable returns UpdateAvailable for a channel that does not change.
 func updateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return controlplane.UpdateAvailable(r, target, nil)
 }
@@ -362,7 +363,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// staleClient is a cache that still returns an earlier ClusterVersion.
+// staleClient has a cache that still returns an earlier ClusterVersion.
 type staleClient struct {
 	client.Client
 	cached *configv1.ClusterVersion
@@ -410,7 +411,7 @@ func TestSteps_do_not_decide_on_a_stale_cache(t *testing.T) {
 	}
 }
 
-// withdrawRequest returns the step with one client for both.
+// withdrawRequest returns the step with the same client for both arguments.
 func withdrawRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
 	return controlplane.WithdrawRequest(c, c, target)
 }

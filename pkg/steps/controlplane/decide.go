@@ -12,11 +12,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Decision determines from a ClusterVersion whether the target may be requested. The same decisions
-// are made ahead of time, by gates, and last of all on the object that is patched.
+// Decision determines from a ClusterVersion whether the target may be requested. Gates make the
+// same decisions ahead of time, and they are made once more on the object that is patched.
 type Decision func(clusterstate.Version, clusterstate.Target) (engine.Result, error)
 
-// decide returns a step that makes the decisions in order, until one does not pass.
+// decide returns a step that makes the decisions in order until one does not pass.
 func decide(r client.Reader, target clusterstate.Target, decisions ...Decision) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -27,8 +27,8 @@ func decide(r client.Reader, target clusterstate.Target, decisions ...Decision) 
 	}
 }
 
-// decideAll returns the result of the last decision, or of the first that does not pass. Nothing is
-// left to decide once the cluster is being updated to the target.
+// decideAll returns the result of the last decision, or of the first one that does not pass. If the
+// cluster is already being updated to the target, it makes no decisions.
 func decideAll(version clusterstate.Version, target clusterstate.Target, decisions []Decision) (engine.Result, error) {
 	result := alreadyUpdating(target)
 	if version.Observe(target).HasBegun() {
@@ -43,7 +43,7 @@ func decideAll(version clusterstate.Version, target clusterstate.Target, decisio
 	return result, nil
 }
 
-// alreadyUpdating is the result about a cluster that has begun to install the target.
+// alreadyUpdating returns the result for a cluster that has started to install the target.
 func alreadyUpdating(target clusterstate.Target) engine.Result {
 	return engine.Done("the cluster is at %s or being updated to it", target.Version)
 }

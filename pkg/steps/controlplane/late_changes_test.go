@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// requested are the channels of an attempt whose spec requested stable-4.4 before.
+// requested lists the channels of an attempt whose spec requested stable-4.4 before.
 var requested = []string{"stable-4.4", "fast-4.4"}
 
 func releaseInChannels(channels ...string) change {
@@ -78,7 +78,7 @@ func TestRestoreChannel_requested_channels(t *testing.T) {
 	})
 }
 
-// asRequested is the step in an upgrade that has made a request.
+// asRequested returns the step in an upgrade that has made a request.
 func asRequested(step engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		run.Requested = true
@@ -112,8 +112,7 @@ func TestWithdrawOutdatedRequest(t *testing.T) {
 	})
 }
 
-// TestWithdrawOutdatedRequest_of_another_client checks that a request stays that this upgrade has not
-// made.
+// TestWithdrawOutdatedRequest_of_another_client checks that a request of another client is kept.
 func TestWithdrawOutdatedRequest_of_another_client(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at(desiredImage(other446)))
@@ -161,7 +160,8 @@ func TestNotRequestedByOther(t *testing.T) {
 	}, withReader(controlplane.NotRequestedByOther))
 }
 
-// TestNotRequestedByOther_own_request checks that a request of this attempt is not taken for another client's.
+// TestNotRequestedByOther_own_request checks that this attempt's own request is not attributed to
+// another client.
 func TestNotRequestedByOther_own_request(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at(desired("4.4.6")))

@@ -12,13 +12,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// NoOtherUpdate waits until no other update is in the way of the target, see NotBusy.
+// NoOtherUpdate waits until no other update blocks the target; see NotBusy.
 func NoOtherUpdate(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return decide(r, target, NotBusy)
 }
 
-// NotRequestedByOther waits while another client has requested the target itself: an upgrade that does
-// not adopt that update must not make the same request. It passes if this attempt has made it.
+// NotRequestedByOther waits while another client has requested the target, because an upgrade that
+// does not adopt that update must not make the same request. It passes if this attempt made the
+// request.
 func NotRequestedByOther(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -36,8 +37,8 @@ func NotRequestedByOther(r client.Reader, target clusterstate.Target) engine.Upg
 	}
 }
 
-// requestedByOtherClient is the answer of a step that waits for the request of another client for the target;
-// the zero Result if there is none.
+// requestedByOtherClient returns the result of a step that waits for another client's request for
+// the target; the zero Result if there is none.
 func requestedByOtherClient(version clusterstate.Version, target clusterstate.Target, observed clusterstate.Observed) engine.Result {
 	switch observed {
 	case clusterstate.ObservedPending:
@@ -54,9 +55,9 @@ func notInstalledYet(version clusterstate.Version, target clusterstate.Target) e
 	return engine.Wait("AnotherUpdateInProgress", "%s, and it is not installed yet", requestedByOther(version, target))
 }
 
-// NotBusy passes if no other update is being installed or requested, and if the installed version is
-// not later than the target. A request that the cluster version operator ignores or refuses is in the
-// way of nothing: it is replaced.
+// NotBusy passes if no other update is being installed or requested, and the installed version is
+// not newer than the target. A request that the cluster version operator ignores or rejects blocks
+// nothing, because it is replaced.
 func NotBusy(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	if other, updating := version.UpdatingTo(); updating {
 		return engine.Wait("AnotherUpdateInProgress", "the cluster is being updated to %s", other), nil

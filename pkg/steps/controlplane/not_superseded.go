@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// NotSuperseded is the gate of the steps after the control plane's upgrade: it fails if another client
-// updates the cluster to another release.
+// NotSuperseded is the gate of the steps after the upgrade of the control plane. It fails if
+// another client updates the cluster to another release.
 func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return unlessSuperseded(r, live, target, func(_ context.Context, _ engine.Run, version clusterstate.Version) engine.Result {
 		if !version.Observe(target).HasBegun() {
@@ -23,9 +23,9 @@ func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.Upg
 	})
 }
 
-// unlessSuperseded returns a step that fails if another client updates the cluster to another release,
-// and that otherwise returns the result of a function. A request alone does not end the upgrade: the
-// cluster version operator may ignore or refuse it.
+// unlessSuperseded returns a step that fails if another client updates the cluster to another
+// release, and otherwise returns the result of a function. A mere request does not end the upgrade,
+// because the cluster version operator may ignore or reject it.
 func unlessSuperseded(r, live client.Reader, target clusterstate.Target, result func(context.Context, engine.Run, clusterstate.Version) engine.Result) engine.UpgradeStep {
 	superseded := func(version clusterstate.Version) bool {
 		_, _, ok := version.SupersededBy(target)

@@ -13,9 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// PreCheckUpdateAvailable is SetChannel as far as it can be determined without setting the channel.
-// The updates in another channel are known only after it is set: that is reported and does not
-// block.
+// PreCheckUpdateAvailable checks SetChannel as far as possible without setting the channel. The
+// updates in another channel are only known after it is set. This is reported and does not block.
 func PreCheckUpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)

@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// readConfirmed reads the ClusterVersion from the cache, and from the API server if that could end the
-// upgrade: a cache may be outdated.
+// readConfirmed reads the ClusterVersion from the cache. If the result could end the upgrade, it
+// reads it again from the API server, because the cache may be stale.
 func readConfirmed(ctx context.Context, cached, live client.Reader, needsLiveRead func(clusterstate.Version) bool) (clusterstate.Version, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, cached)
 	if err != nil || !needsLiveRead(version) {

@@ -31,9 +31,9 @@ func TestSteps_do_not_end_an_upgrade_because_of_a_stale_cache(t *testing.T) {
 	requested, begun, elsewhere := at(desired("4.4.6")), at(desired("4.4.6"), updating("4.4.6")), at(updating("4.4.6"), updating("4.4.7"), desired("4.4.7"))
 	for name, tc := range map[string]struct {
 		cached, live *configv1.ClusterVersion
-		ask          func(cached, live client.Reader) (bool, error) // whether the upgrade continues
+		ask          func(cached, live client.Reader) (bool, error) // reports whether the upgrade continues
 		goesOn       bool
-		reads        int // of the API server
+		reads        int // from the API server
 	}{
 		"cache without the started update": {requested, begun, isCommenced(t), true, 1},
 		"it has not begun":                 {requested, requested, isCommenced(t), false, 1},

@@ -15,10 +15,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// RequestUpdate requests the target from the cluster version operator. The decisions are made on the
-// very object that is patched: what another client changes in between is a conflict, and everything
-// is decided anew. A conflict proves nothing about the request: an earlier patch may have been served, or
-// may still be on its way. Live reads from the API server.
+// RequestUpdate requests the target from the cluster version operator. It makes the decisions on
+// the object that it patches. If another client changes the object in between, the patch conflicts,
+// and everything is decided again. A conflict proves nothing about the request: an earlier patch
+// may have been applied or may still be in flight. live reads from the API server.
 func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Target, decisions ...Decision) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
@@ -57,9 +57,9 @@ func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Targ
 	}
 }
 
-// unlessOwn returns the result of a request that was not made, because the target is requested already. This attempt
-// has requested nothing if the API server shows the request of another client, and if no earlier request of this
-// attempt can still be served.
+// unlessOwn returns the result of a request that was not made because the target is already
+// requested. The result has no effect if the API server shows another client's request and no
+// earlier request of this attempt can still be applied.
 func unlessOwn(ctx context.Context, c client.Client, live client.Reader, target clusterstate.Target, image *string, result engine.Result) (engine.Result, error) {
 	current, version, err := getClusterVersion(ctx, live)
 	if err != nil {
@@ -78,8 +78,8 @@ func unlessOwn(ctx context.Context, c client.Client, live client.Reader, target 
 	return result.WithoutEffect(), nil
 }
 
-// releaseToRequest returns the release that a request for the target names. A version alone identifies a
-// release only if it is an available update and the only one of its version.
+// releaseToRequest returns the release to name in a request for the target. A version without an
+// image is only enough if it is an available update and no other update has the same version.
 func releaseToRequest(version clusterstate.Version, target clusterstate.Target) clusterstate.Release {
 	release := clusterstate.Release{Version: target.Version, Image: target.Image}
 	if available := version.AvailableUpdate(target); !available.Listed || available.Ambiguous {

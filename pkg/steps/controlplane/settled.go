@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilSettled waits until nothing is being installed, see checks.Unsettled. It does not wait for an upgrade that
-// never began: another client's update is being installed then.
+// WaitUntilSettled waits until nothing is being installed; see checks.Unsettled. It does not wait
+// if this upgrade never started, because any update in progress then belongs to another client.
 func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -35,9 +35,9 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 	}
 }
 
-// NothingInstalling waits until the cluster is settled, see checks.Unsettled: no upgrade may replace a
-// release that workers still roll out. A pool that is paused rolls out nothing, so those that an
-// UpgradeJob delays are not waited for.
+// NothingInstalling waits until the cluster is settled, see checks.Unsettled, because no upgrade
+// may replace a release that is still being rolled out to workers. It does not wait for pools that
+// an UpgradeJob delays, because a paused pool rolls out nothing.
 func NothingInstalling(r client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		unsettled, err := checks.Unsettled(ctx, r, run.Now)

@@ -13,24 +13,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonUpgradeWithdrawn is the reason of a version that is no longer offered.
+// ReasonUpgradeWithdrawn is the reason for a version that is no longer available.
 const ReasonUpgradeWithdrawn = "UpgradeWithdrawn"
 
-// Pinned is how an upgrade leads to a version that was selected before its window.
+// Pinned describes an upgrade to a version that was selected before its window.
 type Pinned struct {
-	// Target is the release.
+	// Target is the selected release.
 	Target clusterstate.Target
-	// CheckAvailability requires that the release is still offered. Without it the cluster version
-	// operator alone decides.
+	// CheckAvailability requires that the release is still available. If it is false, the decision
+	// is left to the cluster version operator.
 	CheckAvailability bool
 	// Requested reports whether this attempt has requested the target.
 	Requested bool
 }
 
-// FailUnlessAvailable passes if the pinned release is still offered and recommended, or if this attempt has requested
-// it. It fails as AlreadyAtVersion if the release is installed already, and as UpgradeWithdrawn if it is no longer
-// offered, both confirmed by the API server. It waits while the available updates cannot be retrieved, and while
-// another client updates the cluster to that very release.
+// FailUnlessAvailable passes if the pinned release is still available and recommended, or if this
+// attempt has requested it. It fails as AlreadyAtVersion if the release is already installed, and
+// as UpgradeWithdrawn if it is no longer available, both confirmed with the API server. It waits
+// while the available updates cannot be retrieved, or another client updates the cluster to the
+// same release.
 func FailUnlessAvailable(r, live client.Reader, pinned Pinned) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		pinned := pinned
@@ -56,7 +57,7 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 		return engine.Fail(engine.ReasonAlreadyAtVersion, "the cluster is at %s already; there was nothing to do", target.Version), nil
 	case observed == clusterstate.ObservedBegun:
 		return engine.Wait("AnotherUpdateInProgress", "another client updates the cluster to %s", target.Version), nil
-	case updating: // nothing is offered during an update
+	case updating: // no updates are available during an update
 		return NotBusy(version, target)
 	case !p.CheckAvailability:
 		return engine.Done("whether %s is available is not checked", target.Version), nil
@@ -75,8 +76,8 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	return engine.Done("%s is offered in channel %s", target.Version, channelName(version.Channel)), nil
 }
 
-// Decision is FailUnlessAvailable on the object that is patched. It waits where that fails: only the
-// API server confirms a failure.
+// Decision applies FailUnlessAvailable to the object that is patched. It waits instead of failing,
+// because only the API server confirms a failure.
 func (p Pinned) Decision(version clusterstate.Version, _ clusterstate.Target) (engine.Result, error) {
 	result, err := p.decide(version)
 	if err == nil && result.Failed() {
@@ -85,7 +86,7 @@ func (p Pinned) Decision(version clusterstate.Version, _ clusterstate.Target) (e
 	return result, err
 }
 
-// WaitUntilAvailable waits until the ClusterVersion is Available, as after an upgrade.
+// WaitUntilAvailable waits until the ClusterVersion is Available, for example after an upgrade.
 func WaitUntilAvailable(r client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -99,8 +100,9 @@ func WaitUntilAvailable(r client.Reader) engine.UpgradeStep {
 	}
 }
 
-// IsUpgradedAndAvailable is IsUpgraded for a cluster that must also be Available. That it is not is confirmed by the
-// API server, because the upgrade may fail for it.
+// IsUpgradedAndAvailable is like IsUpgraded, but also requires that the ClusterVersion is
+// Available. A negative answer is confirmed with the API server, because the upgrade may fail
+// because of it.
 func IsUpgradedAndAvailable(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	isUpgraded := func(v clusterstate.Version) bool {
 		return v.Observe(target) == clusterstate.ObservedDone && v.Available.IsTrue()

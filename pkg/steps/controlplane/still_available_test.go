@@ -18,7 +18,7 @@ func TestFailUnlessAvailable(t *testing.T) {
 	t.Parallel()
 	retrieved := condition("RetrievedUpdates", "True", "", "")
 	for name, tc := range map[string]struct {
-		cached, live *configv1.ClusterVersion // the same if live is nil
+		cached, live *configv1.ClusterVersion // if live is nil, it is the same as cached
 		pinned       controlplane.Pinned
 		passed       bool
 		failed       bool

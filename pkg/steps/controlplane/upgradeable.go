@@ -10,13 +10,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Upgradeable waits until no other update is in the way, and until the cluster may leave its minor
-// version if the target is of another one.
+// Upgradeable waits until no other update blocks the target. If the target has another minor
+// version, it also waits until the cluster may leave its minor version.
 func Upgradeable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return decide(r, target, NotBusy, MinorUpdateAllowed)
 }
 
-// MinorUpdateAllowed passes if the target is of the installed minor version, or if the cluster is not
+// MinorUpdateAllowed passes if the target has the installed minor version, or if the cluster is not
 // reported as not upgradeable.
 func MinorUpdateAllowed(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	change, err := version.ChangeTo(target)
@@ -24,7 +24,7 @@ func MinorUpdateAllowed(version clusterstate.Version, target clusterstate.Target
 	case err != nil:
 		return engine.Result{}, err
 	case !change.CrossesMinor():
-		// Upgradeable blocks no other change.
+		// Upgradeable does not block other changes.
 	case version.MayLeaveMinor() == clusterstate.No:
 		return engine.Wait("NotUpgradeable", "%s is a %s from %s, and the cluster is not upgradeable: %s",
 			target.Version, change, version.Installed, version.Upgradeable.ReasonAndMessage()), nil

@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilUpgraded waits until the target is completely installed on the control plane. It fails if
-// another client updates the cluster to another release.
+// WaitUntilUpgraded waits until the target is completely installed on the control plane. It fails
+// if another client updates the cluster to another release.
 func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return unlessSuperseded(r, live, target, func(ctx context.Context, run engine.Run, version clusterstate.Version) engine.Result {
 		if version.Observe(target) == clusterstate.ObservedDone {
@@ -29,7 +29,7 @@ func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine
 			result = engine.Wait("Progressing", "%s%s", version.Progressing.MessageOrReason(), butRequested(version, target))
 		}
 		operators, err := clusterstate.ListClusterOperators(ctx, r)
-		if err != nil { // what is not read shows no change
+		if err != nil { // without the operators, no progress is visible
 			return result.WithProgress(run.Progress)
 		}
 		isUpdated := func(o clusterstate.ClusterOperator) bool { return o.HasRelease(target.Version) == clusterstate.Yes }
@@ -38,8 +38,8 @@ func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine
 	})
 }
 
-// IsUpgraded reports whether the target is the newest release and completely installed on the control
-// plane.
+// IsUpgraded reports whether the target is the latest release in the history and is completely
+// installed on the control plane.
 func IsUpgraded(r client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -47,8 +47,8 @@ func IsUpgraded(r client.Reader, target clusterstate.Target) func(context.Contex
 	}
 }
 
-// butRequested returns the end of a message that names the request of another client for another
-// release; empty if there is none.
+// butRequested returns the end of a message about another client's request for another release;
+// empty if there is none.
 func butRequested(version clusterstate.Version, target clusterstate.Target) string {
 	if version.ObserveRequest() == clusterstate.ObservedNone {
 		return ""
@@ -56,8 +56,8 @@ func butRequested(version clusterstate.Version, target clusterstate.Target) stri
 	return "; " + requestedByOther(version, target)
 }
 
-// requestedByOther names the request of another client. A request for the target's version differs
-// from the operator's own in its image or in force.
+// requestedByOther describes another client's request. A request for the same version differs from
+// the operator's own in its image or in force.
 func requestedByOther(version clusterstate.Version, target clusterstate.Target) string {
 	name := version.Requested.Release.String()
 	if version.Requested.Version == target.Version {
@@ -66,8 +66,8 @@ func requestedByOther(version clusterstate.Version, target clusterstate.Target) 
 	return fmt.Sprintf("another client has requested %s in spec.desiredUpdate of the ClusterVersion", name)
 }
 
-// AnotherRequest returns a message about an update to the target that is in progress while another client requests
-// another release; empty if no client does.
+// AnotherRequest returns a message if the update to the target is in progress while another client
+// requests another release; empty otherwise.
 func AnotherRequest(r client.Reader, target clusterstate.Target) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)

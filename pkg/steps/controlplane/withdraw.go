@@ -13,12 +13,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WithdrawRequest withdraws a target that was requested and that the cluster version operator has not begun to install,
-// so it does not begin hours later, unobserved. Live reads from the API server, which shows whose the request is:
-// another client's request stays.
+// WithdrawRequest withdraws a request for the target that the cluster version operator has not
+// started to install, so that the update does not start unobserved hours later. live reads from the
+// API server, which shows the owner of the request. Another client's request is kept.
 //
-// The ClusterVersion is written even if there is nothing to withdraw, unless the update has begun: an earlier
-// request of this attempt may still be on its way, and conflicts with that write.
+// The ClusterVersion is written even if there is nothing to withdraw, unless the update has
+// started. An earlier request of this attempt that is still in flight conflicts with that write.
 func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, live)
@@ -48,8 +48,9 @@ func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Ta
 	}
 }
 
-// isOwnPending reports whether a request of the operator for the target's version, with that image, stands and has not
-// begun. The target's image does not count: the image in the spec may have changed since the request.
+// isOwnPending reports whether the operator's request for the target's version with that image is
+// pending and has not started. It ignores the target's image, because the image in the spec may
+// have changed since the request.
 func isOwnPending(version clusterstate.Version, target clusterstate.Target, image *string) bool {
 	return version.ObserveRequest() != clusterstate.ObservedNone && version.IsOwnRequest(target.Version, image) != clusterstate.No
 }
@@ -61,9 +62,9 @@ func nothingToWithdraw(version clusterstate.Version, target clusterstate.Target)
 	return engine.Skip("NothingToWithdraw", "%s is not requested", target.Version)
 }
 
-// WithdrawOutdatedRequest is the keep-alive of the committing step: it withdraws the request of this upgrade if the
-// spec has changed since, so it requests another image, or no longer accepts a risk. The step then makes another
-// request as soon as its gates pass.
+// WithdrawOutdatedRequest is the keep-alive of the committing step. It withdraws this upgrade's
+// request if the spec has changed since, so that it requests another image or no longer accepts a
+// risk. The step then makes another request as soon as its gates pass.
 func WithdrawOutdatedRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	withdraw := WithdrawRequest(c, live, target)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -82,8 +83,8 @@ func WithdrawOutdatedRequest(c client.Client, live client.Reader, target cluster
 	}
 }
 
-// isOutdated reports whether a pending request for the target's version is not what the target
-// requests by now. A request without an image is one for the offered image.
+// isOutdated reports whether a pending request for the target's version differs from what the
+// target now requests. A request without an image is for the available image.
 func isOutdated(version clusterstate.Version, target clusterstate.Target) bool {
 	offer := version.AvailableUpdate(target)
 	requested := version.Requested

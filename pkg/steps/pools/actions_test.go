@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// begin creates the job and starts the operator.
+// begin creates the UpgradeJob and starts the operator.
 func (w *world) begin() {
 	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: jobKey.Namespace, Name: jobKey.Name, UID: "uid"}}
 	job.Spec = maintenancev1beta1.UpgradeJobSpec{
@@ -49,7 +49,7 @@ func (w *world) addPool(name, label string) {
 	}
 }
 
-// run begins a life of the operator.
+// run starts a process of the operator.
 func (w *world) run() {
 	process, err := w.Start(&w.program)
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *world) runFor(d time.Duration) {
 	}
 }
 
-// runToEnd lets time pass until the attempt has ended and the clocks stand some time after.
+// runToEnd lets time pass until some time after the attempt has ended.
 func (w *world) runToEnd() {
 	w.t.Helper()
 	ended := func() bool {
@@ -79,7 +79,7 @@ func (w *world) runToEnd() {
 	w.runFor(time.Minute)
 }
 
-// setPaused pauses or unpauses a pool as a user does.
+// setPaused pauses or unpauses a pool as a user.
 func (w *world) setPaused(name string, paused bool) {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused))
 	if err := w.client.Patch(w.t.Context(), w.pool(name), patch); err != nil {
@@ -87,7 +87,7 @@ func (w *world) setPaused(name string, paused bool) {
 	}
 }
 
-// setMark sets the annotation of the pool night as a user does; empty removes it.
+// setMark sets the annotation of pool night as a user; empty removes it.
 func (w *world) setMark(mark string) {
 	value := `"` + mark + `"`
 	if mark == "" {

@@ -14,14 +14,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// undoTimeout is how long a release of the pools of an attempt that has not commenced is tried. The lock is held for so
-// long, and the controller poolrelease releases them after it.
+// undoTimeout limits how long the pools of an attempt that has not commenced are being released.
+// The lock is held for this time. After that, controller poolrelease releases the pools.
 const undoTimeout = 15 * time.Minute
 
-// Released releases the pools that this attempt has paused, after it failed. If it had commenced, that is in their
-// windows, after their hooks. Otherwise it is at once, except for pools with nodes that need an update: those stay
-// paused until their window, in which the controller poolrelease releases them. That controller also releases what
-// cannot be released within undoTimeout.
+// Released releases the pools that a failed attempt has paused. If the attempt had commenced, each
+// pool is released in its window, after its hooks. Otherwise, pools are released at once, except
+// for pools with nodes that need an update: these stay paused until their window, and controller
+// poolrelease then releases them. That controller also releases pools that cannot be released
+// within undoTimeout.
 func (d Delayed) Released() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !run.Committed {
@@ -53,7 +54,7 @@ func (d Delayed) released(p progress) engine.Result {
 	return engine.Done("the upgrade no longer delays any machine config pool")
 }
 
-// undoPauseInTime is undoPause until undoTimeout.
+// undoPauseInTime calls undoPause until undoTimeout.
 func (d Delayed) undoPauseInTime(ctx context.Context, run engine.Run) (engine.Result, error) {
 	result, err := d.undoPause(ctx)
 	left := run.Since.Add(undoTimeout).Sub(run.Now)
@@ -72,9 +73,9 @@ func undoTimedOut(last string) engine.Result {
 	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused when they have nothing to update, or in their release windows", undoTimeout, last)
 }
 
-// undoPause releases the pools of an attempt that has not commenced. The API server confirms that none
-// is left: a pause whose answer was lost may not be in the cache yet. An update that another client
-// has begun counts as one to be installed on the nodes.
+// undoPause releases the pools of an attempt that has not commenced. It confirms with the API
+// server that no pool remains, because the cache may lack a pause whose response was lost. An
+// update that another client has started counts as one that the nodes need.
 func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, d.Client)
 	if err != nil {

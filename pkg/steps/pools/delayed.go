@@ -20,8 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons of the results. An upgrade counts as paused for ReasonDelaySet and
-// ReasonPausedByUser.
+// Reasons of results. An upgrade counts as paused for ReasonDelaySet and ReasonPausedByUser.
 const (
 	ReasonDelaySet              = "DelaySet"
 	ReasonPausedByUser          = "PausedByUser"
@@ -37,52 +36,53 @@ const (
 	reasonTimedOut    = "TimedOut"
 )
 
-// Delay selects pools, and describes how long after the start of the upgrade they are released.
+// Delay selects pools and holds how long after the start of the upgrade they are released.
 type Delay struct {
 	Selector labels.Selector
 	Min, Max time.Duration
 }
 
-// Delayed has the steps that pause pools and release them later, for one attempt. To
-// release a pool is to unpause it and to remove the mark.
+// Delayed provides the steps that pause pools for one attempt and release them later. Releasing a
+// pool unpauses it and removes the mark.
 type Delayed struct {
-	// Client reads from the cache and writes to the API server; Live reads from the API server.
+	// Client reads from the cache and writes to the API server. Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
 	Owner  maintenance.Owner
-	// StartAfter is the time to which the delays are relative.
+	// StartAfter is the time to which delays are relative.
 	StartAfter time.Time
 	Entries    []Delay
-	// Source is how messages name the list of entries.
+	// Source is the name of the list of entries in messages.
 	Source string
-	// BeforeRelease returns the step that must pass before a pool is released, AfterUpdate the one that
-	// must pass once it is updated. If the former fails, its pool stays paused until a user unpauses it.
-	// Nil means nothing is done then.
+	// BeforeRelease returns a step that must pass before a pool is released, and AfterUpdate one
+	// that must pass after the pool is updated. If the former fails, its pool stays paused until a
+	// user unpauses it. Both are optional.
 	BeforeRelease, AfterUpdate func(pool string) engine.UpgradeStep
-	// Recorded are the items that the record of the attempt holds of the steps that release pools. They
-	// stay part of the results: the engine replaces the items of a step with each result, and the hooks
-	// of a pool are not called again once it is released.
+	// Recorded holds the recorded items of the attempt's steps that release pools. They stay part
+	// of the results, because the engine replaces the items of a step with each result, and the
+	// hooks of a pool are not called again after its release.
 	Recorded []history.StepItem
-	// Known are the names of the pools that the attempt has delayed so far, see KnownPools. A pool stays
-	// one of them although another client changes its labels.
+	// Known lists the pools that the attempt has delayed so far; see KnownPools. A pool stays in
+	// the list even if another client changes its labels.
 	Known []string
-	// Drains explains what holds the drains of nodes; the zero Drains explains none.
+	// Drains explains what holds up drains of nodes; the zero Drains explains nothing.
 	Drains checks.Drains
-	// over reports that no attempt will release pools: pools that one has left behind stay paused.
+	// over reports that no attempt will release pools, so abandoned pools stay paused.
 	over bool
 }
 
-// survey is the state of all pools at one moment.
+// survey is a snapshot of the state of all pools.
 type survey struct {
 	checks.Rollout
 	pools []delayedPool
 }
 
-// delayedPool is a pool that an entry selects, or that the operator has or had paused.
+// delayedPool is a pool that an entry selects, or that the operator has paused or had paused
+// before.
 type delayedPool struct {
 	clusterstate.Pool
-	selected *Delay // nil if no entry selects it now
-	ours     bool   // this attempt has paused it
+	selected *Delay // nil if no entry currently selects it
+	ours     bool   // this attempt paused it
 	upToDate bool
 }
 
@@ -107,7 +107,7 @@ func (d Delayed) survey(ctx context.Context, r client.Reader) (survey, error) {
 	return s, nil
 }
 
-// selecting returns the entry that selects a pool; nil means none.
+// selecting returns the entry that selects a pool; nil if none does.
 func (d Delayed) selecting(pool clusterstate.Pool) (*Delay, error) {
 	if pool.LabelsTooLong && len(d.Entries) > 0 {
 		return nil, fmt.Errorf("the labels of machine config pool %s are too long to decide whether it is delayed", pool.Name)
@@ -125,7 +125,7 @@ func (d Delayed) owns(pool clusterstate.Pool) bool {
 	return pool.Mark != nil && pool.Mark.OwnerUID == string(d.Owner.UID) && pool.Mark.Attempt == d.Owner.Attempt
 }
 
-// mark returns the mark of this attempt for the pools of an entry.
+// mark returns this attempt's mark for the pools of an entry.
 func (d Delayed) mark(entry *Delay) clusterstate.PoolMark {
 	return clusterstate.PoolMark{
 		OwnerUID: string(d.Owner.UID), Attempt: d.Owner.Attempt,
@@ -133,12 +133,12 @@ func (d Delayed) mark(entry *Delay) clusterstate.PoolMark {
 	}
 }
 
-// keptMark returns the mark of an attempt for a pool that only a user unpauses.
+// keptMark returns an attempt's mark for a pool that only a user unpauses.
 func keptMark(owner maintenance.Owner, now time.Time) clusterstate.PoolMark {
 	return clusterstate.PoolMark{OwnerUID: string(owner.UID), Attempt: owner.Attempt, KeptSince: now.Truncate(time.Second)}
 }
 
-// wholeSecond rounds up: the mark holds whole seconds, and no pool is released early.
+// wholeSecond rounds up, because marks hold whole seconds and no pool may be released early.
 func wholeSecond(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); whole.Before(t) {
 		return whole.Add(time.Second)
@@ -146,9 +146,10 @@ func wholeSecond(t time.Time) time.Time {
 	return t
 }
 
-// trusted returns the mark by which the release of a pool is decided. If the window in a mark of this attempt differs
-// from the window of the entry, the mark was changed: the pool is not released earlier than either allows. A mark that
-// an earlier upgrade left behind has no end: its pool is released by this upgrade, which has commenced.
+// trusted returns the mark that determines the release of a pool. If the window in a mark of this
+// attempt differs from the window of its entry, the mark was changed; the pool is then only
+// released when both windows allow it. A mark left behind by an earlier upgrade has no end, because
+// this upgrade has commenced and releases the pool.
 func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
 	if p.Mark == nil || p.Mark.Kept() {
 		return p.Mark
@@ -157,7 +158,7 @@ func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
 	switch {
 	case !p.ours && !d.over:
 		mark.ReleaseBefore = endless
-	case !p.ours: // the controller poolrelease honors the mark as it is
+	case !p.ours: // controller poolrelease honors the mark as is
 	case p.selected != nil:
 		want := d.mark(p.selected)
 		if want.ReleaseAfter.After(mark.ReleaseAfter) {
@@ -172,8 +173,8 @@ func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
 
 var endless = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Validate returns what is wrong with the entries for the pools of the cluster; empty means nothing. A
-// pool may be selected once, and one that the upgrade requires not at all.
+// Validate returns the problem with the entries for the pools of the cluster; empty if there is
+// none. A pool may be selected only once, and pools that the upgrade requires must not be selected.
 func (d Delayed) Validate(ctx context.Context) (string, error) {
 	if len(d.Entries) == 0 {
 		return "", nil

@@ -22,13 +22,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// marks of other UpgradeJobs.
+// Marks of other UpgradeJobs.
 const (
 	expired  = "other/1/2026-02-01T22:00:00Z/2026-02-01T23:00:00Z"
 	upcoming = "other/1/2026-03-01T15:00:00Z/2026-03-01T16:00:00Z"
 )
 
-// leave makes pool night one that another UpgradeJob has left paused, with nodes to be updated.
+// leave turns pool night into one that another UpgradeJob left paused, with outdated nodes.
 func leave(w *world, mark string) {
 	w.setPaused("night", true)
 	w.setMark(mark)
@@ -40,7 +40,7 @@ func leave(w *world, mark string) {
 	})
 }
 
-// end returns the phase, and the steps that failed.
+// end returns the phase and the failed steps.
 func (w *world) end() string {
 	parts := []string{}
 	for _, record := range w.job().Status.History[:min(1, len(w.job().Status.History))] {
@@ -54,7 +54,7 @@ func (w *world) end() string {
 	return strings.Join(parts, ", ")
 }
 
-// answer returns a hook that answers wait until a time, and then a result.
+// answer returns a hook that returns Wait until a time, and the given result after that.
 func (w *world) answer(until time.Duration, then engine.Result) func(engine.Run) engine.Result {
 	return func(run engine.Run) engine.Result {
 		if at := w.start.Add(until); run.Now.Before(at) {
@@ -366,7 +366,7 @@ func TestDelayed_while_it_waits(t *testing.T) {
 	}
 }
 
-// While a hook runs, the steps are called when it requests that, not every few seconds.
+// While a hook runs, the steps are called when it requests that, rather than every few seconds.
 func TestDelayed_does_not_poll(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -377,12 +377,12 @@ func TestDelayed_does_not_poll(t *testing.T) {
 	w.runFor(62 * time.Minute)
 	calls = 0
 	w.runFor(30 * time.Minute)
-	if calls > 15 { // each heartbeat of the engine, and the change that it makes
+	if calls > 15 { // each heartbeat of the engine, and the change it causes
 		t.Errorf("the hook is called %d times in half an hour", calls)
 	}
 }
 
-// The results of the hooks of a pool stay in the record when the pool is released and the step
+// The results of a pool's hooks stay in the record when the pool is released and the step
 // continues.
 func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 	t.Parallel()
@@ -402,7 +402,7 @@ func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 	}
 }
 
-// The simulators of the cluster render, drain, and reboot as the real ones do.
+// The simulators of the cluster render, drain, and reboot like the real components.
 func TestDelayed_on_a_simulated_cluster(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// maxPoolText bounds the description of a pool and its nodes, in bytes: a message has room for
+	// maxPoolText limits the description of a pool and its nodes, in bytes. A message has room for
 	// three pools.
 	maxPoolText = 640
-	// maxPools is the number of pools in one state that are described.
+	// maxPools is the maximum number of pools described for each state.
 	maxPools = 3
-	// maxExplained is the number of drains that are explained in one pass.
+	// maxExplained is the maximum number of drains explained in one pass.
 	maxExplained = 9
 )
 
-// detail is how much is said about a pool.
+// detail is the level of detail in the description of a pool.
 type detail struct {
-	nodes        int // named in each state
-	reason       int // bytes of what the pool or a node reports
+	nodes        int // number of named nodes for each state
+	reason       int // bytes of text from the pool or a node
 	explanations int // of drains
 }
 
-// details are tried until the description of a pool is short enough. What holds a drain is dropped
-// last.
+// details lists the levels to try until the description of a pool is short enough. What holds up a
+// drain is dropped last.
 var details = []detail{
 	{nodes: 3, reason: 160, explanations: maxExplained},
 	{nodes: 3, reason: 80, explanations: maxExplained},
@@ -42,17 +42,17 @@ var details = []detail{
 	{nodes: 1, reason: 32, explanations: 1},
 }
 
-// describer describes pools. It explains what holds the drains of the nodes that it names.
+// describer describes pools. It explains what holds up the drains of the nodes that it names.
 type describer struct {
 	now     time.Time
 	explain func(clusterstate.Node) string
 	isLong  func(clusterstate.Node) bool // reports whether a drain is explained
 
-	explained map[string]string // the explanations by node
+	explained map[string]string // explanations by node
 }
 
-// describe returns, for each state of pools, the most severe first, how far they are and which nodes
-// block them.
+// describe returns the progress and the blocking nodes for each state of pools, the most severe
+// state first.
 func (d *describer) describe(pending []*clusterstate.PoolProgress) string {
 	var groups []string
 	for _, state := range []clusterstate.PoolState{clusterstate.PoolDegraded, clusterstate.PoolPaused, clusterstate.PoolUpdating} {
@@ -73,7 +73,7 @@ func (d *describer) describe(pending []*clusterstate.PoolProgress) string {
 	return strings.Join(groups, "; ")
 }
 
-// joinFirst joins the first of a number of names.
+// joinFirst joins names, and appends how many more there are.
 func joinFirst(names []string, total int) string {
 	joined := strings.Join(names, ", ")
 	if more := total - len(names); more > 0 {
@@ -82,7 +82,7 @@ func joinFirst(names []string, total int) string {
 	return joined
 }
 
-// progress returns how far the pool is and which nodes block it, in as much detail as there is room.
+// progress returns the progress and the blocking nodes of the pool, in as much detail as fits.
 func (d *describer) progress(p *clusterstate.PoolProgress) string {
 	groups := d.groupNodes(p.Nodes)
 	var progress string
@@ -112,15 +112,15 @@ func (d *describer) progressIn(detail detail, p *clusterstate.PoolProgress, grou
 	return strings.Join(parts, "; ")
 }
 
-// nodeGroup holds the nodes of a pool that block it for the same reason. The nodes with the longest
-// drains come first, and the others are sorted by name.
+// nodeGroup holds the nodes that block a pool for the same reason. The nodes with the longest
+// drains come first. The others are sorted by name.
 type nodeGroup struct {
 	state  clusterstate.NodeState
 	reason func(clusterstate.Node, *detail) string
 	nodes  []clusterstate.Node
 }
 
-// groupNodes returns the nodes for which the pool waits, the most severe first, each once.
+// groupNodes returns the nodes that the pool waits for, the most severe first, without duplicates.
 func (d *describer) groupNodes(nodes []clusterstate.NodeProgress) []nodeGroup {
 	reasons := map[clusterstate.NodeState]func(clusterstate.Node, *detail) string{
 		clusterstate.NodeStateDegraded: d.whyDegraded, clusterstate.NodeStateNotReady: d.whyNotReady,
@@ -141,7 +141,7 @@ func (d *describer) groupNodes(nodes []clusterstate.NodeProgress) []nodeGroup {
 	return groups
 }
 
-// compareDrains sorts nodes with long drains to the front, the longest first.
+// compareDrains sorts nodes with long drains first, the longest at the front.
 func (d *describer) compareDrains(a, b clusterstate.Node) int {
 	switch longA, longB := d.isLong(a), d.isLong(b); {
 	case longA && longB:
@@ -175,8 +175,8 @@ func updateState(node clusterstate.Node, detail *detail) string {
 	return strings.Trim(state+": "+reason, ": ")
 }
 
-// drain returns since when a node is being drained, and what holds that; empty if there is nothing to
-// explain, or no room.
+// drain returns how long a node has been draining and what holds that up; empty if there is nothing
+// to explain or no room.
 func (d *describer) drain(node clusterstate.Node, detail *detail, prefix string) string {
 	if detail.explanations == 0 || !d.isLong(node) {
 		return ""
@@ -189,8 +189,8 @@ func (d *describer) drain(node clusterstate.Node, detail *detail, prefix string)
 	return joinReasons(strings.TrimSpace(prefix+text.FormatSince(node.Drain.Start(time.Time{}, d.now))), explanation)
 }
 
-// explanation returns what holds the drain of a node. It is requested once in a pass, and for a few
-// nodes only.
+// explanation returns what holds up the drain of a node. It is computed once in a pass, and only
+// for a few nodes.
 func (d *describer) explanation(node clusterstate.Node) string {
 	if explanation, known := d.explained[node.Name]; known || len(d.explained) == maxExplained {
 		return explanation

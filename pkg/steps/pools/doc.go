@@ -1,10 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools has the steps that wait until machine config pools are updated, and those that delay
-// the update of pools: they pause a pool before an upgrade commences and unpause it later.
+// Package pools provides the steps that wait until machine config pools are updated, and the steps
+// that delay the update of pools by pausing them before an upgrade commences and unpausing them
+// later.
 //
-// A pool that it pauses carries a mark, see clusterstate.PoolMark. It never unpauses a pool that a user
-// paused, never pauses one again that a user unpaused, and drains no node. It knows no target: the
-// cluster version operator and the machine config operator determine what the nodes are to become.
+// A pool that it pauses has a mark; see clusterstate.PoolMark. The package never unpauses a pool
+// that a user paused, never pauses a pool again that a user unpaused, and never drains nodes. It
+// does not know the target: the cluster version operator and the machine config operator determine
+// the configuration of the nodes.
 package pools

@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// shopPods is an API server in which the pod shop/api-1 is on every node.
+// shopPods is an API server with the pod shop/api-1 on every node.
 type shopPods struct{ client.Reader }
 
 func (shopPods) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -93,7 +93,7 @@ func TestWaitUntilUpdated_with_drains(t *testing.T) {
 	}
 }
 
-// drainingFor makes a node one that is being drained, for that long before noon.
+// drainingFor makes a node drain for that long before noon.
 func drainingFor(d time.Duration) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		machineConfigState("Working", "")(n)
@@ -102,8 +102,8 @@ func drainingFor(d time.Duration) func(*corev1.Node) {
 	}
 }
 
-// The nodes whose drains take the longest are named and explained, whatever their names, and few
-// pods are listed.
+// The nodes with the longest drains are named and explained, whatever their names, and few pods are
+// listed.
 func TestWaitUntilUpdated_explains_the_longest_drains(t *testing.T) {
 	t.Parallel()
 	objects := []client.Object{version(), operator("4.4.6", "False"), pool("infra", updating), pool("worker", updating)}
@@ -129,7 +129,7 @@ func TestWaitUntilUpdated_explains_the_longest_drains(t *testing.T) {
 	if diff := cmp.Diff(want, worker); diff != "" {
 		t.Errorf("pool worker (-want +got):\n%s", diff)
 	}
-	if live.lists != 4 { // those that the message shows
+	if live.lists != 4 { // only for the nodes in the message
 		t.Errorf("pods were listed %d times", live.lists)
 	}
 }
@@ -145,7 +145,7 @@ func (c *countingReader) List(ctx context.Context, list client.ObjectList, optio
 	return c.Reader.List(ctx, list, options...)
 }
 
-// However much there is to say about a pool, what holds its drain is said to the end.
+// However long the description of a pool is, what holds up its drain is not cut off.
 func TestWaitUntilUpdated_does_not_cut_what_holds_a_drain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("the disk of the node is full ", 20)

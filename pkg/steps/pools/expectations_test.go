@@ -29,7 +29,7 @@ func (w *world) observe(change simulation.Change) {
 	}
 }
 
-// describePool returns what this package changes of a pool.
+// describePool describes the fields of a pool that this package changes.
 func describePool(object client.Object) string {
 	pool, ok := object.(*mcfgv1.MachineConfigPool)
 	if !ok {
@@ -59,7 +59,7 @@ func (w *world) job() *maintenancev1beta1.UpgradeJob {
 	return &job
 }
 
-// record returns the steps of the attempt, one a line.
+// record returns the steps of the attempt, one per line.
 func (w *world) record() string {
 	var lines []string
 	for _, record := range w.job().Status.History[:min(1, len(w.job().Status.History))] {

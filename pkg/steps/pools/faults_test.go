@@ -18,15 +18,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// twoDelays delays two pools, one with a hook, and releases one while the control plane is upgraded.
+// twoDelays delays two pools, one of them with a hook, and releases one while the control plane is
+// upgraded.
 func twoDelays(w *world) {
 	w.addPool("early", "early")
 	w.delays = append(w.delays, pools.Delay{Selector: night("early"), Min: 5 * time.Minute, Max: time.Hour})
 	w.hooks["before/night"] = w.answer(65*time.Minute, engine.Done("1 hook completed").WithItems(history.StepItem{Name: "Unpause/night", Status: "Completed"}))
 }
 
-// Each write of the operator fails in every way, once. Each pool is paused and released once, at its
-// time, and the upgrade is completed.
+// Each write of the operator fails once in every way. Each pool is still paused and released
+// exactly once, at its time, and the upgrade completes.
 func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -44,7 +45,7 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 			}
 		})
 		w.runToEnd()
-		slices.Sort(w.log[:min(2, len(w.log))]) // both are paused at one moment
+		slices.Sort(w.log[:min(2, len(w.log))]) // both are paused at the same time
 		if diff := cmp.Diff(want, w.log); diff != "" {
 			t.Errorf("(-want +got):\n%s\n%s", diff, w.record())
 		}
@@ -82,8 +83,8 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 	}
 }
 
-// A pool that an entry selects only after the others were paused is paused before the commit, unless
-// its time to be released has come.
+// A pool that an entry selects only after the others were paused is paused before the point of no
+// return, unless its release is already due.
 func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -105,7 +106,7 @@ func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
 			w.After(tc.add, func() { w.addPool("late", "night") })
 			w.After(tc.commit, func() { w.holds = false })
 			w.runToEnd()
-			slices.Sort(w.log[min(2, len(w.log)):]) // both are released at one moment
+			slices.Sort(w.log[min(2, len(w.log)):]) // both are released at the same time
 			if diff := cmp.Diff(tc.want, w.log); diff != "" || w.end() != "Upgraded" {
 				t.Errorf("%s (-want +got):\n%s\n%s", w.end(), diff, w.record())
 			}
@@ -113,11 +114,11 @@ func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
 	}
 }
 
-// A user pauses or unpauses a pool between a read of the operator and its write.
+// A user pauses or unpauses a pool between a read and a write of the operator.
 func TestDelayed_with_a_user_in_between(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		write int // of the operator to the pool, from 1
+		write int // the number of the operator's write to the pool, from 1
 		do    func(*world)
 		log   []string
 	}{
@@ -156,7 +157,7 @@ func TestDelayed_with_a_user_in_between(t *testing.T) {
 	}
 }
 
-// While one pool cannot be paused, a user unpauses another one. It is not paused again.
+// While one pool cannot be paused, a user unpauses another one. That one is not paused again.
 func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, twoDelays, func(w *world) {
@@ -175,7 +176,7 @@ func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
 	}
 }
 
-// The answer to a pause is lost, the cache does not show it, and the upgrade is cancelled.
+// The response to a pause is lost, the cache does not show the pause, and the upgrade is canceled.
 func TestReleased_with_an_old_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) {

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// server serves the kinds of OpenShift.
+// server serves the OpenShift kinds.
 var server = devtest.APIServer{Namespace: "managed-upgrade-operator"}
 
 func TestMain(m *testing.M) {

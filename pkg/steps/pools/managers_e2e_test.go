@@ -20,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// The API server records who has set spec.paused. A pause of a user counts as one although the mark of
-// the operator is still there.
+// The API server records which client set spec.paused. A user's pause counts as such even if the
+// operator's mark is still there.
 func TestMark_with_a_real_API_server(t *testing.T) {
 	t.Parallel()
 	patch := func(patch string) func(*testing.T, string) {
@@ -33,7 +33,7 @@ func TestMark_with_a_real_API_server(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do      []func(t *testing.T, name string)
 		paused  bool
-		delayed bool // the operator is going to unpause it
+		delayed bool // the operator will unpause it
 	}{
 		"no client":             {paused: true, delayed: true},
 		"user pauses it, too":   {do: []func(*testing.T, string){patch(`{"spec":{"paused":true}}`)}, paused: true, delayed: true},
@@ -65,7 +65,7 @@ func TestMark_with_a_real_API_server(t *testing.T) {
 				Client: server, Live: server, Owner: maintenance.Owner{UID: "uid", Attempt: 1}, StartAfter: time.Now(),
 				Entries: []pools.Delay{{Selector: night(object.Name), Min: time.Hour, Max: 2 * time.Hour}},
 			}
-			for range 2 { // requests the pause, and observes it
+			for range 2 { // the first call requests the pause, the second observes it
 				if result, err := d.Pause()(t.Context(), engine.Run{Now: time.Now()}); err != nil || result.Failed() {
 					t.Fatal(result, err)
 				}

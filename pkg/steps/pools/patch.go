@@ -19,8 +19,8 @@ import (
 
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=patch
 
-// Release unpauses a pool and removes the mark, in one request. It reports whether that was applied:
-// not if the pool has changed since it was read.
+// Release unpauses a pool and removes the mark in one request. It returns false if the pool has
+// changed since it was read, and nothing was applied.
 func Release(ctx context.Context, c client.Writer, pool clusterstate.Pool) (bool, error) {
 	applied, err := patch(ctx, c, pool, new(false), nil)
 	if err != nil {
@@ -29,8 +29,8 @@ func Release(ctx context.Context, c client.Writer, pool clusterstate.Pool) (bool
 	return applied, nil
 }
 
-// RemoveMark removes the mark of a pool that a user unpaused, see Release. Should the user pause it
-// again, it counts as paused by the user.
+// RemoveMark removes the mark of a pool that a user unpaused; see Release. If the user pauses the
+// pool again, it counts as paused by the user.
 func RemoveMark(ctx context.Context, c client.Writer, pool clusterstate.Pool) error {
 	if _, err := patch(ctx, c, pool, nil, nil); err != nil {
 		return fmt.Errorf("removing the mark of machine config pool %s: %w", pool.Name, err)
@@ -38,7 +38,8 @@ func RemoveMark(ctx context.Context, c client.Writer, pool clusterstate.Pool) er
 	return nil
 }
 
-// pause pauses a pool and marks it, in one request, see Release. A pool that is paused is marked only.
+// pause pauses a pool and marks it in one request; see Release. A pool that is already paused is
+// only marked.
 func pause(ctx context.Context, c client.Writer, pool clusterstate.Pool, mark clusterstate.PoolMark) (bool, error) {
 	var paused *bool
 	if !pool.Paused {
@@ -51,7 +52,7 @@ func pause(ctx context.Context, c client.Writer, pool clusterstate.Pool, mark cl
 	return applied, nil
 }
 
-// patch sets spec.paused, unless it is nil, and the mark; nil removes the mark.
+// patch sets spec.paused, unless paused is nil, and the mark. A nil mark removes it.
 func patch(ctx context.Context, c client.Writer, pool clusterstate.Pool, paused *bool, mark *string) (bool, error) {
 	changes := map[string]any{"metadata": map[string]any{
 		"resourceVersion": pool.ResourceVersion, "annotations": map[string]any{clusterstate.AnnotationPausedBy: mark},

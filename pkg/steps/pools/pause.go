@@ -20,13 +20,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// retryInterval is when the state is read again after a request. Normally the change of the pool
-// itself triggers that earlier.
+// retryInterval is the delay before the state is read again after a request. Usually, the change of
+// the pool triggers that earlier.
 const retryInterval = 5 * time.Second
 
-// Pause pauses the pools that the entries select, before the upgrade commences. It begins once none of
-// them is paused by a user, and is done when the cache shows the marks. A pool that an earlier upgrade
-// left paused gets the mark of this one.
+// Pause pauses the pools that the entries select, before the upgrade commences. It starts once none
+// of them is paused by a user, and is done when the cache shows all marks. A pool that an earlier
+// upgrade left paused gets a mark of this upgrade.
 func (d Delayed) Pause() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if len(d.Entries) == 0 {
@@ -46,10 +46,10 @@ func (d Delayed) Pause() engine.UpgradeStep {
 	}
 }
 
-// PauseAdded pauses the pools that the entries select since Pause is done: those that were created or
-// labeled before the upgrade commences. A pool whose time to be released has come is not paused, since
-// it may have been released already. A pool that a user has unpaused is not either. It fails once the
-// release window of a pool has ended: the upgrade would leave the pool paused.
+// PauseAdded pauses pools that the entries have selected since Pause was done, because they were
+// created or labeled before the upgrade commenced. It skips pools whose release is due, because
+// they may already have been released, and pools that a user has unpaused. It fails once the
+// release window of a pool has ended, because the upgrade would leave the pool paused.
 func (d Delayed) PauseAdded() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		selected, result, err := d.validPools(ctx)
@@ -69,7 +69,7 @@ func (d Delayed) PauseAdded() engine.UpgradeStep {
 	}
 }
 
-// expired returns which of the pools can no longer be updated in their release windows, or "" if all
+// expired returns which of the pools can no longer be updated in their release window, or "" if all
 // can. A pool that a user has unpaused is updated at once.
 func (d Delayed) expired(selected []delayedPool, now time.Time) string {
 	late := names(selected, func(p delayedPool) bool {
@@ -81,8 +81,8 @@ func (d Delayed) expired(selected []delayedPool, now time.Time) string {
 	return "machine config pools can no longer be updated in their windows: " + text.JoinNames(late) + "; delayMax has passed"
 }
 
-// Advise waits for what makes the entries useless or the upgrade fail for the pools as they are now. The
-// pools may change until the upgrade starts.
+// Advise waits if, with the current pools, the entries would have no effect or the upgrade would
+// fail. The pools may still change before the upgrade starts.
 func (d Delayed) Advise(ctx context.Context, now time.Time) (engine.Result, error) {
 	const valid = "the entries are valid"
 	if len(d.Entries) == 0 {
@@ -103,8 +103,8 @@ func (d Delayed) Advise(ctx context.Context, now time.Time) (engine.Result, erro
 	return engine.Done(valid), nil
 }
 
-// validPools returns the pools that the entries select. If an entry is invalid, it returns the failure
-// of the step instead.
+// validPools returns the pools that the entries select. If an entry is invalid, it returns a
+// failure as the result of the step.
 func (d Delayed) validPools(ctx context.Context) ([]delayedPool, engine.Result, error) {
 	problem, err := d.Validate(ctx)
 	switch {
@@ -123,7 +123,7 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 	for _, p := range selected {
 		want := d.mark(p.selected)
 		switch {
-		case p.ours && !p.Paused: // a user has unpaused it since, which is final
+		case p.ours && !p.Paused: // a user has unpaused it since, and that is final
 			continue
 		case p.Paused && p.Mark.String() == want.String():
 			paused = append(paused, p.Name)
@@ -142,7 +142,7 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 	return engine.Done("machine config pools paused: %s", text.JoinNames(paused)), nil
 }
 
-// pausing returns what to wait for after requests to pause pools; the zero Result if none was made.
+// pausing returns the result to wait for requested pauses; the zero Result if none was requested.
 func pausing(requested []string, errs []error) (engine.Result, error) {
 	err := errors.Join(errs...)
 	if err != nil || len(requested) == 0 {
@@ -151,7 +151,7 @@ func pausing(requested []string, errs []error) (engine.Result, error) {
 	return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
 }
 
-// selectedPools returns the pools that the entries select, with their marks as they are.
+// selectedPools returns the pools that the entries select, with their current marks.
 func (d Delayed) selectedPools(ctx context.Context) ([]delayedPool, error) {
 	all, err := clusterstate.ListPools(ctx, d.Client)
 	if err != nil {
@@ -181,10 +181,10 @@ func names(pools []delayedPool, is func(delayedPool) bool) []string {
 	return some
 }
 
-// PauseOnFailure pauses the pools that a selector selects if the upgrade failed after it had
-// commenced. Only a user unpauses them. A pool that is paused already and that the operator was going
-// to unpause is among them; one that a user paused is left as it is. A nil selector selects none. Source is how messages
-// name the selector.
+// PauseOnFailure pauses the pools that a selector selects if the upgrade fails after it commenced.
+// Only a user unpauses them. This includes pools that are already paused and that the operator was
+// going to unpause, but not pools that a user paused. A nil selector selects none. source is the
+// name of the selector in messages.
 func PauseOnFailure(c client.Writer, live client.Reader, owner maintenance.Owner, source string, selector *maintenancev1beta1.LabelSelector) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		switch {

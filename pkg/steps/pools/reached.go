@@ -7,14 +7,14 @@ import (
 	"context"
 )
 
-// AreUndelayedUpdated reports whether all pools are updated that are not delayed. That they are not is
-// confirmed by the API server, because the upgrade may fail for it.
+// AreUndelayedUpdated reports whether all pools that are not delayed are updated. A negative answer
+// is confirmed with the API server, because the upgrade may fail because of it.
 func (d Delayed) AreUndelayedUpdated(ctx context.Context) (bool, error) {
 	return d.confirm(ctx, func(s survey) bool { return s.OperatorBehind == "" && len(s.undelayed()) == 0 })
 }
 
-// AreUpdated reports whether all pools are updated, the delayed ones included. That they are not is
-// confirmed by the API server, because the upgrade may fail for it.
+// AreUpdated reports whether all pools are updated, including the delayed ones. A negative answer
+// is confirmed with the API server, because the upgrade may fail because of it.
 func (d Delayed) AreUpdated(ctx context.Context) (bool, error) {
 	return d.confirm(ctx, func(s survey) bool { return s.OperatorBehind == "" && len(s.Outdated()) == 0 })
 }

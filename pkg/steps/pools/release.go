@@ -18,17 +18,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// progress holds what a pass over the delayed pools has found and done.
+// progress is the result of a pass over the delayed pools.
 type progress struct {
 	later, releasing, missed, updating []delayedPool
-	again                              time.Duration // until the next call at the latest; 0 means that a change of the cluster triggers it
-	hooks                              string        // what the hooks wait for
+	again                              time.Duration // the maximum delay until the next call; 0 if a change of the cluster triggers it
+	hooks                              string        // what the hooks are waiting for
 	failed                             *engine.Result
 	items                              []history.StepItem
 	errs                               []error
 }
 
-// release releases the pools that may be released now. It is called once the upgrade has commenced.
+// release releases the pools that may be released now. It is called after the upgrade has
+// commenced.
 func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPool) progress {
 	var p progress
 	for _, pool := range pools {
@@ -48,10 +49,10 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 	return p
 }
 
-// releaseNow releases a pool once its hooks have passed. A pool that has nothing to update does not
-// wait for them. If one fails that aborts the upgrade, only a user unpauses the pool. The failure is
-// recorded once the mark of the pool shows that: until then, the Job of the hook is kept, and with it
-// the failure policy.
+// releaseNow releases a pool once its hooks have passed. A pool with nothing to update does not
+// wait for them. If a hook fails that aborts the upgrade, only a user unpauses the pool. The
+// failure is recorded only after the mark of the pool shows that, because until then the Job of the
+// hook, and with it the failure policy, is kept.
 func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPool, release clusterstate.PoolRelease, p *progress) {
 	if !release.UpToDate {
 		result, err := p.call(ctx, run, d.BeforeRelease, pool.Name)
@@ -82,22 +83,22 @@ func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPoo
 	p.within(retryInterval)
 }
 
-// within makes the next call one that is no later than that.
+// within makes sure that the next call is no later than after.
 func (p *progress) within(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}
 }
 
-// recorded reports whether the record of the attempt holds how each item has ended. The hooks of a
-// pool are not called again once it is released, so their results are saved before.
+// recorded reports whether the record of the attempt has the final state of all items. The hooks of
+// a pool are not called again after its release, so their results must be saved first.
 func (d Delayed) recorded(items []history.StepItem) bool {
 	return !slices.ContainsFunc(items, func(item history.StepItem) bool {
 		return !slices.ContainsFunc(d.Recorded, func(r history.StepItem) bool { return r.Name == item.Name && r.Ended() })
 	})
 }
 
-// call calls the step of the hooks of a pool and collects what it answers.
+// call calls the step of a pool's hooks and collects its results.
 func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) engine.UpgradeStep, pool string) (engine.Result, error) {
 	if hooks == nil {
 		return engine.Skip(maintenance.ReasonNoHooks, "there are no hooks"), nil
@@ -114,8 +115,8 @@ func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) 
 	return result, nil
 }
 
-// withItems returns the result with the items of the hooks. Recorded items stay, except for the
-// parts of a hook that has a newer item.
+// withItems returns the result with the items of the hooks. Recorded items are kept, unless a newer
+// item replaces them as a whole.
 func (d Delayed) withItems(result engine.Result, p progress) engine.Result {
 	items := slices.Concat(p.items, result.Items())
 	for _, recorded := range d.Recorded {
@@ -129,8 +130,8 @@ func (d Delayed) withItems(result engine.Result, p progress) engine.Result {
 	return result.WithItems(items...)
 }
 
-// KeepReleasing returns the step that does what another one does, and releases pools in their windows
-// while that waits. It never blocks the other step: the message names what went wrong.
+// KeepReleasing returns a step that calls another step, and releases pools in their windows while
+// that step waits. It never blocks the other step; the message reports problems.
 func (d Delayed) KeepReleasing(do engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := do(ctx, run)
@@ -152,8 +153,8 @@ func (d Delayed) KeepReleasing(do engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// Undelayed waits until all pools are updated that are not delayed. A paused pool whose machines are
-// all updated counts as updated.
+// Undelayed waits until all pools that are not delayed are updated. A paused pool counts as updated
+// if all its machines are.
 func (d Delayed) Undelayed() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		s, err := d.survey(ctx, d.Client)
@@ -187,8 +188,8 @@ func (s survey) delayed(name string) *delayedPool {
 	return nil
 }
 
-// wait returns what to wait for if pools need an update: pools that are being updated come first, then pools that a
-// user paused.
+// wait returns the result to wait for pools that need an update. Pools that are being updated take
+// precedence over pools that a user paused.
 func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []*clusterstate.PoolProgress) (engine.Result, bool) {
 	if s.OperatorBehind != "" {
 		return engine.Wait(reasonUpdating, "%s", s.OperatorBehind), true
@@ -228,7 +229,7 @@ func (d Delayed) Updated() engine.UpgradeStep {
 	}
 }
 
-// afterUpdate calls the hooks of the pools that are updated.
+// afterUpdate calls the hooks of updated pools.
 func (d Delayed) afterUpdate(ctx context.Context, run engine.Run, s survey, p *progress) {
 	for _, pool := range s.pools {
 		if pool.Paused || !pool.upToDate {
@@ -281,7 +282,8 @@ func (d Delayed) updated(ctx context.Context, run engine.Run, s survey, p progre
 	return engine.Done("all %d machine config pools are updated", len(s.Pools)), nil
 }
 
-// untilRelease waits for the next release. It needs no sign of life until then: the record has the time.
+// untilRelease waits for the next release. No heartbeat is needed until then, because the record
+// has the time.
 func untilRelease(p progress, message string) engine.Result {
 	next := p.later[0].Mark.ReleaseAfter
 	for _, pool := range p.later {
@@ -294,11 +296,11 @@ func untilRelease(p progress, message string) engine.Result {
 
 func all(delayedPool) bool { return true }
 
-// remedy describes how to make the machine config operator update a pool that the operator leaves
-// paused.
+// remedy tells users how to update a pool that the operator leaves paused.
 const remedy = `set spec.paused of the MachineConfigPool to false to update its nodes`
 
-// outdatedAnd returns the pools that need an update and are either not delayed or satisfy a condition.
+// outdatedAnd returns the pools that need an update and that are either not delayed or satisfy a
+// condition.
 func (s survey) outdatedAnd(is func(delayedPool) bool) []*clusterstate.PoolProgress {
 	var some []*clusterstate.PoolProgress
 	for _, pending := range s.Outdated() {
@@ -309,13 +311,13 @@ func (s survey) outdatedAnd(is func(delayedPool) bool) []*clusterstate.PoolProgr
 	return some
 }
 
-// missed returns the failure of pools whose window ended before they were released.
+// missed returns the failure for pools whose window ended before they were released.
 func (d Delayed) missed(p progress) engine.Result {
 	return engine.Fail(ReasonUnpausingPoolsExpired, "machine config pools could not be unpaused in time and stay paused: %s; %s",
 		text.JoinNames(names(p.missed, all)), remedy)
 }
 
-// releaseTimes returns when each pool is released.
+// releaseTimes describes when each pool is released.
 func releaseTimes(pools []delayedPool) string {
 	var times []string
 	for _, pool := range pools {

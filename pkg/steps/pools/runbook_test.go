@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// recorded reports whether the record of the job has an item that has ended.
+// recorded reports whether the record of the UpgradeJob has a final item of that name.
 func (w *world) recorded(item string) bool {
 	for _, record := range w.job().Status.History {
 		for _, c := range record.Conditions {
@@ -95,7 +95,7 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 	}
 }
 
-// reconcile makes one pass over the job, as the lifecycle does.
+// reconcile makes one pass over the UpgradeJob, like package lifecycle.
 func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Result, error) {
 	var job maintenancev1beta1.UpgradeJob
 	if err := env.Live.Get(ctx, jobKey, &job); err != nil {

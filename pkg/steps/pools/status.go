@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// The states of a pool in the status of an UpgradeJob.
+// States of a pool in the status of an UpgradeJob.
 const (
 	StatePaused          = "Paused"          // until its release window
 	StateReleasing       = "Releasing"       // its hooks run, or it is about to be unpaused
@@ -27,12 +27,12 @@ const (
 	StatePausedOnFailure = "PausedOnFailure" // it was paused because the upgrade or a hook failed
 )
 
-// maxStatus is the number of pools that the status of an UpgradeJob lists.
+// maxStatus limits the pools in the status of an UpgradeJob.
 const maxStatus = 64
 
-// KnownPools returns the names of the pools that an attempt delays, as the status of its UpgradeJob lists them. A pool
-// that a mark keeps paused until a user unpauses it is not one of them: the attempt does not release it, and the mark
-// may belong to another UpgradeJob.
+// KnownPools returns the names of the pools that an attempt delays, according to the status of its
+// UpgradeJob. It omits pools that a mark keeps paused until a user unpauses them: the attempt does
+// not release them, and the mark may belong to another UpgradeJob.
 func KnownPools(status []maintenancev1beta1.MachineConfigPoolStatus) []string {
 	var known []string
 	for i := range status {
@@ -43,15 +43,15 @@ func KnownPools(status []maintenancev1beta1.MachineConfigPoolStatus) []string {
 	return known
 }
 
-// Status returns the state of the pools that the attempt delays or has paused, sorted by name. It is
-// meant for the time from the step of Pause on: before, a pool counts as completed.
+// Status returns the state of the pools that the attempt delays or has paused, sorted by name. It
+// is meaningful from the step of Pause on. Before that, a pool counts as completed.
 func (d Delayed) Status(ctx context.Context, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, error) {
 	list, _, err := d.status(ctx, now)
 	return list, err
 }
 
-// status is Status. It also returns when a release window begins or ends next, if only time has to pass until then; the
-// zero time means never.
+// status is like Status, but also returns when the next release window begins or ends, if only the
+// time must pass until then; zero if there is none.
 func (d Delayed) status(ctx context.Context, now time.Time) (list []maintenancev1beta1.MachineConfigPoolStatus, next time.Time, err error) {
 	s, err := d.survey(ctx, d.Client)
 	if err != nil {
@@ -74,10 +74,10 @@ func (d Delayed) status(ctx context.Context, now time.Time) (list []maintenancev
 	return list, next, nil
 }
 
-// StatusAfterEnd returns the state of the pools of an attempt that is over, given the state that was shown before.
-// Pools that the UpgradeJob still has paused are shown as they are now. A pool that it no longer has paused is not
-// listed; the others are shown as they were at the end. It also returns when the state may change next without a change
-// of a pool; the zero time means never.
+// StatusAfterEnd returns the state of the pools of an ended attempt, given the previously published
+// state. It shows pools that the UpgradeJob still has paused in their current state, omits pools
+// that the UpgradeJob no longer has paused, and shows the others as they were at the end. It also
+// returns when the state may next change without a change of a pool; zero if it does not.
 func (d Delayed) StatusAfterEnd(
 	ctx context.Context, before []maintenancev1beta1.MachineConfigPoolStatus, now time.Time,
 ) (list []maintenancev1beta1.MachineConfigPoolStatus, next time.Time, err error) {
@@ -104,7 +104,7 @@ func (d Delayed) StatusAfterEnd(
 	return list, next, nil
 }
 
-// isPaused reports whether the operator has paused a pool in this state.
+// isPaused reports whether a pool in this state was paused by the operator.
 func isPaused(state string) bool {
 	return slices.Contains([]string{StatePaused, StateReleasing, StateLeftPaused, StatePausedOnFailure}, state)
 }

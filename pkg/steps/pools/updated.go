@@ -14,9 +14,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilUpdated waits until the machines of every machine config pool have the configuration of
-// the installed release, see checks.GetRollout. Its message explains what holds the drains that take
-// long; the zero Drains explains none.
+// WaitUntilUpdated waits until the machines of all machine config pools have the configuration of
+// the installed release; see checks.GetRollout. Its message explains what holds up long drains; the
+// zero Drains explains nothing.
 func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		rollout, err := checks.GetRollout(ctx, r)
@@ -32,8 +32,8 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 	}
 }
 
-// waitForPools returns the result of a pass in which pools are pending. Its message explains what
-// holds the drains that take long.
+// waitForPools returns the result of a pass with pending pools. Its message explains what holds up
+// long drains.
 func waitForPools(ctx context.Context, run engine.Run, drains checks.Drains, pending []*clusterstate.PoolProgress) engine.Result {
 	d := describer{
 		now:     run.Now,
@@ -59,8 +59,8 @@ func nodesOf(pools []*clusterstate.PoolProgress) []clusterstate.Node {
 	return nodes
 }
 
-// awaited returns what the nodes report that the pools wait for, and which pods hold the drains that were
-// explained.
+// awaited returns the reports of the nodes that the pools wait for, and the pods that hold up the
+// explained drains.
 func awaited(pending []*clusterstate.PoolProgress, drains checks.Drains) clusterstate.Awaited {
 	var a clusterstate.Awaited
 	for _, p := range pending {
@@ -69,8 +69,8 @@ func awaited(pending []*clusterstate.PoolProgress, drains checks.Drains) cluster
 	return a
 }
 
-// AllUpdated reports whether all machine config pools are updated, as WaitUntilUpdated does. That
-// they are not is confirmed by the API server, because the upgrade may fail for it.
+// AllUpdated reports whether all machine config pools are updated, like WaitUntilUpdated. A
+// negative answer is confirmed with the API server, because the upgrade may fail because of it.
 func AllUpdated(r, live client.Reader) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		rollout, err := checks.GetRollout(ctx, r)
@@ -81,7 +81,7 @@ func AllUpdated(r, live client.Reader) func(context.Context) (bool, error) {
 	}
 }
 
-// reason returns the reason of the most severe state.
+// reason returns the reason for the most severe state.
 func reason(pending []*clusterstate.PoolProgress) string {
 	has := func(state clusterstate.PoolState) bool {
 		return slices.ContainsFunc(pending, func(p *clusterstate.PoolProgress) bool { return p.State() == state })

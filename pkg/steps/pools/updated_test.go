@@ -42,7 +42,7 @@ func operator(version string, progressing configv1.ConditionStatus) client.Objec
 	return o
 }
 
-// pool returns a pool of six machines, all updated, with changes.
+// pool returns a pool of six updated machines with these changes.
 func pool(name string, changes ...func(*mcfgv1.MachineConfigPool)) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 4}}
 	p.Spec.Configuration.Name = "rendered-" + name + "-2"
@@ -81,7 +81,7 @@ const (
 	annotationPrefix = "machineconfiguration.openshift.io/"
 )
 
-// node returns a node of a pool, with its configuration, and with changes.
+// node returns a node of a pool that has the configuration of the pool, with these changes.
 func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
 	config := "rendered-" + pool + "-2"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{

@@ -38,8 +38,9 @@ var requestOfJob = reconcile.Request{NamespacedName: jobKey}
 
 var jobKey = client.ObjectKey{Namespace: "managed-upgrade-operator", Name: "job"}
 
-// world is a scripted cluster with pool night, the controller poolrelease, and a controller that runs
-// one UpgradeJob: its steps about pools and the commit. The record is in the status of the job.
+// world is a scripted cluster with pool night, controller poolrelease, and a controller that runs
+// one UpgradeJob: its steps for pools, and the commit. The record is in the status of the
+// UpgradeJob.
 type world struct {
 	*simulation.World
 	t       testing.TB
@@ -51,19 +52,19 @@ type world struct {
 	registry *prometheus.Registry
 	plan     simulation.Plan
 
-	to      string    // the version of the job
-	start   time.Time // of the job
+	to      string    // the target version of the UpgradeJob
+	start   time.Time // of the UpgradeJob
 	delays  []pools.Delay
 	onFail  *metav1.LabelSelector
 	timeout time.Duration
 	cancel  string
-	hooks   map[string]func(engine.Run) engine.Result // by event and pool; nil means none
-	holds   bool                                      // before the commit
+	hooks   map[string]func(engine.Run) engine.Result // by event and pool; nil if there are none
+	holds   bool                                      // holds the upgrade before the commit
 
-	commitWithin time.Duration // of the start
+	commitWithin time.Duration // relative to the start
 
-	log    []string // changes of the pools
-	writes int      // of the operator to pools
+	log    []string // changes of pools
+	writes int      // the operator's writes to pools
 	status map[string]string
 }
 
@@ -87,8 +88,8 @@ func newWorld(t *testing.T, changes ...func(*world)) *world {
 	return w
 }
 
-// newClusterWorld is newWorld with the simulators of the dev cluster instead of a script. The pool
-// night has two nodes, as have the others.
+// newClusterWorld is like newWorld, but uses the simulators of the dev cluster instead of a script.
+// All pools, including pool night, have two nodes.
 func newClusterWorld(t *testing.T) *world {
 	t.Helper()
 	definitions, err := openshift.Definitions()
