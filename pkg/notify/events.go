@@ -87,7 +87,7 @@ func (e *Events) fromRecord(ref corev1.ObjectReference, record history.Record) [
 	return all
 }
 
-// NotifiedTime returns the time before which all Events about the steps of the record and about the
+// NotifiedTime returns the time up to which all Events about the steps of the record and about the
 // other notifications were written. It is the notifiedTime for the next save of the record, so the
 // next process does not repeat Events that the API server has removed by then.
 func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time {

@@ -25,8 +25,8 @@ type EventPublisher interface {
 	Reset(uid string)
 }
 
-// TryPublish publishes a notification. If the API server rejects it, for example in a namespace
-// that is being deleted, the error is logged and not returned.
+// TryPublish publishes a notification. If the API server rejects it, for example because the
+// namespace is being deleted, the error is logged and not returned.
 func TryPublish(ctx context.Context, p EventPublisher, ref corev1.ObjectReference, n engine.Notification) error {
 	err := p.Publish(ctx, ref, n)
 	if manager.IsRejected(err) {
@@ -54,11 +54,11 @@ type ObjectPublisher interface {
 	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
 }
 
-// StepPublisher is a Publisher that tracks which steps of a record it has published.
+// StepPublisher is a Publisher that tracks its progress through the steps of a record.
 type StepPublisher interface {
 	Publisher
-	// NotifiedTime returns the time before which all steps of the record and the other
-	// notifications are published.
+	// NotifiedTime returns the time up to which all steps of the record and the other notifications
+	// are published.
 	NotifiedTime(ref corev1.ObjectReference, record history.Record, others ...engine.Notification) metav1.Time
 }
 
@@ -120,8 +120,8 @@ func (m MultiPublisher) Reset(uid string) {
 	m.Events.Reset(uid)
 }
 
-// PendingError returns which notifications about an object are undelivered, and why, or nil if all
-// are delivered.
+// PendingError describes the undelivered notifications about an object, or returns nil if all are
+// delivered.
 func (m MultiPublisher) PendingError(uid string) error {
 	if m.Webhook == nil {
 		return nil

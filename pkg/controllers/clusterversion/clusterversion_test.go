@@ -319,7 +319,7 @@ func TestChannelIsLeftAloneWithAStaleLease(t *testing.T) {
 	w.Plan = func(simulation.Request) simulation.Fault {
 		return simulation.Fault{Lag: []string{"Lease"}, LagFor: time.Hour}
 	}
-	w.edit(map[string]any{"channel": "stable-4.11"}) // a request, after which the cache lags
+	w.edit(map[string]any{"channel": "stable-4.11"}) // this request makes the cache start to lag
 	w.RunFor(time.Second)
 	w.setLock(&holder)
 	w.change(setChannel("fast-4.12"))

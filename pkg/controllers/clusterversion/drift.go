@@ -103,7 +103,7 @@ func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
 	return manager
 }
 
-// describeDrift describes which fields were changed, and by which clients.
+// describeDrift describes the changed fields and the clients that changed them.
 func describeDrift(fields []string, spec map[string]any, managed []metav1.ManagedFieldsEntry) string {
 	changes := make([]string, 0, len(fields))
 	for _, field := range fields {
@@ -127,11 +127,11 @@ const (
 	// correction, up to maxBackoff.
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 5 * time.Minute
-	// contestedAfter is the number of corrections after which the parameters count as contested.
+	// contestedAfter is the number of corrections that makes the parameters count as contested.
 	contestedAfter = 3
-	// maxCorrections is the number of corrections at which the backoff reaches maxBackoff.
+	// maxCorrections is the number of corrections that raises the backoff to maxBackoff.
 	maxCorrections = 6
-	// calm is the time without a correction after which the parameters are no longer contested.
+	// calm is how long the parameters must stay uncorrected to no longer count as contested.
 	calm = 2 * maxBackoff
 )
 

@@ -25,7 +25,7 @@ type state struct {
 	holder      string
 	failures    failures
 	corrections corrections
-	// generation is the generation of the spec for which corrections and failures are counted.
+	// generation is the spec generation that the corrections and failures belong to.
 	generation int64
 }
 

@@ -71,7 +71,7 @@ func (s *scope) reconcile(ctx context.Context) (time.Time, error) {
 	return engine.Earliest(o.next, s.plan.next()), errors.Join(err, s.publish(ctx, o))
 }
 
-// sync applies the parameters if that is due.
+// sync applies the parameters if they are due.
 func (s *scope) sync(ctx context.Context) (outcome, error) {
 	if s.first.UID != s.object.UID {
 		return outcome{rejected: reasonNotTheOldest, message: fmt.Sprintf("ClusterVersion %s/%s applies, which is older: delete one of the two", s.first.Namespace, s.first.Name)}, nil
@@ -293,8 +293,8 @@ func (s *scope) verifiedOutcome() outcome {
 	return o
 }
 
-// outcomeUntil returns the outcome for a changed object that is not compared before that time. A
-// rejection of the parameters stays.
+// outcomeUntil returns the outcome for a changed object that must not be compared yet. A rejection
+// of the parameters stays.
 func (s *scope) outcomeUntil(at time.Time) outcome {
 	o := outcome{next: at}
 	if f := s.state.failures; f.rejected {

@@ -23,10 +23,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Updates declares how the controllers of the Update Status Controller cache the kinds from which
-// package informers gathers the facts about updates. All kinds that a CustomResourceDefinition
-// defines are optional: a missing kind is reported and does not prevent the start. The
-// ClusterVersion is untyped, because its Go type lacks spec.versionManagement.
+// Updates declares how the controllers of the Update Status Controller cache the kinds that provide
+// the facts of package informers. All kinds that a CustomResourceDefinition defines are optional: a
+// missing kind is reported and does not prevent the start. The ClusterVersion is untyped, because
+// its Go type lacks spec.versionManagement.
 func Updates() []manager.Kind {
 	kinds := []manager.Kind{
 		{Object: untyped(configv1.GroupVersion.WithKind("ClusterVersion")), ClusterScoped: true, Optional: true, Name: clusterstate.VersionKey.Name},
@@ -164,7 +164,7 @@ func StripUpgradeConfig(obj any) (any, error) {
 	return stripped, err
 }
 
-// upgradeRequests returns the annotations by which users request something of an UpgradeConfig.
+// upgradeRequests returns the annotations of an UpgradeConfig that hold user requests.
 func upgradeRequests(object *upgradev1alpha1.UpgradeConfig) map[string]string {
 	requests := map[string]string{}
 	for _, key := range []string{upgradev1alpha1.RetryAnnotation, upgradev1alpha1.RunNowAnnotation} {

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts declares the kinds from which controllers read the facts of package clusterstate.
-// The controllers of all kinds of upgrades share it. It reads nothing itself.
+// Package facts declares the kinds that provide the facts of package clusterstate. The controllers
+// of all kinds of upgrades share it. It reads nothing itself.
 package facts
 
 import (
@@ -30,7 +30,7 @@ func AddToScheme() []func(*runtime.Scheme) error {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// Watches declares the kinds from which the facts about a cluster are read. A change may affect any
+// Watches declares the kinds that provide the facts about a cluster. A change may affect any
 // upgrade of the cluster, whatever its kind.
 func Watches() []manager.Kind {
 	return []manager.Kind{

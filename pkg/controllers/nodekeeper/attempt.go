@@ -30,7 +30,7 @@ type Attempt struct {
 	Version string
 	// Key identifies the attempt among all attempts of all objects of all kinds.
 	Key string
-	// StartTime is the time at which the first step started.
+	// StartTime is the start time of the first step.
 	StartTime time.Time
 	// PDBTimeout is how long a PodDisruptionBudget may keep a pod on a node; negative sets no
 	// limit.

@@ -25,7 +25,7 @@ type nodeState struct {
 	seen      time.Time                   // when this process first saw the drain
 	deadlines clusterstate.DrainDeadlines // of the last pass
 	next      time.Time                   // when the next pass is due if the deadlines do not change
-	notified  map[string]bool             // UIDs of the objects for which Events were published
+	notified  map[string]bool             // UIDs of objects with published Events
 	refusals  map[types.UID]string        // errors of refused evictions, by pod
 }
 
@@ -82,8 +82,8 @@ func (c *nodeCache) refusals(node string) map[types.UID]string {
 	return c.getOrCreate(node).refusals
 }
 
-// delete removes the state of a node. It returns the UIDs of the objects for which Events were
-// published because of it.
+// delete removes the state of a node. It returns the UIDs of objects with Events that were
+// published because of the node.
 func (c *nodeCache) delete(node string) map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

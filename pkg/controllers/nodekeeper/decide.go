@@ -66,8 +66,8 @@ func decide(now time.Time, d clusterstate.DrainDeadlines, pdbTimeoutField string
 	return p
 }
 
-// forceOrder is the order in which pods are forced. Terminating pods come last, because they may
-// still end on their own.
+// forceOrder ranks blocked pods in the order of forcing. Terminating pods come last, because they
+// may still end on their own.
 var forceOrder = map[clusterstate.HoldReason]int{clusterstate.HeldByOther: 0, clusterstate.HeldByPDB: 1, clusterstate.HeldByRefusal: 1, clusterstate.HeldByTermination: 2}
 
 func forceReason(pod clusterstate.DrainedPod, heldBy clusterstate.HoldReason, pdbTimeoutField string) string {

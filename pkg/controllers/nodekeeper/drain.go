@@ -72,8 +72,8 @@ func (s *drainScope) isCurrent(ctx context.Context) (bool, error) {
 	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain) && clusterstate.NodeOf(&node).Ready == clusterstate.NodeOf(s.node).Ready, nil
 }
 
-// apply executes the plan while the state of the node on which it is based holds. An error for one
-// pod does not stop it from handling the others.
+// apply executes the plan while the node is still in the state that the plan is based on. An error
+// for one pod does not stop it from handling the others.
 func (s *drainScope) apply(ctx context.Context, p plan) error {
 	var errs []error
 	verifiedAt := s.Clock.Now()

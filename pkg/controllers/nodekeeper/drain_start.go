@@ -16,21 +16,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AnnotationDrainFirstSeen is the annotation of a node with the time at which its drain was first
-// seen.
+// AnnotationDrainFirstSeen is the annotation of a node that records the first sighting of its
+// drain.
 const AnnotationDrainFirstSeen = clusterstate.AnnotationDrainFirstSeen
 
 const (
 	// sightingDelay is the usual maximum time between the cordon and the first sighting of a drain.
-	// A drain that is seen later was requested on a node that was cordoned before, or started while
-	// the operator was down.
+	// If a drain is seen later, the node was cordoned before the request, or the drain started
+	// while the operator was down.
 	sightingDelay = time.Minute
 	// recordSightingAfter is how long a drain runs before its first sighting is recorded on the
 	// node. Most drains end sooner and cost no write.
 	recordSightingAfter = 10 * time.Minute
 )
 
-// drainStart returns the time from which the deadlines of a drain count; see clusterstate.Drain. A
+// drainStart returns the start of a drain for computing its deadlines; see clusterstate.Drain. A
 // node that was cordoned long before its drain is drained no faster than others.
 func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	seen, err := r.firstSeen(ctx, node, drain, a)

@@ -25,7 +25,7 @@ const (
 	reasonBudgetInvalid    = "BudgetInvalid"
 )
 
-// publishForced publishes an Event about a pod that is forced.
+// publishForced publishes an Event about a forced pod.
 func (s *drainScope) publishForced(ctx context.Context, bp blockedPod) error {
 	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainForced, "is deleted, so that node "+s.node.Name+" can be drained for the upgrade to "+s.attempt.Version)
 }
@@ -61,14 +61,14 @@ func (s *drainScope) publishInvalidPDB(ctx context.Context, b clusterstate.PDB) 
 		"PodDisruptionBudget "+name+" protects no pod, because its selector is invalid: "+b.SelectorError)
 }
 
-// publish publishes an Event because of a node. If the API server rejects the Event, for example in
-// a namespace that is being deleted, the error is logged and does not block the drain.
+// publish publishes an Event because of a node. If the API server rejects the Event, for example
+// because the namespace is being deleted, the error is logged and does not block the drain.
 func (r *Reconciler) publish(ctx context.Context, node *corev1.Node, ref corev1.ObjectReference, id, reason, message string) error {
 	r.drains.recordNotified(node.Name, string(ref.UID))
 	return notify.TryPublish(ctx, r.Events, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
-// clearNode removes the state and the metrics of a node that is no longer drained.
+// clearNode removes the state and the metrics of a node whose drain has ended.
 func (r *Reconciler) clearNode(node string) {
 	for uid := range r.drains.delete(node) {
 		r.Events.Reset(uid)

@@ -201,8 +201,8 @@ func (k *testEnv) upgrade(pdbTimeout int32) {
 	}
 }
 
-// triggerReconcile causes an event without a relevant change, which makes nodekeeper reconcile the
-// draining nodes.
+// triggerReconcile makes nodekeeper reconcile the draining nodes by an event without a relevant
+// change.
 func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
 	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
@@ -228,8 +228,8 @@ func (k *testEnv) requestDrain(node string, since time.Time) {
 		machineconfig.DesiredDrain, corev1.TaintNodeUnschedulable, since.UTC().Format(time.RFC3339)))
 }
 
-// awaitSighting waits until nodekeeper has seen the drain of a node: the time of a drain that is
-// seen late counts from its sighting.
+// awaitSighting waits until nodekeeper has seen the drain of a node. If nodekeeper sees a drain
+// late, the time of the drain counts from the sighting.
 func (k *testEnv) awaitSighting(node string) {
 	k.tb.Helper()
 	k.eventually("nodekeeper has seen the drain", func() string {
@@ -407,7 +407,7 @@ func (k *testEnv) series() map[string]float64 {
 	return found
 }
 
-// overlap is a namespace in which two PDBs protect the same pod.
+// overlap is a namespace with two PDBs for the same pod.
 const overlap = "overlap"
 
 // TestDrain_with_the_real_Eviction_API drains nodes with all kinds of pods, protected in all ways

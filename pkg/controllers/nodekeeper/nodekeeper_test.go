@@ -794,8 +794,8 @@ func TestFirstSightingIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// countByObject counts Events by object. It ignores Events about the time of the drain, which are
-// published only if the process lives long enough.
+// countByObject counts Events by object. It ignores Events about the time of the drain, because
+// they are published only if the process lives long enough.
 func countByObject(events []string) map[string]int {
 	counts := map[string]int{}
 	for _, e := range events {

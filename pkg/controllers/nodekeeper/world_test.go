@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// nodeName is the node that is being drained in these tests.
+// nodeName is the draining node in these tests.
 const nodeName = "worker-0"
 
 // world is a cluster with the operator. An upgrade has commenced, and the machine config operator

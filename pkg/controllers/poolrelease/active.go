@@ -86,8 +86,8 @@ func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark
 	return found.attempt(mark), nil
 }
 
-// findLive returns the kind and the key of an owner that is missing from the cache. The name is
-// empty if the API server has no such owner in the watched namespaces.
+// findLive returns the kind and the key of an owner missing from the cache. The name is empty if
+// the API server has no such owner in the watched namespaces.
 func (r *Reconciler) findLive(ctx context.Context, uid string) (owner, client.ObjectKey, error) {
 	namespaces := r.WatchNamespaces
 	if len(namespaces) == 0 {

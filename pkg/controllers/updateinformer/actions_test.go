@@ -29,7 +29,7 @@ func answering(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-// answer replaces the handler with which the informer responds.
+// answer replaces the response handler of the informer.
 func (w *world) answer(handler http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

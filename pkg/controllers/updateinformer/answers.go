@@ -195,7 +195,7 @@ func (x *Exchange) setAsk(informer string, open openAsk) {
 	}
 }
 
-// dropInformer drops the answers of an informer that is no longer queried.
+// dropInformer drops the answers of an informer once it is no longer queried.
 func (x *Exchange) dropInformer(informer string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

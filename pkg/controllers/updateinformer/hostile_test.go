@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// An informer that is older than the rules for its name, or that has evaded them, is not queried.
+// Informers older than the rules for their names, or that have evaded them, are not queried.
 func TestInformer_named_like_a_built_in_one(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"builtin-nodes", "builtin-", "update-status-controller"} {

@@ -408,7 +408,7 @@ func (p *pass) answerUnavailable() {
 // planAttempts is the number of attempts before a plan proceeds without an informer.
 const planAttempts = 3
 
-// failPlans counts a failed attempt for each plan that is due.
+// failPlans counts a failed attempt for each due plan.
 func (p *pass) failPlans(answer insight.Answer, found *problem) {
 	for i := range p.asks {
 		open := &p.asks[i]
@@ -440,8 +440,8 @@ func (p *pass) problem() *problem {
 	return nil
 }
 
-// online returns the condition Online, which the informer writes; nil if there is none. It also
-// reports whether the heartbeat of the condition is stale.
+// online returns the informer's own condition Online; nil if there is none. It also reports whether
+// the heartbeat of the condition is stale.
 func (p *pass) online() (condition *updatev1beta1.InformerCondition, stale bool) {
 	for i := range p.informer.Status.Conditions {
 		if c := &p.informer.Status.Conditions[i]; c.Type == updatev1beta1.ConditionOnline {

@@ -119,7 +119,7 @@ func remedies() map[string]func(*testing.T, *world) (fix func()) {
 
 // TestRemedies_take_effect follows the advice of conditions after an informer was broken for an
 // hour, both during an update and on an idle cluster. The informer is usable within 30 seconds,
-// although no event reports the change, except for changes of a Service, which is watched.
+// although no event reports the change. Only changes of a Service are watched.
 func TestRemedies_take_effect(t *testing.T) {
 	t.Parallel()
 	for reason, breaks := range remedies() {
@@ -169,7 +169,7 @@ func TestRemedies_take_effect(t *testing.T) {
 }
 
 // Each reason that the documentation of informers explains has a tested remedy, except for reasons
-// that need no action, and for the reasons of the condition Online, which the informer writes.
+// that need no action and the reasons of the informer's own condition Online.
 func TestRemedies_of_each_reason(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/update-informers.md")
@@ -190,7 +190,7 @@ func TestRemedies_of_each_reason(t *testing.T) {
 	}
 }
 
-// The connection is fine if a response arrives, even one that is too long or compressed.
+// The connection is fine if a response arrives, even if the response is too long or compressed.
 func TestInformer_with_an_invalid_answer_is_reachable(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{

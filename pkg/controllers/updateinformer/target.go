@@ -35,8 +35,8 @@ func newProblem(condition, reason, format string, args ...any) *problem {
 	return &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// resolveAddress returns the clusterIP of the Service of an informer, which the API server
-// assigned. It never resolves a name, because a DNS server could return the address of any host.
+// resolveAddress returns the clusterIP of an informer's Service, as assigned by the API server. It
+// never resolves a name, because a DNS server could return the address of any host.
 func resolveAddress(ctx context.Context, cache client.Reader, ref updatev1beta1.InformerService) (string, *problem, error) {
 	fail := func(reason, format string, args ...any) (string, *problem, error) {
 		return "", newProblem(updatev1beta1.ConditionReachable, reason, format, args...), nil

@@ -65,7 +65,7 @@ func (t *Tokens) Token(ctx context.Context, audience string) (string, error) {
 	return request.Status.Token, nil
 }
 
-// cached returns a token that is valid for a while longer; empty if there is none.
+// cached returns a token that stays valid for a while; empty if there is none.
 func (t *Tokens) cached(audience string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

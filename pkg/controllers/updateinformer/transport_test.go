@@ -58,8 +58,8 @@ func (w *world) changeService(do func(*corev1.Service)) {
 	w.change(service(namespace, "informer", "", 0), func(object client.Object) { do(object.(*corev1.Service)) })
 }
 
-// Each cause for which an informer is unreachable is reported with its reason and its fix. None
-// looks like an informer without insights.
+// Each cause of an unreachable informer is reported with its reason and its fix. None looks like an
+// informer without insights.
 func TestInformer_that_cannot_be_reached(t *testing.T) {
 	t.Parallel()
 	type setup func(*testing.T, *world)

@@ -38,8 +38,8 @@ const (
 	success = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": []}}`
 )
 
-// start is the time at which the tests start. It is the real time, because certificates are checked
-// against that.
+// start is the start time of the tests. It is the real time, because certificates are checked
+// against the real time.
 var start = clock.RealClock{}.Now().UTC().Truncate(time.Second)
 
 // world is the controller with an update informer behind a real HTTPS server.

@@ -107,8 +107,8 @@ func (p *pass) evaluate(ctx context.Context) error {
 	return p.write(ctx, updateplan.Flatten(all), analysis)
 }
 
-// mustGather reports whether the uncached facts are outdated. A change of the spec may make the
-// update startable, so that decision requires recent facts.
+// mustGather reports whether the uncached facts are outdated. After a change of the spec, the facts
+// must be recent, because the update may become startable.
 func (p *pass) mustGather() bool {
 	interval := gatherInterval
 	switch {

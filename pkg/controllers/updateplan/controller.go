@@ -36,7 +36,7 @@ const (
 	// debounce is the minimum time between two evaluations of a plan caused by changes of the
 	// cluster.
 	debounce = 5 * time.Second
-	// followInterval is the maximum time between two evaluations of a plan that is being followed.
+	// followInterval is the maximum time between two evaluations of a followed plan.
 	followInterval = time.Minute
 	// gatherInterval is how long uncached facts stay valid while the update is startable. While it
 	// is not, they are read again after followInterval, because an administrator or an upgrade is

@@ -15,6 +15,6 @@
 //	        |  installed, not offered, not requested
 //	    pruned: an Event keeps the acceptances
 //
-// Only package pkg/updateplan interprets a status. An analysis that is interrupted by a crash is
-// repeated, because its plan is not complete.
+// Only package pkg/updateplan interprets a status. If a crash interrupts an analysis, it is
+// repeated, because the plan is not complete.
 package updateplan

@@ -89,8 +89,8 @@ func (p *pass) untilNext() time.Duration {
 }
 
 // isDue reports whether an analysis must start: one was requested, the release of the cluster has
-// changed, or the last one was interrupted. After a restart, the analysis of a plan that is being
-// followed is repeated, because the new process does not know which informers have answered.
+// changed, or the last one was interrupted. After a restart, the analysis of a followed plan is
+// repeated, because the new process has no record of the informers' answers.
 func (p *pass) isDue() bool {
 	status := &p.plan.Status
 	switch r := p.state.round; {

@@ -135,7 +135,7 @@ func TestPlanWaitsForInformers(t *testing.T) {
 	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)
 
-	// An informer that is enabled later counts as missing until it has answered.
+	// An informer enabled later counts as missing until it has answered.
 	w.informer("three")
 	w.RunFor(time.Minute)
 	w.expect(waiting, updatev1beta1.ReasonInformerMissing, current)
@@ -549,8 +549,8 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestPlanFollowsFactsThatAreNotCached repairs etcd, which is not cached. An administrator does not
-// wait long for the plan to notice, and a startable plan costs few requests.
+// TestPlanFollowsFactsThatAreNotCached repairs etcd, whose state is not cached. An administrator
+// does not wait long for the plan to notice, and a startable plan costs few requests.
 func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -667,8 +667,8 @@ func TestPlanOfADegradedInformer(t *testing.T) {
 	}
 }
 
-// TestPlanIgnoresInformersWithReservedNames does not wait for an informer that is never queried. It
-// is older than the validation of its name.
+// TestPlanIgnoresInformersWithReservedNames does not wait for an informer with a reserved name,
+// because such an informer is never queried. It is older than the validation of its name.
 func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
 	t.Parallel()
 	named := func(name string) client.Object {

@@ -69,9 +69,9 @@ type Reconciler struct {
 
 	limits   *checks.Sources
 	insights insight.State
-	// restoredFrom is the resource version of the UpdateStatus from which the insights were
-	// restored. written reports that this process has written the status since, so its own state is
-	// the latest. replaced is the version that the last write replaced.
+	// restoredFrom is the resource version of the UpdateStatus that the insights were restored
+	// from. written reports that this process has written the status since, so its own state is the
+	// latest. replaced is the version that the last write replaced.
 	restoredFrom string
 	written      bool
 	replaced     manager.Replaced
@@ -189,7 +189,7 @@ func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateSt
 		Reader: r.Client, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Sources: r.limits,
 	})
 	r.setRequest(gathered)
-	answers := r.Answers() // before the list, so an informer with an answer that is not in the list was deleted
+	answers := r.Answers() // before the list, so any informer missing from the list was deleted
 	var list updatev1beta1.UpdateInformerList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return updatev1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
@@ -222,7 +222,7 @@ func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	r.insights.Restore(object.Status)
 }
 
-// startable returns the releases to which an update may be started now. It returns none if the
+// startable returns the releases that the cluster may be updated to now. It returns none if the
 // release of the cluster is unknown.
 func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]updatev1beta1.StartableRelease, error) {
 	var plans updatev1beta1.UpdatePlanList

@@ -15,12 +15,12 @@ import (
 )
 
 // staleAfter is the maximum age of an informer's last answer while an update is in progress: two
-// request intervals for an update that is pending but not active.
+// request intervals for a pending, inactive update.
 const staleAfter = 4 * time.Minute
 
-// sources returns the sources of the assessment other than facts: this controller, which is current
-// because it is running, and the enabled informers. While no update is pending, informers are not
-// queried, and their last answers stay current.
+// sources returns the sources of the assessment other than facts: this controller, current because
+// it is running, and the enabled informers. While no update is pending, informers are not queried,
+// and their last answers stay current.
 func sources(existing []updatev1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []updatev1beta1.Source {
 	all := []updatev1beta1.Source{{Name: updatev1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
 	for i := range existing {

@@ -21,7 +21,7 @@ const (
 	writeInterval = 5 * time.Second
 	// writeRate limits the average rate of writes, in bytes per second.
 	writeRate = 20 << 10
-	// heartbeat is the interval at which an unchanged status is written while an update is active.
+	// heartbeat is the write interval of an unchanged status while an update is active.
 	heartbeat = time.Minute
 )
 

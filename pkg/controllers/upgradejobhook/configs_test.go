@@ -186,7 +186,7 @@ func TestHookJob_of_an_UpgradeConfig(t *testing.T) {
 	w.RunFor(time.Hour) // until the Job has ended
 }
 
-// An UpgradeConfig that is deleted while a hook runs leaves no finalizer behind.
+// Deleting an UpgradeConfig while a hook runs leaves no finalizer behind.
 func TestHookJob_of_an_UpgradeConfig_that_is_deleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, forConfigs(newHook("a", neverEnds, maintenancev1beta1.EventStart)))

@@ -274,7 +274,7 @@ func TestClaim_of_two_upgrades_at_once(t *testing.T) {
 			w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)))
 			crashed := !crash
 			w.Program.OnCrash = func() { w.After(time.Minute, w.Begin) }
-			// Another process that is still running claims the hook at the same time.
+			// Another running process claims the hook at the same time.
 			other := w.Program
 			other.Name, other.Plan = "other operator", nil
 			_, err := w.Start(&other)

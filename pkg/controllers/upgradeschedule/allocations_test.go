@@ -44,7 +44,7 @@ type crowd struct {
 	requests    []string                        // of the operator to the API server
 }
 
-// newCrowd returns a crowd in which everything has settled.
+// newCrowd returns a crowd in a settled state.
 func newCrowd(tb testing.TB, jobs int) *crowd {
 	tb.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))

@@ -52,7 +52,7 @@ type scope struct {
 	newest  clusterstate.Newest
 	unknown string // why the available updates are unknown; empty if they are known
 
-	due     time.Time // the slot that is due; zero if none is
+	due     time.Time // the due slot; zero if none is due
 	waiting condition // what that slot waits for; zero if nothing
 	handled outcome   // what this pass has handled; zero if nothing
 	wake    time.Time // time of the next pass; zero if none is needed

@@ -28,11 +28,11 @@ const (
 	ResultSuspended = maintenance.ReasonSuspended
 	// ResultNoUpdate marks a slot without an available update.
 	ResultNoUpdate = "NoUpdate"
-	// ResultUpdatesUnknown marks a slot during which the available updates were never known.
+	// ResultUpdatesUnknown marks a slot that passed while the available updates were unknown.
 	ResultUpdatesUnknown = "UpdatesUnknown"
-	// ResultTooManyJobs marks a slot during which too many UpgradeJobs were unfinished.
+	// ResultTooManyJobs marks a slot that passed while too many UpgradeJobs were unfinished.
 	ResultTooManyJobs = "TooManyJobs"
-	// ResultJobRejected marks a slot during which the API server rejected the UpgradeJob.
+	// ResultJobRejected marks a slot whose UpgradeJob the API server kept rejecting.
 	ResultJobRejected = "JobRejected"
 	// ResultMissed marks a slot that had passed before the operator could handle it.
 	ResultMissed = "Missed"
@@ -102,7 +102,7 @@ func (s *scope) hasJob(start time.Time) bool {
 	return s.cachedJob(s.slotKey(start)) != nil || last != nil && last.Job != "" && last.Time != nil && last.Time.Time.Equal(start)
 }
 
-// afterWindows returns the first time, at or after start, that is outside of all windows.
+// afterWindows returns the first time, at or after start, outside of all windows.
 func (s *scope) afterWindows(start time.Time) time.Time {
 	for range len(s.windows) {
 		by, suspended := s.window(start, s.slotKey(start))
@@ -133,9 +133,9 @@ func (s *scope) suspendedBy(start time.Time) string {
 	return ""
 }
 
-// handledUntil returns the time up to which all starts have been handled. Initially, this is the
-// creation time of the UpgradeConfig. If the status was lost, it is a time just before the latest
-// start with an UpgradeJob, so that slot is handled again and finds its UpgradeJob.
+// handledUntil returns the time of the last handled start. Initially, this is the creation time of
+// the UpgradeConfig. If the status was lost, it is a time just before the latest start with an
+// UpgradeJob, so that start is handled again and its UpgradeJob is found.
 func (s *scope) handledUntil() time.Time {
 	if s.status.HandledUntil != nil {
 		return s.status.HandledUntil.Time
@@ -211,9 +211,8 @@ func (s *scope) startsNext(base, start time.Time) bool {
 	return found && next.Equal(start)
 }
 
-// observeUpdates records the update for which the rhythm UpdateAvailable creates the next
-// UpgradeJob. It reports whether the record has changed, because the record must be saved before it
-// is acted on.
+// observeUpdates records the update that the rhythm UpdateAvailable schedules next. It reports
+// whether the record has changed, because the record must be saved before it is acted on.
 func (s *scope) observeUpdates() bool {
 	if !s.onUpdate() {
 		s.status.PendingUpdate = nil
@@ -389,8 +388,7 @@ func (s *scope) waitedFor() condition {
 	return condition{}
 }
 
-// slotKey returns the value of the slot's label. A version that is scheduled again gets a new
-// value.
+// slotKey returns the value of the slot's label. A rescheduled version gets a new value.
 func (s *scope) slotKey(slot time.Time) string {
 	pending := s.status.PendingUpdate
 	if !s.onUpdate() || pending == nil {

@@ -137,8 +137,8 @@ func (s *scope) setConditions(accepted metav1.ConditionStatus, why condition, sc
 	s.status.Conditions = conditions
 }
 
-// upcoming returns the next starts, with what suspends each. A start that is due and waiting comes
-// first, so it counts as published if the schedule changes before it has passed.
+// upcoming returns the next starts, with what suspends each. A waiting start comes first, so it
+// counts as published if the schedule changes before it has passed.
 func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 	var all []maintenancev1beta1.NextPossibleSchedule
 	base := s.now
@@ -163,8 +163,8 @@ func (s *scope) upcoming() []maintenancev1beta1.NextPossibleSchedule {
 	return all
 }
 
-// stillDue returns the published start that is due and waiting. It stays published while the spec
-// is invalid, so it is served once the spec is corrected.
+// stillDue returns the published start that is waiting. It stays published while the spec is
+// invalid, so it is served once the spec is corrected.
 func (s *scope) stillDue() []maintenancev1beta1.NextPossibleSchedule {
 	handled := s.handledUntil()
 	for _, p := range s.cfg.Status.NextPossibleSchedules {
@@ -180,7 +180,7 @@ func (s *scope) isDue(start time.Time) bool {
 	return !start.After(s.now) && s.now.Before(start.Add(s.delay))
 }
 
-// nextUnsuspended returns the next start that is not suspended.
+// nextUnsuspended returns the next start that nothing suspends.
 func (s *scope) nextUnsuspended() (time.Time, bool) {
 	if maintenance.IsSuspended(s.cfg) || s.problem.reason != "" {
 		return time.Time{}, false

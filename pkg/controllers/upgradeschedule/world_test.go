@@ -44,8 +44,8 @@ type world struct {
 	reconciles    int
 	configProblem string
 
-	phase   history.Phase // the phase in which UpgradeJobs end; empty leaves that to the test
-	reason  string        // the reason for which they end
+	phase   history.Phase // the final phase of UpgradeJobs; empty leaves it to the test
+	reason  string        // the final reason of UpgradeJobs
 	created map[string]int
 	starts  []string // of all UpgradeJobs ever created, with their versions
 }

@@ -52,9 +52,9 @@ const (
 	suspendedField  = 22 // by schedule.suspend, before the version is pinned
 )
 
-// killedAtEveryWrite lists the slots during which the operator is killed before and after each
-// change that it makes: the slot before the clocks go forward, the slot after they go back, and the
-// slot of week 53.
+// killedAtEveryWrite lists the slots with a crash before and after each change that the operator
+// makes: the slot before the clocks go forward, the slot after they go back, and the slot of week
+// 53.
 var killedAtEveryWrite = []string{"2026-03-24", "2026-11-03", "2026-12-29"}
 
 const (

@@ -62,8 +62,7 @@ func (w *Webhook) peek() (*notification, *receiver) {
 }
 
 // deliver retries the first notification until the receiver accepts it or rejects it permanently,
-// so that it no longer blocks the others. It returns early if the receiver is replaced or the
-// context ends.
+// because the others wait for it. It returns early if the receiver is replaced or the context ends.
 func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := w.send(ctx, n, to)

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// example holds the parts in which the examples differ.
+// example holds the differences between the examples.
 type example struct {
 	severity, reason, message string
 	milestone                 engine.Milestone

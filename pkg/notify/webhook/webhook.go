@@ -38,7 +38,7 @@ type Sender interface {
 	Do(ctx context.Context, r httpclient.Request) ([]byte, error)
 }
 
-// Webhook delivers notifications to one receiver, which may change.
+// Webhook delivers notifications to one receiver. The receiver may change.
 type Webhook struct {
 	source  func(context.Context) (string, error)
 	cluster func(context.Context, Object) string

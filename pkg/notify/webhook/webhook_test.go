@@ -371,7 +371,7 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 			w.start()
 			w.awaitDelivery()
 			direct := w.receiver.last(t)
-			w.hook.Reset("u-1") // like a new process, which has no state
+			w.hook.Reset("u-1") // like a new process without state
 			if err := w.hook.PublishSteps(t.Context(), ref, upgrade); err != nil {
 				t.Fatal(err)
 			}
@@ -665,7 +665,7 @@ func TestQueue_is_bounded_and_the_rest_is_published_later(t *testing.T) {
 		}
 	}
 	checkMetrics(t, w.hook, 0, 0, 0, 256)
-	w.publish(1) // a notice that is not in any record still fits
+	w.publish(1) // a notice without a record still fits
 	w.start()
 	w.eventually("the queue is empty", func() bool { return w.receiver.attempts() == 257 })
 	w.eventually("what did not fit is pending", func() bool {

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The names of extra MachineSets derive from the names of the others, which are unknown when permissions are granted:
-// so these are for all MachineSets of the namespace.
+// The names of extra MachineSets are derived from the names of the other MachineSets. They are
+// unknown when permissions are granted, so the permissions cover all MachineSets of the namespace.
 //
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,namespace=openshift-machine-api,verbs=list;create;patch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,namespace=openshift-machine-api,verbs=list
@@ -76,7 +76,7 @@ func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.D
 	}
 }
 
-// endOfAdd returns the time until which Add waits, and a phrase for it in messages.
+// endOfAdd returns when Add stops waiting, and a phrase for that in messages.
 func endOfAdd(run engine.Run, timeout time.Duration) (end time.Time, within string) {
 	end, within = run.Since.Add(timeout), "within "+timeout.String()
 	if yield := run.YieldAt(); !yield.IsZero() && yield.Before(end) {
@@ -85,8 +85,8 @@ func endOfAdd(run engine.Run, timeout time.Duration) (end time.Time, within stri
 	return end, within
 }
 
-// Limits of the interval between two polls of a waiting step. The interval is a quarter of the time
-// for which the step has been running.
+// Limits of the interval between two polls of a waiting step. The interval is a quarter of the
+// step's running time.
 const (
 	minPollInterval = time.Second
 	maxPollInterval = 15 * time.Second

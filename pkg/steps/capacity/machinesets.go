@@ -120,8 +120,8 @@ func desired(all []machineSet, attempt engine.AttemptRef) ([]extra, error) {
 	return extras, nil
 }
 
-// orphaned returns surplus extra MachineSets, which belong to other attempts or whose source no
-// longer exists.
+// orphaned returns surplus extra MachineSets: of other attempts, or of a source that no longer
+// exists.
 func orphaned(all []machineSet, extras []extra) []machineSet {
 	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
 		return !set.isExtra() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
@@ -141,7 +141,7 @@ func nameOf(attempt engine.AttemptRef, source string) string {
 }
 
 // copyOf returns a copy of a MachineSet with one replica, including fields that the Go types lack.
-// It has its own selector, which separates the Machines of the two.
+// Its own selector separates the Machines of the two.
 func copyOf(source machineSet, name string, attempt engine.AttemptRef) (*unstructured.Unstructured, error) {
 	owner := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID}
 	selected := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}

@@ -14,10 +14,10 @@ import (
 
 // ObserveRequest returns the state of the request for the target, and the current result of the
 // committing step. Both are empty if the target is not requested, or not in the way that the spec
-// now requests it. States that may end the upgrade are confirmed with the API server, which also
-// shows the owner of the request. The start of this attempt's update needs no confirmation, because
-// it only moves the upgrade forward. An update that started after the request counts even if
-// another release has replaced it, because the operator may not have seen it.
+// now requests it. States that may end the upgrade are confirmed with the API server, where the
+// owner of the request is also visible. The start of this attempt's update needs no confirmation,
+// because it only moves the upgrade forward. An update that started after the request counts even
+// if another release has replaced it, because the operator may not have seen it.
 func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(context.Context, engine.Run) (engine.Observed, engine.Result, error) {
 	return func(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 		observe := func(version clusterstate.Version) clusterstate.Observed {

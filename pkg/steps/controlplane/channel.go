@@ -113,11 +113,12 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 }
 
 // RestoreChannel restores the channel from before an upgrade that did not commence. preceding is
-// that channel; nil if it was not recorded, because it was not changed either. A channel that is
-// neither the target's nor a requested one was set by another client and is left alone. The same
-// applies if its field manager is another client: the record has a channel before it is set, and
-// the upgrade may have been on hold since. RestoreChannel reads the ClusterVersion from the API
-// server, because the cache has no field managers and may not show the change yet.
+// that channel; nil if it was not recorded, because it was not changed either. RestoreChannel
+// leaves a channel alone if another client set it: the channel is neither the target's nor a
+// requested one, or its field manager is another client. The field manager matters because the
+// record has a channel before it is set, and the upgrade may have been on hold since.
+// RestoreChannel reads the ClusterVersion from the API server, because the cache has no field
+// managers and may not show the change yet.
 func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
 	requested = append(slices.Clone(requested), target.Channel)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

@@ -47,9 +47,8 @@ func patch(ctx context.Context, w client.Writer, version *configv1.ClusterVersio
 // FenceAnnotation is the annotation of the ClusterVersion that a fence changes.
 const FenceAnnotation = "upgrade.managed.openshift.io/fence"
 
-// fence changes the ClusterVersion unless it has changed since it was read, so every earlier
-// request that is still in flight fails with a conflict. It returns false if the ClusterVersion has
-// changed.
+// fence changes the ClusterVersion unless it has changed since it was read, so earlier requests
+// still in flight fail with a conflict. It returns false if the ClusterVersion has changed.
 func fence(ctx context.Context, w client.Writer, original *configv1.ClusterVersion) (applied bool, err error) {
 	changed := original.DeepCopy()
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, FenceAnnotation, original.ResourceVersion)

@@ -119,8 +119,8 @@ func TestRequest(t *testing.T) {
 	}, request)
 }
 
-// Changes by another client while slow gates are evaluated are taken into account on the object
-// that is patched.
+// Changes by another client while slow gates are evaluated are taken into account when the object
+// is patched.
 func TestCommence_decides_on_the_patched_object(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{

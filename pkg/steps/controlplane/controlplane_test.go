@@ -38,7 +38,7 @@ var target = clusterstate.Target{Version: "4.4.6", Channel: "fast-4.4"}
 // change changes one property of a ClusterVersion.
 type change func(*configv1.ClusterVersion)
 
-// at returns the ClusterVersion of a cluster at 4.4.5 for which 4.4.6 is available, with these
+// at returns the ClusterVersion of a cluster at 4.4.5 that can be updated to 4.4.6, with these
 // changes.
 func at(changes ...change) *configv1.ClusterVersion {
 	version := &configv1.ClusterVersion{
@@ -110,7 +110,7 @@ func updateWithRisks(names ...string) change {
 type stepResult struct {
 	Outcome string // done, skipped, failed, or waiting; empty for the zero Result
 	Reason  string
-	Patch   string // without the resource version, which every patch has
+	Patch   string // without the resource version, because every patch has it
 }
 
 var done = stepResult{Outcome: "done", Reason: "Done"}

@@ -13,7 +13,7 @@ import (
 )
 
 // Decision determines from a ClusterVersion whether the target may be requested. Gates make the
-// same decisions ahead of time, and they are made once more on the object that is patched.
+// same decisions ahead of time, and they are made once more right before the patch.
 type Decision func(clusterstate.Version, clusterstate.Target) (engine.Result, error)
 
 // decide returns a step that makes the decisions in order until one does not pass.

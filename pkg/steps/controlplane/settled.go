@@ -36,8 +36,8 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 }
 
 // NothingInstalling waits until the cluster is settled, see checks.Unsettled, because no upgrade
-// may replace a release that is still being rolled out to workers. It does not wait for pools that
-// an UpgradeJob delays, because a paused pool rolls out nothing.
+// may replace a release while it is being rolled out to workers. It does not wait for pools that an
+// UpgradeJob delays, because a paused pool rolls out nothing.
 func NothingInstalling(r client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		unsettled, err := checks.Unsettled(ctx, r, run.Now)

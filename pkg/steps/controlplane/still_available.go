@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonUpgradeWithdrawn is the reason for a version that is no longer available.
+// ReasonUpgradeWithdrawn is the reason for a version that has ceased to be available.
 const ReasonUpgradeWithdrawn = "UpgradeWithdrawn"
 
 // Pinned describes an upgrade to a version that was selected before its window.
@@ -76,8 +76,8 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	return engine.Done("%s is offered in channel %s", target.Version, channelName(version.Channel)), nil
 }
 
-// Decision applies FailUnlessAvailable to the object that is patched. It waits instead of failing,
-// because only the API server confirms a failure.
+// Decision applies FailUnlessAvailable to the object before it is patched. It waits instead of
+// failing, because only the API server confirms a failure.
 func (p Pinned) Decision(version clusterstate.Version, _ clusterstate.Target) (engine.Result, error) {
 	result, err := p.decide(version)
 	if err == nil && result.Failed() {

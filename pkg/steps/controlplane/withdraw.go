@@ -13,12 +13,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WithdrawRequest withdraws a request for the target that the cluster version operator has not
-// started to install, so that the update does not start unobserved hours later. live reads from the
-// API server, which shows the owner of the request. Another client's request is kept.
+// WithdrawRequest withdraws a request for the target unless the cluster version operator has
+// started to install it. Otherwise, the update could start unobserved hours later. WithdrawRequest
+// reads from the API server, because that shows the owner of the request. Another client's request
+// is kept.
 //
 // The ClusterVersion is written even if there is nothing to withdraw, unless the update has
-// started. An earlier request of this attempt that is still in flight conflicts with that write.
+// started. An earlier request of this attempt may still be in flight, and then conflicts with that
+// write.
 func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, live)
@@ -63,8 +65,8 @@ func nothingToWithdraw(version clusterstate.Version, target clusterstate.Target)
 }
 
 // WithdrawOutdatedRequest is the keep-alive of the committing step. It withdraws this upgrade's
-// request if the spec has changed since, so that it requests another image or no longer accepts a
-// risk. The step then makes another request as soon as its gates pass.
+// request if the spec has changed and now requests another image or no longer accepts a risk. The
+// step then makes another request as soon as its gates pass.
 func WithdrawOutdatedRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	withdraw := WithdrawRequest(c, live, target)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

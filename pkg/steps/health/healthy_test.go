@@ -113,7 +113,7 @@ func node(name string, changes ...func(*corev1.Node)) client.Object {
 	return n
 }
 
-// platform lists the namespaces in which drains are never forced.
+// platform lists the namespaces without forced drains.
 var platform = []string{"default", "kube-*", "openshift-*"}
 
 // budget returns a PDB for three pods that allows this many disruptions.
@@ -380,7 +380,7 @@ func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 
 func disabledAlerts() *checks.Sources { return &checks.Sources{AlertsDisabled: true} }
 
-// well is a healthy cluster that is read without copies.
+// well is a healthy cluster whose objects are not copied.
 var well = cache{
 	version: version().(*configv1.ClusterVersion), operator: healthyOperator("machine-config").(*configv1.ClusterOperator),
 	pools: []mcfgv1.MachineConfigPool{*pool("worker", false).(*mcfgv1.MachineConfigPool)},

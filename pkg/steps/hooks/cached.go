@@ -18,9 +18,9 @@ import (
 // JobLabels returns the common labels of all Jobs of hooks.
 func JobLabels() labels.Set { return labels.Set{labelComponent: componentHook} }
 
-// OwnerOf returns the upgrade and the attempt for which a Job was created. The name is empty if the
-// Job is not a hook's Job. OwnerOf does not use the owner reference, because the garbage collector
-// removes it if the object is deleted with the policy Orphan.
+// OwnerOf returns the upgrade and the attempt of a hook's Job. The name is empty if the Job is not
+// a hook's Job. OwnerOf does not use the owner reference, because the garbage collector removes it
+// if the object is deleted with the policy Orphan.
 func OwnerOf(job metav1.Object) maintenance.Owner {
 	for _, kind := range maintenance.OwnerKinds() {
 		name, uid := job.GetAnnotations()[kind.Mark()], types.UID(job.GetLabels()[kind.Mark()+uidSuffix])
@@ -67,7 +67,7 @@ func StripJob(obj any) (any, error) {
 }
 
 // StripHook drops the parts of an UpgradeJobHook that are not read, before it is cached. Most of it
-// is the template, which is read from the API server when the hook runs.
+// is the template; when the hook runs, the template is read from the API server.
 func StripHook(obj any) (any, error) {
 	hook, ok := obj.(*maintenancev1beta1.UpgradeJobHook)
 	if !ok {

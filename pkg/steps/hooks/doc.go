@@ -11,6 +11,6 @@
 // again. JobRecorded decides when the result is recorded, and the controller of UpgradeJobHooks
 // then removes the finalizer.
 //
-// The package does not know runbooks. They decide which event a step is for, and what its failure
-// means for the upgrade beyond HookFailed.
+// The package does not know runbooks. They assign events to steps, and decide how a failed step
+// affects the upgrade beyond HookFailed.
 package hooks

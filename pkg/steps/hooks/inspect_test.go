@@ -11,7 +11,7 @@ import (
 )
 
 // A Job may be suspended by its template, by a queue that has not admitted it, or by another
-// client. The cached Job shows by which one.
+// client. The cached Job is enough to tell them apart.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 	template := map[string]string{annotationSuspended: "true"}

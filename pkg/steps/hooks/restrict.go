@@ -20,8 +20,8 @@ import (
 // them for each ServiceAccount. The operator may not read Secrets, so it can only check names.
 var tokenSecret = regexp.MustCompile(`-(token|dockercfg)-[a-z0-9]+$`)
 
-// ownPods lists the values of the label app.kubernetes.io/name by which Services,
-// PodDisruptionBudgets, and NetworkPolicies select the pods of this product.
+// ownPods lists the values of the label app.kubernetes.io/name that Services, PodDisruptionBudgets,
+// and NetworkPolicies use to select the pods of this product.
 var ownPods = []string{"managed-upgrade-operator", "update-status-controller", "managed-upgrade-hub"}
 
 const nameLabel = "app.kubernetes.io/name"
@@ -93,7 +93,7 @@ func secretName(key string, value any) string {
 
 // secretsIn returns the names of the Secrets that a part of a pod refers to in volumes, projected
 // volumes, variables, or envFrom. The names of all such fields contain the word secret. It skips
-// imagePullSecrets, which only the kubelet reads.
+// imagePullSecrets, because only the kubelet reads these.
 func secretsIn(value any) []string {
 	var names []string
 	switch v := value.(type) {

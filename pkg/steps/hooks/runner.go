@@ -28,7 +28,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,namespace=managed-upgrade-operator,verbs=list
 
-// Event is something that happens to an upgrade and for which hooks run.
+// Event is something that happens to an upgrade and triggers its hooks.
 type Event struct {
 	Name maintenancev1beta1.HookEvent
 	// Reason is one CamelCase word, and Message is for humans. Hooks get both.

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// Settled reports whether an event has passed for all pools for which it has begun: its hooks have
+// Settled reports whether an event has passed for each pool where it has begun: its hooks have
 // ended, and none with the policy Abort has failed. It only reads the cache.
 func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) (bool, error) {
 	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
@@ -34,9 +34,9 @@ func (r *Runner) Settled(ctx context.Context, owner maintenance.Owner, record hi
 	return true, nil
 }
 
-// Items returns the current items of an event for all pools for which it has begun. If all hooks of
-// a pool have ended, it returns the recorded items. It reads the cache. It also publishes and
-// counts the end of Jobs since the last call of the event, because that is not called again.
+// Items returns the current items of an event for each pool where it has begun. If all hooks of a
+// pool have ended, it returns the recorded items. It reads the cache. It also publishes and counts
+// the end of Jobs since the last call of the event's step, because that step is not called again.
 func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record history.Record, name maintenancev1beta1.HookEvent) ([]history.StepItem, error) {
 	e := &eventRun{Runner: r, owner: owner, record: record, event: Event{Name: name}}
 	runs, err := e.begun(ctx)
@@ -50,8 +50,8 @@ func (r *Runner) Items(ctx context.Context, owner maintenance.Owner, record hist
 	return items, err
 }
 
-// begun returns the current hooks of an event, for all pools for which it has begun and is not
-// recorded as completed.
+// begun returns the current hooks of an event, for each pool where it has begun and is not recorded
+// as completed.
 func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 	pools, err := e.begunPools(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 	return all, nil
 }
 
-// begunPools returns the pools for which the record or a Job shows that the event has begun. The
+// begunPools returns the pools where the event has begun, according to the record or a Job. The
 // name is empty if the event is not about pools.
 func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 	var list batchv1.JobList

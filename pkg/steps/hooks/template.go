@@ -155,7 +155,7 @@ func containersOf(job *unstructured.Unstructured) []map[string]any {
 }
 
 // addEnvironment adds the variables to all containers. They precede the variables of the template,
-// which may refer to them and override them.
+// so these may refer to them and override them.
 func addEnvironment(job *unstructured.Unstructured, variables []variable) {
 	for _, container := range containersOf(job) {
 		own, isList := container["env"].([]any)

@@ -50,8 +50,8 @@ func (r *Runner) validate(hook *maintenancev1beta1.UpgradeJobHook) (*unstructure
 	return job, Problem{}
 }
 
-// DryRun is like Validate, but also lets the API server validate the Job with a strict dry run,
-// which creates nothing. It returns an error if the API server has not decided.
+// DryRun is like Validate, but also lets the API server validate the Job with a strict dry run. It
+// returns an error if the API server has not decided.
 func (r *Runner) DryRun(ctx context.Context, hook *maintenancev1beta1.UpgradeJobHook) (Problem, error) {
 	job, problem := r.validate(hook)
 	if problem != (Problem{}) {

@@ -49,7 +49,7 @@ type Delayed struct {
 	Client client.Client
 	Live   client.Reader
 	Owner  maintenance.Owner
-	// StartAfter is the time to which delays are relative.
+	// StartAfter is the time that delays are relative to.
 	StartAfter time.Time
 	Entries    []Delay
 	// Source is the name of the list of entries in messages.

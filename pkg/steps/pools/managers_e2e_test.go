@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// The API server records which client set spec.paused. A user's pause counts as such even if the
+// The API server records the client that set spec.paused. A user's pause counts as such even if the
 // operator's mark is still there.
 func TestMark_with_a_real_API_server(t *testing.T) {
 	t.Parallel()

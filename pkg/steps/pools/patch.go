@@ -38,8 +38,8 @@ func RemoveMark(ctx context.Context, c client.Writer, pool clusterstate.Pool) er
 	return nil
 }
 
-// pause pauses a pool and marks it in one request; see Release. A pool that is already paused is
-// only marked.
+// pause pauses a pool and marks it in one request; see Release. If the pool is already paused, it
+// only adds the mark.
 func pause(ctx context.Context, c client.Writer, pool clusterstate.Pool, mark clusterstate.PoolMark) (bool, error) {
 	var paused *bool
 	if !pool.Paused {

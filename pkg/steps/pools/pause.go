@@ -69,8 +69,8 @@ func (d Delayed) PauseAdded() engine.UpgradeStep {
 	}
 }
 
-// expired returns which of the pools can no longer be updated in their release window, or "" if all
-// can. A pool that a user has unpaused is updated at once.
+// expired names the pools that can no longer be updated in their release window; "" if all can. A
+// pool that a user has unpaused is updated at once.
 func (d Delayed) expired(selected []delayedPool, now time.Time) string {
 	late := names(selected, func(p delayedPool) bool {
 		return (!p.ours || p.Paused) && !now.Before(clusterstate.ReleaseEnd(d.mark(p.selected)))
@@ -123,7 +123,7 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 	for _, p := range selected {
 		want := d.mark(p.selected)
 		switch {
-		case p.ours && !p.Paused: // a user has unpaused it since, and that is final
+		case p.ours && !p.Paused: // a user has since unpaused it for good
 			continue
 		case p.Paused && p.Mark.String() == want.String():
 			paused = append(paused, p.Name)

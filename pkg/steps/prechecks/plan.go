@@ -27,7 +27,7 @@ import (
 // ReasonNotAccepted is the reason of a step that waits until an administrator accepts risks.
 const ReasonNotAccepted = "PreChecksNotAccepted"
 
-// refreshAfter is the age at which an analysis is requested again.
+// refreshAfter is the maximum age of an analysis before another one is requested.
 const refreshAfter = 30 * time.Minute
 
 // requestInterval is the minimum time between two requests for an analysis. If clocks differ, even
@@ -272,7 +272,7 @@ func accepted(plan *updatev1beta1.UpdatePlan) string {
 	return message + "it reports no risk"
 }
 
-// maxMessage limits the part of a condition's message that is repeated, in bytes.
+// maxMessage limits how much of a condition's message is repeated, in bytes.
 const maxMessage = 512
 
 // notAccepted returns the message about unaccepted risks: what they are, and how to accept them.

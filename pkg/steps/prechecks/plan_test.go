@@ -199,7 +199,7 @@ func TestPlan_steps(t *testing.T) {
 	}
 }
 
-// A plan that is deleted while the step waits is created again, without its earlier acceptances.
+// If a plan is deleted while the step waits, it is created again, without its earlier acceptances.
 func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf(accepted))

@@ -81,7 +81,8 @@ func anyOf(texts []string, quote func(string) string) string {
 	return strings.Join(slices.Compact(quoted), "|")
 }
 
-// pattern returns a regular expression for a text in which an asterisk matches any characters.
+// pattern returns a regular expression for a text with asterisks. An asterisk matches any
+// characters.
 func pattern(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*")
 }

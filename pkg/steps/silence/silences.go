@@ -22,8 +22,8 @@ const requestTimeout = 20 * time.Second
 // createdBy is the creator of the silences.
 const createdBy = "managed-upgrade-operator"
 
-// ensure brings the silences of this window in Alertmanager to their desired state. It returns the
-// time until which the alerts are silenced, and the result with the time of the next extension.
+// ensure brings the silences of this window in Alertmanager to their desired state. It returns when
+// the silences expire, and the result with the time of the next extension.
 func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, engine.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -39,7 +39,7 @@ type Settings struct {
 	Timeout time.Duration
 }
 
-// Window is a period in which alerts are silenced for an attempt.
+// Window is a period of silenced alerts for an attempt.
 type Window struct {
 	silencer *Silencer
 	attempt  engine.AttemptRef

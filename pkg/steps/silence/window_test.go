@@ -143,7 +143,7 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before func(t *testing.T, w *world)
-		others int // silences of other clients, which must stay
+		others int // silences of other clients must stay
 	}{
 		"nothing":                       {func(*testing.T, *world) {}, 0},
 		"the same":                      {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0) }, 0},
@@ -320,7 +320,7 @@ func TestCloseAll_ends_the_silences_of_the_UpgradeConfig_only(t *testing.T) {
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
 	w.call(w.operator.Load().Window(testAttempt, "Workers", wide, settings).Open(), 0)
-	w.call(w.otherWindow(1, 7).Open(), 0) // another attempt, which takes over the window
+	w.call(w.otherWindow(1, 7).Open(), 0) // another attempt takes over the window
 	w.call(w.otherWindow(2, 1).Open(), 0)
 	w.create(time.Hour, alertmanager.Equal("a", "b"))
 	w.restart()
