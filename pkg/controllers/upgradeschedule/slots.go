@@ -166,7 +166,7 @@ func (s *scope) observeClock() {
 }
 
 // observeSchedule compares the schedule with the published starts. If the schedule has changed,
-// only future starts count, and due starts only if they were published before.
+// only future starts count, plus due starts that were published before.
 func (s *scope) observeSchedule() {
 	published := s.cfg.Status.NextPossibleSchedules
 	if !s.usesCron() || s.cfg.Status.ObservedGeneration == 0 || s.onUpdate() && len(published) == 0 || s.selectsAll(published) {
@@ -231,10 +231,10 @@ func (s *scope) observeUpdates() bool {
 	return false
 }
 
-// isPostponed reports whether the version of the latest UpgradeJob needs another one, because all
-// its UpgradeJobs were suspended or rescheduled before they started. Once this is recorded, they
-// may be deleted. If an UpgradeJob was created since then but not recorded, it is found by its
-// label.
+// isPostponed reports whether the version of the latest UpgradeJob needs another UpgradeJob,
+// because all its UpgradeJobs were suspended or rescheduled before they started. Once this is
+// recorded, they may be deleted. If an UpgradeJob was created since then but not recorded, it is
+// found by its label.
 func (s *scope) isPostponed(version string) bool {
 	recorded := s.status.PendingUpdate != nil && s.status.PendingUpdate.Version == version
 	postponed, last := recorded, s.status.LastScheduledUpgrade

@@ -79,7 +79,7 @@ func unlessOwn(ctx context.Context, c client.Client, live client.Reader, target 
 }
 
 // releaseToRequest returns the release to name in a request for the target. A version without an
-// image is only enough if it is an available update and no other update has the same version.
+// image is enough only if it is an available update and no other update has the same version.
 func releaseToRequest(version clusterstate.Version, target clusterstate.Target) clusterstate.Release {
 	release := clusterstate.Release{Version: target.Version, Image: target.Image}
 	if available := version.AvailableUpdate(target); !available.Listed || available.Ambiguous {

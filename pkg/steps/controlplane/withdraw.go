@@ -13,9 +13,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WithdrawRequest withdraws a request for the target unless the cluster version operator has
-// started to install it. Otherwise, the update could start unobserved hours later. WithdrawRequest
-// reads from the API server, because that shows the owner of the request. Another client's request
+// WithdrawRequest withdraws a request for the target that the cluster version operator has not
+// started to install, because the update could otherwise start hours later, unobserved. It reads
+// the ClusterVersion from the API server to see the owner of the request. Another client's request
 // is kept.
 //
 // The ClusterVersion is written even if there is nothing to withdraw, unless the update has

@@ -186,13 +186,13 @@ func (e *eventRun) claim(ctx context.Context, hook *maintenancev1beta1.UpgradeJo
 	return true, nil
 }
 
-// isClaimant reports whether this upgrade has claimed a claimed hook.
+// isClaimant reports whether this upgrade is the one that claimed the hook.
 func (e *eventRun) isClaimant(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	return hook.Status.ClaimedBy.UID == string(e.owner.UID) && hook.Status.ClaimedBy.Version == e.owner.Version
 }
 
-// leavesToNext reports whether a hook with run: Next stays available for the next upgrade, because
-// this one was skipped or canceled and the hook has events other than the ones of such an end.
+// leavesToNext reports whether a hook with run: Next stays available for the next upgrade: this
+// upgrade was skipped or canceled, and the hook also selects events that do not occur in that case.
 func (e *eventRun) leavesToNext(hook *maintenancev1beta1.UpgradeJobHook) bool {
 	if e.run.Outcome != engine.OutcomeSkipped && e.run.Outcome != engine.OutcomeCancelled {
 		return false

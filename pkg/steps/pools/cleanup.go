@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// undoTimeout limits how long the pools of an attempt that has not commenced are being released.
-// The lock is held for this time. After that, controller poolrelease releases the pools.
+// undoTimeout limits how long the operator tries to release the pools of an attempt that has not
+// commenced. The lock is held for this time. After that, controller poolrelease releases the pools.
 const undoTimeout = 15 * time.Minute
 
 // Released releases the pools that a failed attempt has paused. If the attempt had commenced, each

@@ -142,7 +142,8 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 	return engine.Done("machine config pools paused: %s", text.JoinNames(paused)), nil
 }
 
-// pausing returns the result to wait for requested pauses; the zero Result if none was requested.
+// pausing returns a result that waits for the requested pauses; the zero Result if none was
+// requested.
 func pausing(requested []string, errs []error) (engine.Result, error) {
 	err := errors.Join(errs...)
 	if err != nil || len(requested) == 0 {

@@ -188,7 +188,7 @@ func (s survey) delayed(name string) *delayedPool {
 	return nil
 }
 
-// wait returns the result to wait for pools that need an update. Pools that are being updated take
+// wait returns a result that waits for pools that need an update. Pools that are being updated take
 // precedence over pools that a user paused.
 func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []*clusterstate.PoolProgress) (engine.Result, bool) {
 	if s.OperatorBehind != "" {

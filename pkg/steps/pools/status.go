@@ -50,8 +50,8 @@ func (d Delayed) Status(ctx context.Context, now time.Time) ([]maintenancev1beta
 	return list, err
 }
 
-// status is like Status, but also returns when the next release window begins or ends, if only the
-// time must pass until then; zero if there is none.
+// status is like Status, but also returns when the next release window begins or ends, if that
+// depends on the time alone; zero if there is none.
 func (d Delayed) status(ctx context.Context, now time.Time) (list []maintenancev1beta1.MachineConfigPoolStatus, next time.Time, err error) {
 	s, err := d.survey(ctx, d.Client)
 	if err != nil {
