@@ -37,9 +37,8 @@ const (
 	maxCachedOwner  = 1 << 10
 )
 
-// StripMaintenance drops the metadata of an object that no controller reads, before the object is
-// cached. It keeps the annotations of user requests, each as its token; see
-// maintenance.RequestToken.
+// StripMaintenance drops unread metadata from an object before it is cached. It keeps the
+// annotations of user requests, each as its token; see maintenance.RequestToken.
 func StripMaintenance(obj any) (any, error) {
 	object, ok := obj.(metav1.Object)
 	if !ok {

@@ -21,7 +21,7 @@ func RequiredPlans() manager.Kind {
 	}
 }
 
-// stripPlan drops the parts of an UpdatePlan that upgrades do not read, before it is cached.
+// stripPlan drops the parts that upgrades do not read from an UpdatePlan before it is cached.
 func stripPlan(obj any) (any, error) {
 	if plan, ok := obj.(*updatev1beta1.UpdatePlan); ok {
 		plan.ObjectMeta = stripMeta(plan.ObjectMeta, updatev1beta1.RefreshAnnotation, 1<<10)

@@ -78,7 +78,7 @@ func UpdatePlans() manager.Kind {
 	return manager.Kind{Object: &updatev1beta1.UpdatePlan{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true}
 }
 
-// stripInformer drops the metadata of an UpdateInformer that no controller reads.
+// stripInformer drops unread metadata from an UpdateInformer.
 func stripInformer(obj any) (any, error) {
 	if object, ok := obj.(*updatev1beta1.UpdateInformer); ok {
 		object.ObjectMeta = stripMeta(object.ObjectMeta, updatev1beta1.InjectCAAnnotation, 1<<10)
@@ -86,7 +86,7 @@ func stripInformer(obj any) (any, error) {
 	return obj, nil
 }
 
-// stripStatus drops the metadata of an UpdateStatus that no controller reads.
+// stripStatus drops unread metadata from an UpdateStatus.
 func stripStatus(obj any) (any, error) {
 	if object, ok := obj.(*updatev1beta1.UpdateStatus); ok {
 		object.ObjectMeta = stripMeta(object.ObjectMeta, updatev1beta1.AcknowledgedAnnotation, 16<<10)
@@ -119,8 +119,8 @@ func metadata(gvk schema.GroupVersionKind) client.Object {
 	return object
 }
 
-// stripMachineConfig drops the fields of a MachineConfig that no controller reads. There are many
-// MachineConfigs, with many annotations.
+// stripMachineConfig drops unread fields from a MachineConfig. There are many MachineConfigs, with
+// many annotations.
 func stripMachineConfig(obj any) (any, error) {
 	object, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -139,7 +139,7 @@ func stripMachineConfig(obj any) (any, error) {
 	return object, nil
 }
 
-// stripUpgrade drops the metadata of an UpgradeConfig that no controller reads.
+// stripUpgrade drops unread metadata from an UpgradeConfig.
 func stripUpgrade(obj any) (any, error) {
 	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {
@@ -151,8 +151,8 @@ func stripUpgrade(obj any) (any, error) {
 	return object, nil
 }
 
-// StripUpgradeConfig drops the metadata of an UpgradeConfig that no controller reads, before it is
-// cached. It keeps the annotations of user requests; see maintenance.RequestToken.
+// StripUpgradeConfig drops unread metadata from an UpgradeConfig before it is cached. It keeps the
+// annotations of user requests; see maintenance.RequestToken.
 func StripUpgradeConfig(obj any) (any, error) {
 	object, ok := obj.(*upgradev1alpha1.UpgradeConfig)
 	if !ok {
@@ -181,8 +181,8 @@ func upgradeRequests(object *upgradev1alpha1.UpgradeConfig) map[string]string {
 	return requests
 }
 
-// machinePoolFields lists the fields of a MachineSet, a MachineDeployment, or a NodePool that
-// controllers read.
+// machinePoolFields lists the fields that controllers read from a MachineSet, a MachineDeployment,
+// or a NodePool.
 var machinePoolFields = [][]string{
 	{"apiVersion"},
 	{"kind"},
@@ -197,7 +197,7 @@ var machinePoolFields = [][]string{
 	{"status", "version"},
 }
 
-// stripMachinePool drops all other fields of a MachineSet, a MachineDeployment, or a NodePool.
+// stripMachinePool drops unread fields from a MachineSet, a MachineDeployment, or a NodePool.
 func stripMachinePool(obj any) (any, error) {
 	object, ok := obj.(*unstructured.Unstructured)
 	if !ok {

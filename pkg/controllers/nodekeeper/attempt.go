@@ -14,13 +14,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Source is a kind of upgrade objects that cause drains.
+// Source is a kind of upgrade object that causes drains.
 type Source struct {
 	// Kind declares the objects. Their changes start and stop the handling of drains.
 	Kind manager.Kind
 	// Active returns the unfinished attempts that have passed their point of no return and whose
-	// drains may be forced. Nodes that are drained before that point are not drained for the
-	// upgrade. Active reads the objects from the cache.
+	// drains may be forced. Drains before that point are not for the upgrade. Active reads the
+	// objects from the cache.
 	Active func(ctx context.Context, cache client.Reader) ([]Attempt, error)
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stripService drops the parts of a Service that the controller does not read, before it is cached.
+// stripService drops unread parts from a Service before it is cached.
 func stripService(obj any) (any, error) {
 	service, ok := obj.(*corev1.Service)
 	if !ok {

@@ -28,8 +28,8 @@ import (
 type ExtraNodes struct {
 	// Client reads nodes from the cache and writes to the API server.
 	Client client.Client
-	// Live reads MachineSets and Machines from the API server. They only matter for a few minutes
-	// of an upgrade, so they are not worth caching all year.
+	// Live reads MachineSets and Machines from the API server. They matter only for a few minutes
+	// of an upgrade, so caching them all year is not worthwhile.
 	Live client.Reader
 
 	throttle engine.Throttle

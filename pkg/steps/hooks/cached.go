@@ -36,8 +36,8 @@ func OwnerOf(job metav1.Object) maintenance.Owner {
 	return maintenance.Owner{}
 }
 
-// StripJob drops the parts of a hook's Job that are not read, before the Job is cached. Most of it
-// is the template of its pods.
+// StripJob drops unread parts from a hook's Job before it is cached, above all the template of its
+// pods.
 func StripJob(obj any) (any, error) {
 	job, ok := obj.(*batchv1.Job)
 	if !ok {
@@ -66,8 +66,8 @@ func StripJob(obj any) (any, error) {
 	return job, nil
 }
 
-// StripHook drops the parts of an UpgradeJobHook that are not read, before it is cached. Most of it
-// is the template; when the hook runs, the template is read from the API server.
+// StripHook drops unread parts from an UpgradeJobHook before it is cached, above all its template.
+// When the hook runs, the template is read from the API server.
 func StripHook(obj any) (any, error) {
 	hook, ok := obj.(*maintenancev1beta1.UpgradeJobHook)
 	if !ok {
