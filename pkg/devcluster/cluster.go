@@ -1,12 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcluster runs a cluster on a laptop that behaves like OpenShift where it matters to an
-// upgrade: a real control plane with the CustomResourceDefinitions of OpenShift, and simulators of
-// what runs on top of it. It also runs the operator against that cluster, with the permissions of
-// its ServiceAccount.
+// Package devcluster runs a cluster on a laptop that behaves like OpenShift in everything that
+// matters to an upgrade: a real control plane with OpenShift's CustomResourceDefinitions, and
+// simulators of the components on top of it. It also runs the operator against that cluster, with
+// the permissions of its ServiceAccount.
 //
-// It does not know UpgradeConfigs: scenarios and tests define what they expect of an upgrade.
+// It knows nothing about UpgradeConfigs: scenarios and tests define what they expect of an upgrade.
 package devcluster
 
 import (
@@ -44,20 +44,21 @@ import (
 
 // Options configure a cluster.
 type Options struct {
-	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's
+	// BinDir is the folder with the programs. It defaults to the bin folder of the working directory's
 	// Go module.
 	BinDir string
-	// Dir is the state folder. It is created if it is missing.
+	// Dir is the state folder. It is created if missing.
 	Dir  string
 	Spec openshiftsim.Spec
-	// Kinds are YAML files of CustomResourceDefinitions beside OpenShift's; nil means none.
+	// Kinds, if set, contains YAML files of CustomResourceDefinitions to apply in addition to
+	// OpenShift's.
 	Kinds fs.FS
-	// Controllers are run by the controller manager beside controlplane.DefaultControllers.
+	// Controllers are run by the controller manager in addition to controlplane.DefaultControllers.
 	Controllers []string
-	// Env is the environment of the control plane, as in controlplane.Options.
+	// Env is the environment of the control plane (see controlplane.Options).
 	Env []string
-	// Programs are the names of programs in BinDir that pods run whose command is /NAME, each with the
-	// permissions of the ServiceAccount of its pod. They need the simulated cluster version operator.
+	// Programs are names of programs in BinDir. A pod whose command is /NAME runs the program with the
+	// permissions of its ServiceAccount. This requires the simulated cluster version operator.
 	Programs []string
 }
 
@@ -65,32 +66,32 @@ type Options struct {
 type Cluster struct {
 	*controlplane.ControlPlane
 
-	// Client has all permissions. It reads the kinds of Kubernetes and OpenShift as types, and
-	// other kinds as unstructured objects.
+	// Client has all permissions. It uses Go types for the kinds of Kubernetes and OpenShift, and
+	// unstructured objects for others.
 	Client client.Client
-	// Catalog is the set of releases. A change affects the update graph and what the simulated
-	// cluster version operator accepts.
+	// Catalog is the set of releases. Changes affect the update graph and the releases that the
+	// simulated cluster version operator accepts.
 	Catalog *updategraph.Catalog
 
-	// Kubelets simulate the nodes, which can lose power.
+	// Kubelets simulates the nodes, including power failures.
 	Kubelets *kubelet.Kubelets
 	// MachineConfig simulates the machine config operator.
 	MachineConfig *machineconfig.Simulator
-	// Monitoring runs Prometheus and Alertmanager; nil if the Spec has no monitoring.
+	// Monitoring runs Prometheus and Alertmanager; it is nil if the Spec has no monitoring.
 	Monitoring *monitoring.Monitoring
-	// Sink receives the notifications of the operator's webhook.
+	// Sink receives the notifications from the operator's webhook.
 	Sink *sink.Server
 
 	spec           openshiftsim.Spec
 	programs       []string
 	graph          *updategraph.Server
-	realCVO        *realcvo.Operator // nil means it is simulated
-	key            *realcvo.Key      // signs releases; nil means no signatures
+	realCVO        *realcvo.Operator // nil if simulated
+	key            *realcvo.Key      // signs releases; nil if they are not signed
 	stopSimulators context.CancelFunc
 	simulators     chan error
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes and the kinds of OpenShift that a dev cluster serves.
+// Scheme returns a scheme with the Kubernetes and OpenShift kinds that a dev cluster serves.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
@@ -103,7 +104,8 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // Start returns when the cluster looks newly installed: Available, not Progressing, nodes ready,
-// pools updated, updates retrieved. The context bounds the start alone; Stop ends what was started.
+// pools updated, updates retrieved. The context limits only the start; call Stop to stop the
+// cluster.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", allErrs.ToAggregate())
@@ -128,7 +130,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// serveKinds makes the API server serve the kinds of OpenShift, and others.
+// serveKinds applies the CustomResourceDefinitions of OpenShift and others.
 func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
@@ -151,7 +153,7 @@ func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 	return nil
 }
 
-// Spec returns the description of the cluster with all defaults.
+// Spec returns the description of the cluster, with defaults applied.
 func (c *Cluster) Spec() openshiftsim.Spec { return c.spec }
 
 // Path returns the path of a file in the state folder.
@@ -159,8 +161,8 @@ func (c *Cluster) Path(elements ...string) string {
 	return filepath.Join(append([]string{c.Dir()}, elements...)...)
 }
 
-// Stop ends the simulators, the update graph, the receiver, the monitoring, and the control plane.
-// It may be called again.
+// Stop stops the simulators, the update graph, the receiver, the monitoring, and the control plane.
+// It may be called more than once.
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.realCVO != nil { // a simulator may be waiting for it
@@ -184,7 +186,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, c.ControlPlane.Stop())...)
 }
 
-// Apply applies the YAML files of a folder, except objects of the kinds in skip.
+// Apply applies the YAML files in a folder, except objects of the kinds in skip.
 func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error {
 	objects, err := manifests.Read(files)
 	if err != nil {
@@ -193,8 +195,9 @@ func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error 
 	return manifests.Apply(ctx, c.Client, objects, skip...)
 }
 
-// Deploy applies what belongs to our operator, from the deploy folder of a checkout, except what
-// runs it: the CustomResourceDefinitions, the namespace, the ServiceAccount and its permissions.
+// Deploy applies the operator's manifests from the deploy folder of a checkout, without the
+// Deployment: CustomResourceDefinitions, the namespace, and the ServiceAccount with its
+// permissions.
 func (c *Cluster) Deploy(ctx context.Context, repository string) error {
 	for _, folder := range []string{"crds", "operator", "file-integrity"} {
 		files := os.DirFS(filepath.Join(repository, "deploy", folder))
@@ -241,7 +244,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.await(ctx)
 }
 
-// monitor starts the monitoring if the Spec has one.
+// monitor starts the monitoring if the Spec includes it.
 func (c *Cluster) monitor(ctx context.Context) (err error) {
 	if c.spec.Monitoring == nil {
 		return nil
@@ -256,7 +259,7 @@ func (c *Cluster) cvoOptions() cvo.Options {
 	return cvo.Options{Speed: c.spec.Speed, Catalog: c.Catalog, Installed: c.spec.Version, Operators: c.spec.Operators}
 }
 
-// startSimulators starts the simulators, which run until Stop.
+// startSimulators starts the simulators. They run until Stop.
 func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) error {
 	log, closeLog, err := simulatorLog(c.Path("logs", "simulators.log"))
 	if err != nil {
@@ -266,7 +269,7 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             ctrlconfig.Controller{SkipNameValidation: new(true)}, // there may be several dev clusters in a process
+		Controller:             ctrlconfig.Controller{SkipNameValidation: new(true)}, // a process may run several dev clusters
 		Logger:                 log,
 	})
 	if err != nil {
@@ -319,8 +322,8 @@ func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run,
 	return c.realCVO.Run, c.realCVO.AddToManager(mgr)
 }
 
-// signer returns the key that signs releases; nil means no signatures, which only the real cluster
-// version operator verifies.
+// signer returns the key that signs releases, or nil for unsigned releases. Only the real cluster
+// version operator verifies signatures.
 func (c *Cluster) signer() updategraph.Signer {
 	if c.key == nil {
 		return nil

@@ -47,7 +47,7 @@ func version(t *testing.T, cluster *devcluster.Cluster) *configv1.ClusterVersion
 	return found
 }
 
-// await polls until the ClusterVersion meets a condition; it fails with the last ClusterVersion.
+// await polls until the ClusterVersion meets a condition. It fails with the last ClusterVersion.
 func await(t *testing.T, cluster *devcluster.Cluster, what string, holds func(*configv1.ClusterVersion) bool) {
 	t.Helper()
 	eventually(t, func() string {
@@ -130,7 +130,7 @@ func TestCluster_version_operator(t *testing.T) {
 	patch(t, cluster, `{"spec":{"desiredUpdate":null}}`)
 	await(t, cluster, "the installed release is accepted again", condition("ReleaseAccepted", "True", "PayloadLoaded"))
 	cluster.Catalog.Set(updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}})
-	time.Sleep(1500 * time.Millisecond) // three times longer than the simulator waits before it retries
+	time.Sleep(1500 * time.Millisecond) // three times as long as the simulator waits before it retries
 	if got := version(t, cluster); !history("4.20.5 Completed")(got) {
 		t.Fatalf("an update began that had been withdrawn: %s", describe(got))
 	}

@@ -16,7 +16,7 @@ import (
 // configuration writes the operator's configuration file.
 type configuration struct {
 	file string
-	urls map[string]string // default of the key "url" by section
+	urls map[string]string // default of the key "url", by section
 }
 
 func (c *Cluster) configuration() configuration {
@@ -27,8 +27,8 @@ func (c *Cluster) configuration() configuration {
 	return configuration{file: c.Path("operator.yaml"), urls: urls}
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every ten seconds. The defaults come
-// from OperatorOptions.Config.
+// Configure replaces the operator's configuration file, which the operator reads every 10 seconds.
+// Missing URLs default as in OperatorOptions.Config.
 func (o *Operator) Configure(text string) error {
 	if err := o.config.write(text); err != nil {
 		return fmt.Errorf("writing the operator's configuration: %w", err)

@@ -28,7 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
-// namespaces returns the namespaces of OpenShift that upgraders read from or write to.
+// namespaces returns the OpenShift namespaces that upgraders read from or write to.
 func namespaces() []string {
 	return []string{
 		cvo.MachineConfigNamespace,
@@ -41,7 +41,7 @@ func namespaces() []string {
 	}
 }
 
-// install creates what the OpenShift installer would have created.
+// install creates the objects that the OpenShift installer would have created.
 func (c *Cluster) install(ctx context.Context) error {
 	for _, name := range namespaces() {
 		if err := c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -54,7 +54,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, &configv1.FeatureGate{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}); err != nil {
 		return fmt.Errorf("creating the feature gates: %w", err)
 	}
-	if c.spec.CVO == openshiftsim.Real { // it needs the binding in order to apply the binding itself
+	if c.spec.CVO == openshiftsim.Real { // the cluster version operator needs the binding to apply the binding itself
 		if err := c.Client.Create(ctx, realcvo.ClusterRoleBinding()); err != nil {
 			return fmt.Errorf("granting the cluster version operator its permissions: %w", err)
 		}
@@ -68,7 +68,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	return cvo.Bootstrap(ctx, c.Client, c.cvoOptions(), c.spec.Channel, c.graph.URL(), string(uuid.NewUUID()))
 }
 
-// workers returns the names of the nodes that MachineSets provide.
+// workers returns the names of the nodes created by MachineSets.
 func (c *Cluster) workers() []string {
 	var names []string
 	for i := range c.spec.Workers {
@@ -101,7 +101,7 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 	return nil
 }
 
-// await waits until the cluster is in the state in which an installation ends.
+// await waits until the cluster has reached the state at the end of an installation.
 func (c *Cluster) await(ctx context.Context) error {
 	if err := until(ctx, c.missing); err != nil || c.spec.CVO != openshiftsim.Real {
 		return err
@@ -112,7 +112,8 @@ func (c *Cluster) await(ctx context.Context) error {
 	return until(ctx, c.unsettled)
 }
 
-// unsettled describes what the real cluster version operator has not observed yet; empty means nothing.
+// unsettled describes what the real cluster version operator has not observed yet, or returns an
+// empty string.
 func (c *Cluster) unsettled(ctx context.Context) (string, error) {
 	var version configv1.ClusterVersion
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: cvo.Name}, &version); err != nil {
@@ -140,7 +141,8 @@ func until(ctx context.Context, missingFrom func(context.Context) (string, error
 	return nil
 }
 
-// missing describes what an installed cluster has and this one lacks; empty means nothing.
+// missing describes what this cluster still lacks compared to an installed one, or returns an empty
+// string.
 func (c *Cluster) missing(ctx context.Context) (string, error) {
 	var version configv1.ClusterVersion
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: cvo.Name}, &version); err != nil {
@@ -175,8 +177,8 @@ func (c *Cluster) missing(ctx context.Context) (string, error) {
 // lastAdmissionPolicy is the admission policy that is applied last.
 const lastAdmissionPolicy = "managed-upgrade-operator-clusterversion"
 
-// awaitAdmissionPolicies waits until the API server enforces the admission policies that limit the operator. It returns at
-// once if they are not deployed.
+// awaitAdmissionPolicies waits until the API server enforces the admission policies that restrict
+// the operator. It returns immediately if they are not deployed.
 func (c *Cluster) awaitAdmissionPolicies(ctx context.Context) error {
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: lastAdmissionPolicy}, &policy); err != nil {

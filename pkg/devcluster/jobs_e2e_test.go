@@ -46,7 +46,7 @@ func hook(name string, annotations map[string]string, container corev1.Container
 	return job
 }
 
-// testLocalJob runs the hook of the seed: curl posts what the environment contains.
+// testLocalJob runs a hook that posts its environment with curl.
 func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

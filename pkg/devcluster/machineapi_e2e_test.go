@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// machines returns phase, error, and node of all Machines except the initial ones.
+// machines returns the phase, error, and node of all Machines except the initial ones.
 func machines(t *testing.T, cluster *devcluster.Cluster, of string) string {
 	t.Helper()
 	var list machinev1beta1.MachineList
@@ -53,7 +53,7 @@ func machines(t *testing.T, cluster *devcluster.Cluster, of string) string {
 	return strings.Join(found, ", ")
 }
 
-// readiness returns whether a node is ready.
+// readiness describes whether a node is ready.
 func readiness(t *testing.T, cluster *devcluster.Cluster, name string) string {
 	t.Helper()
 	var node corev1.Node

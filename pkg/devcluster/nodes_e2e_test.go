@@ -25,7 +25,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
-// eventually polls until the function returns an empty string; after a minute it fails with the last string.
+// eventually polls until the function returns an empty string. It fails with the last string after
+// a minute.
 func eventually(t *testing.T, what func() string) {
 	t.Helper()
 	last := ""
@@ -104,7 +105,8 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 		t.Errorf("the control plane completed before its nodes: %s", missing)
 	}
 
-	// The PDB allows no eviction: the drain of the first worker blocks until the pool is degraded.
+	// The PDB allows no eviction, so the drain of the first worker is blocked until the pool is
+	// degraded.
 	var cordoned corev1.Node
 	eventually(t, func() string {
 		var nodes corev1.NodeList
@@ -145,7 +147,7 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 		t.Errorf("node %s was not rebooted and uncordoned: %+v", after.Name, after.Annotations)
 	}
 
-	// The pool infra is paused until a client resumes it.
+	// The pool infra stays paused until a client resumes it.
 	if got := pool(t, cluster, "infra").Status; got.UpdatedMachineCount != 0 || got.MachineCount != 2 {
 		t.Errorf("a paused pool moved: %+v", got)
 	}

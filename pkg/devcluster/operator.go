@@ -30,45 +30,43 @@ const (
 
 const operatorGrace = 10 * time.Second
 
-// restartDelay is the time from the unexpected end of a replica to its restart. A kubelet backs off
-// longer with each restart.
+// restartDelay is the delay before a replica that ended unexpectedly is restarted. A kubelet would
+// wait longer after each restart.
 const restartDelay = 2 * time.Second
 
 // OperatorOptions configure an operator.
 type OperatorOptions struct {
-	// Program is the path of the executable; it defaults to operator in the folder of the programs.
+	// Program is the path of the executable; it defaults to the operator in BinDir.
 	Program string
-	// Config is the text of the operator's configuration file. URLs that it leaves out default to
-	// the cluster's Prometheus, Alertmanager, and receiver of notifications, or to none if the
-	// cluster does not have them. Paths of CA and token files default to none, since the operator
-	// does not run in a pod.
+	// Config is the text of the operator's configuration file. URLs that it omits default to the
+	// cluster's Prometheus, Alertmanager, and notification receiver, if the cluster has them. Paths of
+	// CA and token files default to none, since the operator does not run in a pod.
 	Config string
-	// Replicas is the number of processes; it defaults to 1. Several elect a leader, and take over from
-	// one that was killed within 17 seconds.
+	// Replicas is the number of processes; it defaults to 1. Several replicas elect a leader and take
+	// over within 17 seconds when the leader is killed.
 	Replicas int
-	// DefaultLeases leaves the times of the leader election at the operator's defaults.
+	// DefaultLeases keeps the operator's default timing for leader election.
 	DefaultLeases bool
-	// Restart starts a replica again when it ends unexpectedly, as its Deployment does; for example
-	// after it lost its leadership.
+	// Restart restarts a replica that ends unexpectedly, for example after losing leadership, as its
+	// Deployment would.
 	Restart bool
-	// ServiceAccount has the permissions of the operator; it defaults to OperatorServiceAccount in
+	// ServiceAccount determines the operator's permissions; it defaults to OperatorServiceAccount in
 	// OperatorNamespace.
 	ServiceAccount string
-	// APIServer is the address and the CA of a proxy in front of the API server; nil means no
-	// proxy.
+	// APIServer is the address and the CA of a proxy in front of the API server. If it is nil, the
+	// operator connects to the API server directly.
 	APIServer *rest.Config
 }
 
-// Operator is the operator, which runs outside of the cluster with the permissions of its
-// ServiceAccount. Its methods may be called from several goroutines.
+// Operator runs outside the cluster with the permissions of its ServiceAccount. Its methods are
+// safe for concurrent use.
 type Operator struct {
 	replicas []*Replica
 	exitErr  chan error
 	config   configuration
 }
 
-// Replica is one process of the operator. Its ports and its log file stay the same when it is
-// started again.
+// Replica is one process of the operator. It keeps its ports and its log file when it is restarted.
 type Replica struct {
 	program string
 	args    []string
@@ -83,7 +81,7 @@ type Replica struct {
 	shouldRun bool // Start was called after the last Stop or Kill
 }
 
-// StartOperator starts the operator. Deploy must have been called.
+// StartOperator starts the operator. Call Deploy first.
 func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	o, err := c.PrepareOperator(ctx, options)
 	if err != nil {
@@ -92,7 +90,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	return o, o.Start()
 }
 
-// PrepareOperator returns an operator that is not started.
+// PrepareOperator returns an operator that has not been started.
 func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	if options.Program == "" {
 		options.Program = filepath.Join(c.BinDir(), "operator")
@@ -167,7 +165,7 @@ func (o *Operator) reportExit(err error) {
 	}
 }
 
-// Exited receives an error if a replica ends unexpectedly and is not started again.
+// Exited receives an error if a replica ends unexpectedly and is not restarted.
 func (o *Operator) Exited() <-chan error { return o.exitErr }
 
 // Replicas returns the processes of the operator.
@@ -176,13 +174,13 @@ func (o *Operator) Replicas() []*Replica { return o.replicas }
 // Start starts all replicas that are not running.
 func (o *Operator) Start() error { return o.each((*Replica).Start) }
 
-// Stop terminates all replicas, and waits until they have ended.
+// Stop terminates all replicas and waits for them to exit.
 func (o *Operator) Stop() error { return o.each((*Replica).Stop) }
 
-// Kill ends all replicas at once, as a power failure of their nodes does.
+// Kill kills all replicas at once, like a power failure of their nodes.
 func (o *Operator) Kill() error { return o.each((*Replica).Kill) }
 
-// Restart kills all replicas and starts them again.
+// Restart kills and restarts all replicas.
 func (o *Operator) Restart() error { return errors.Join(o.Kill(), o.Start()) }
 
 func (o *Operator) each(do func(*Replica) error) error {
@@ -193,7 +191,7 @@ func (o *Operator) each(do func(*Replica) error) error {
 	return errors.Join(errs...)
 }
 
-// Start starts the replica, unless it is running.
+// Start starts the replica unless it is already running.
 func (r *Replica) Start() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +211,7 @@ func (r *Replica) start() error {
 	return nil
 }
 
-// exited is called when the replica has ended unexpectedly.
+// exited is called when the replica ends unexpectedly.
 func (r *Replica) exited(err error) {
 	if !r.restart {
 		r.onExit(err)
@@ -231,7 +229,7 @@ func (r *Replica) exited(err error) {
 	})
 }
 
-// Stop terminates the replica, and kills it if it has not ended within 10 s.
+// Stop terminates the replica, and kills it if it has not exited within 10 seconds.
 func (r *Replica) Stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +237,7 @@ func (r *Replica) Stop() error {
 	return r.process.Stop(operatorGrace)
 }
 
-// Kill ends the replica at once.
+// Kill kills the replica.
 func (r *Replica) Kill() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +252,7 @@ func (r *Replica) Running() bool {
 	return r.process.Running()
 }
 
-// PID returns the process ID of the last start; 0 means that it was never started.
+// PID returns the process ID of the last start, or 0 if the replica was never started.
 func (r *Replica) PID() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,7 +271,7 @@ func (r *Replica) Ready(ctx context.Context) bool {
 	return err == nil
 }
 
-// MetricsAddress returns where the replica serves its metrics, over HTTP.
+// MetricsAddress returns the address that the replica serves its metrics on, over HTTP.
 func (r *Replica) MetricsAddress() string { return r.metrics }
 
 // Metrics returns the text of the replica's metrics.
@@ -282,7 +280,7 @@ func (r *Replica) Metrics(ctx context.Context) (string, error) {
 }
 
 // IsLeader reports whether the replica is the elected leader according to its metrics. A single
-// replica is not elected.
+// replica never takes part in an election.
 func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	metrics, err := r.Metrics(ctx)
 	if err != nil {

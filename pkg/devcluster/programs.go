@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// runProgram runs the first container of a pod if its command is one of the programs of the cluster. All
-// other pods succeed at once.
+// runProgram runs the first container of a pod if its command is one of the cluster's programs. All
+// other pods succeed immediately.
 func (c *Cluster) runProgram(ctx context.Context, pod *corev1.Pod) error {
 	container := &pod.Spec.Containers[0]
 	if len(container.Command) == 0 {
@@ -46,5 +46,5 @@ func (c *Cluster) runProgram(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// maxOutput bounds the output of a program in the status of its pod, in bytes.
+// maxOutput is the maximum output of a program, in bytes, that is kept in the status of its pod.
 const maxOutput = 1024

@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// statusController is the name of the Update Status Controller, of its program, and of its ServiceAccount.
+// statusController is the name of the Update Status Controller's binary and ServiceAccount.
 const statusController = "update-status-controller"
 
-// StartStatusController installs the Update Status Controller as its manifests in a checkout do, and starts
-// it as a process with the permissions of its ServiceAccount. It reads the alerts of the cluster's
-// Prometheus, if there is one. Deploy must have been called. The caller stops the process.
+// StartStatusController installs the Update Status Controller from the manifests in a checkout and
+// starts it as a process with the permissions of its ServiceAccount. It reads alerts from the
+// cluster's Prometheus, if there is one. Call Deploy first. The caller stops the process.
 func (c *Cluster) StartStatusController(ctx context.Context, repository string) (*childprocess.Process, error) {
 	folder := filepath.Join(repository, "deploy", "update-status")
 	if err := c.Apply(ctx, os.DirFS(filepath.Join(folder, "crds"))); err != nil {

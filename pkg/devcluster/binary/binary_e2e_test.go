@@ -121,8 +121,8 @@ func TestScenario_with_monitoring(t *testing.T) {
 	}
 }
 
-// checkInformers checks that the informer that was stopped last is registered and does not listen, and
-// that the other one does.
+// checkInformers checks that both informers are registered, and that only the one that was not
+// stopped is listening.
 func checkInformers(t *testing.T, world *binary.World) {
 	t.Helper()
 	for name, listens := range map[string]bool{"mine": true, "gone": false} {

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// Command runs a command with kubectl, or with its plugin kubectl-update, as an administrator.
+// Command runs a command with kubectl or its plugin kubectl-update as an administrator.
 func (w *World) Command(ctx context.Context, _ func(time.Duration) bool, words []string) (scenario.CommandResult, error) {
 	kubeconfig := w.Cluster.Path("administrator.kubeconfig")
 	if err := w.Cluster.Kubeconfig(kubeconfig); err != nil {
@@ -31,7 +31,7 @@ func (w *World) Command(ctx context.Context, _ func(time.Duration) bool, words [
 	}
 	//nolint:gosec // a scenario runs what it says
 	cmd := exec.CommandContext(ctx, filepath.Join(w.Cluster.BinDir(), program), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+w.Cluster.Path("cache"), "_=oc") // oc starts its plugins so
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+w.Cluster.Path("cache"), "_=oc") // as set by oc when it runs a plugin
 	printed, err := cmd.CombinedOutput()
 	if exit, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || !exit.Exited()) {
 		return scenario.CommandResult{}, fmt.Errorf("running %s: %w", program, err)

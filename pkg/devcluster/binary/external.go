@@ -19,13 +19,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// pollInterval is the interval at which external kinds are listed.
+// pollInterval is the interval between two lists of an external kind.
 const pollInterval = 200 * time.Millisecond
 
 // pollFunc lists all objects of a kind.
 type pollFunc func(context.Context) ([]*unstructured.Unstructured, error)
 
-// pollFuncs returns the functions of a cluster by kind.
+// pollFuncs returns a cluster's poll functions by kind.
 func pollFuncs(cluster *devcluster.Cluster) map[string]pollFunc {
 	all := map[string]pollFunc{
 		scenario.KindCloudEvent: func(context.Context) ([]*unstructured.Unstructured, error) { return cloudEvents(cluster) },
@@ -53,7 +53,8 @@ func cloudEvents(cluster *devcluster.Cluster) ([]*unstructured.Unstructured, err
 	return found, nil
 }
 
-// fromAlertmanager lists objects from a URL. The paths name the fields with the name and the ID.
+// fromAlertmanager lists objects from a URL. name and id are the paths of the fields with the name
+// and the ID.
 func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstructured.Unstructured, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -78,11 +79,12 @@ func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstr
 }
 
 func textAt(content map[string]any, path string) string {
-	text, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...) // a missing field is empty
+	text, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...) // empty if the field is missing
 	return text
 }
 
-// poller lists a kind periodically and calls the handlers with what has changed, like a watch.
+// poller lists a kind periodically and calls the handlers for objects that have changed, like a
+// watch.
 type poller struct {
 	poll     pollFunc
 	handlers []scenario.Handler
@@ -92,7 +94,7 @@ type poller struct {
 // run polls until the context ends.
 func (p *poller) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if found, err := p.poll(ctx); err == nil { // an error means that the server is down, as the scenario may want
+		if found, err := p.poll(ctx); err == nil { // an error indicates that the server is down, which the scenario may intend
 			p.update(found)
 		}
 		pause(ctx, pollInterval)
@@ -121,7 +123,7 @@ func (p *poller) notify(object *unstructured.Unstructured, deleted bool) {
 	}
 }
 
-// pause reports whether the duration elapsed before the context ended.
+// pause reports whether the duration has elapsed, rather than the context ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

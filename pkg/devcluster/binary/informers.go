@@ -15,14 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// informers are the update informers that run, by name.
+// informers holds the running update informers by name.
 type informers struct {
 	mu      sync.Mutex
 	running map[string]*informer.Server
 }
 
-// SetInformer changes how an update informer answers. If it is not running, it is started: the
-// definitions of update status are applied before the first one.
+// SetInformer changes the responses of an update informer and starts it if it is not running. The
+// CustomResourceDefinitions of update status are applied before the first one starts.
 func (w *World) SetInformer(ctx context.Context, i scenario.Informer) error {
 	w.informers.mu.Lock()
 	defer w.informers.mu.Unlock()

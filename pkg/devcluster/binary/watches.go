@@ -21,13 +21,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// watches distributes the states of objects to handlers, with one watch for each kind.
+// watches passes objects to handlers as they change, using one watch per kind.
 type watches struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	mapper  meta.RESTMapper
 	kinds   map[schema.GroupVersionKind]cache.SharedIndexInformer
 
-	pollFuncs map[string]pollFunc // of the kinds that the API server does not serve
+	pollFuncs map[string]pollFunc // for kinds that the API server does not serve
 	pollers   map[string]*poller
 	polling   sync.WaitGroup
 }
@@ -46,8 +46,7 @@ func newWatches(config *rest.Config, mapper meta.RESTMapper, pollFuncs map[strin
 	}, nil
 }
 
-// subscribe registers a handler, which is called from a goroutine of its own. It is called before
-// start.
+// subscribe registers a handler. It is called in a separate goroutine. Call subscribe before start.
 func (w *watches) subscribe(of scenario.Object, call scenario.Handler) error {
 	if of.IsExternal() {
 		w.pollFor(of, call)
@@ -73,7 +72,7 @@ func (w *watches) subscribe(of scenario.Object, call scenario.Handler) error {
 	return err
 }
 
-// pollFor registers a handler of objects that the API server does not serve.
+// pollFor registers a handler for objects that the API server does not serve.
 func (w *watches) pollFor(of scenario.Object, call scenario.Handler) {
 	if w.pollers[of.Kind] == nil {
 		w.pollers[of.Kind] = &poller{poll: w.pollFuncs[of.Kind]}
@@ -98,7 +97,8 @@ func (w *watches) informer(gvk schema.GroupVersionKind) (cache.SharedIndexInform
 	return w.kinds[gvk], nil
 }
 
-// start watches until running ends. It returns when all existing objects have been received.
+// start runs the watches until running ends. It returns when all existing objects have been
+// received.
 func (w *watches) start(ctx, running context.Context) error {
 	w.factory.Start(running.Done())
 	for _, p := range w.pollers {
@@ -120,7 +120,7 @@ func (w *watches) wait() {
 	}
 }
 
-// objects returns the named objects: those of the API server as they were last received, others as
+// objects returns the named objects: objects of the API server as last received, external ones as
 // they are now.
 func (w *watches) objects(ctx context.Context, of scenario.Object) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured

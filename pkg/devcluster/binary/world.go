@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binary runs scenarios on a dev cluster, in real time, with the operator as a process that
-// has the permissions of its ServiceAccount.
+// Package binary runs scenarios on a dev cluster in real time. The operator runs as a process with
+// the permissions of its ServiceAccount.
 package binary
 
 import (
@@ -27,8 +27,8 @@ import (
 
 // Options configure a World.
 type Options struct {
-	// BinDir is the folder with the programs, the operator among them. Empty means the bin folder
-	// of the Go module of the working directory.
+	// BinDir is the folder with the programs, including the operator. It defaults to the bin folder of
+	// the working directory's Go module.
 	BinDir string
 	// Dir is the state folder of the cluster.
 	Dir string
@@ -36,7 +36,7 @@ type Options struct {
 	Repository string
 }
 
-// statusGrace is how long the Update Status Controller may take to end.
+// statusGrace is how long the Update Status Controller may take to exit.
 const statusGrace = 10 * time.Second
 
 // World is a dev cluster with the operator.
@@ -57,8 +57,8 @@ type World struct {
 	status *childprocess.Process
 }
 
-// New starts a cluster and prepares the operator. The context bounds the start alone; Stop ends
-// both.
+// New starts a cluster and prepares the operator. The context limits only the start; call Stop to
+// stop both.
 func New(ctx context.Context, story *scenario.Scenario, options Options) (*World, error) {
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: options.BinDir, Dir: options.Dir, Spec: story.Cluster})
 	if err != nil {
@@ -108,7 +108,8 @@ func (w *World) prepare(ctx context.Context, story *scenario.Scenario, repositor
 	return nil
 }
 
-// addresses returns the addresses of the cluster's servers by their variables in the configuration.
+// addresses returns the addresses of the cluster's servers, by the variables that stand for them in
+// a scenario's configuration.
 func (w *World) addresses() map[string]string {
 	known := map[string]string{scenario.ReceiverURL: w.Cluster.Sink.URL()}
 	if running := w.Cluster.Monitoring; running != nil {
@@ -117,7 +118,7 @@ func (w *World) addresses() map[string]string {
 	return known
 }
 
-// Stop ends the scripts, the operator, and the cluster. It may be called again.
+// Stop stops the scripts, the operator, and the cluster. It may be called more than once.
 func (w *World) Stop() error {
 	if w.stop != nil {
 		w.stop()
@@ -134,13 +135,13 @@ func (w *World) Stop() error {
 	return errors.Join(err, w.informers.stop(), w.Cluster.Stop())
 }
 
-// Objects returns a client with all permissions for objects of any kind.
+// Objects returns a client with all permissions for any kind.
 func (w *World) Objects() client.Client { return w.objects }
 
 // Now returns the real time.
 func (w *World) Now() time.Time { return time.Now() }
 
-// Apply applies objects, and waits until the Deployments among them are available.
+// Apply applies objects and waits until the Deployments among them are available.
 func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if err := manifests.Apply(ctx, w.objects, objects); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// Subscribe registers a handler, which is called from a goroutine of its own.
+// Subscribe registers a handler. It is called in a separate goroutine.
 func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
 	return w.watches.subscribe(of, call)
 }
@@ -178,7 +179,7 @@ func (w *World) List(ctx context.Context, of scenario.Object) ([]*unstructured.U
 	return w.watches.objects(ctx, of)
 }
 
-// Notifications returns the types of the CloudEvents that the receiver got, in order.
+// Notifications returns the types of the received CloudEvents in order.
 func (w *World) Notifications() []string {
 	var types []string
 	for _, event := range w.Cluster.Sink.Events() {
@@ -187,10 +188,10 @@ func (w *World) Notifications() []string {
 	return types
 }
 
-// Go runs a script in a goroutine of its own.
+// Go runs a script in a separate goroutine.
 func (w *World) Go(script scenario.Script) { w.run(script) }
 
-// Step waits for d. It returns an error if the context ended or if a process ended unexpectedly.
+// Step waits for d. It returns an error if the context ends or a process has ended unexpectedly.
 func (w *World) Step(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -206,10 +207,10 @@ func (w *World) Step(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SetRelease adds a release to the catalog, or replaces the one of that version.
+// SetRelease adds a release to the catalog, or replaces the release with the same version.
 func (w *World) SetRelease(release updategraph.Release) { w.Cluster.Catalog.Set(release) }
 
-// SetNode changes how a node behaves.
+// SetNode changes the behavior of a node.
 func (w *World) SetNode(node scenario.Node) {
 	node.Apply(w.Cluster.MachineConfig, w.Cluster.Kubelets)
 }
@@ -234,21 +235,21 @@ func (w *World) RunOperator(ctx context.Context, verb string) error {
 	}
 }
 
-// leader returns the replica that leads. A single replica leads without an election.
+// leader returns the leading replica. A single replica leads without an election.
 func (w *World) leader(ctx context.Context) (*devcluster.Replica, error) {
 	replicas := w.Operator.Replicas()
 	if len(replicas) == 1 {
 		return replicas[0], nil
 	}
 	for _, replica := range replicas {
-		if leads, err := replica.IsLeader(ctx); err == nil && leads { // one that is down does not lead
+		if leads, err := replica.IsLeader(ctx); err == nil && leads { // a replica that is down is not the leader
 			return replica, nil
 		}
 	}
 	return nil, errors.New("finding the leader: no replica reports that it leads")
 }
 
-// AwaitOperator waits until all replicas are ready, or one has ended.
+// AwaitOperator waits until all replicas are ready, or until one has ended.
 func (w *World) AwaitOperator(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		select {
@@ -261,7 +262,7 @@ func (w *World) AwaitOperator(ctx context.Context) error {
 	})
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every ten seconds.
+// Configure replaces the operator's configuration file, which the operator reads every 10 seconds.
 func (w *World) Configure(config map[string]any) error {
 	text, err := scenario.ConfigFile(config, w.addresses())
 	if err != nil {
@@ -313,7 +314,7 @@ func (w *World) Fire(ctx context.Context, alert alerting.Alert) error {
 	return w.Cluster.Monitoring.Fire(ctx, alert)
 }
 
-// Resolve resolves all alerts of that name.
+// Resolve resolves all alerts with a name.
 func (w *World) Resolve(ctx context.Context, name string) error {
 	return w.Cluster.Monitoring.Resolve(ctx, name)
 }

@@ -3,7 +3,7 @@
 
 // Package commands implements the command line of the dev cluster.
 //
-// It converts flags to descriptions of clusters and scenarios, and events to lines of text.
+// It translates flags to descriptions of clusters and scenarios, and events to text.
 package commands
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// ErrUnexpected is returned if a scenario did not end as expected. The differences have been
-// printed.
+// ErrUnexpected is returned if a scenario did not end as expected. The differences have already
+// been printed.
 var ErrUnexpected = errors.New("the scenario did not end as expected")
 
 // ErrInterrupted is returned if a scenario was interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
-// globalOptions configure all commands.
+// globalOptions are the options of all commands.
 type globalOptions struct {
 	dir        string
 	bin        string
 	repository string
 }
 
-// New returns the command with all its subcommands.
+// New returns the root command.
 func New() *cobra.Command {
 	opts := &globalOptions{}
 	root := &cobra.Command{
@@ -58,7 +58,7 @@ func New() *cobra.Command {
 	return root
 }
 
-// complete sets what depends on the working directory.
+// complete sets the options that depend on the working directory.
 func (o *globalOptions) complete() error {
 	if o.repository == "" {
 		root, err := moduleRoot()

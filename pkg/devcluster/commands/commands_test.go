@@ -137,7 +137,7 @@ func TestFlags_override_the_scenario(t *testing.T) {
 		Releases: []updategraph.Release{
 			{Version: "4.19.4", Channels: []string{"candidate-4.19"}},
 			{Version: "4.20.0", Channels: []string{"fast-4.20"}},
-			{Version: "4.19.3", Channels: []string{"candidate-4.19", "fast-4.20"}}, // otherwise there is no update in fast-4.20
+			{Version: "4.19.3", Channels: []string{"candidate-4.19", "fast-4.20"}}, // without it, fast-4.20 offers no update
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -212,7 +212,7 @@ func TestPrinter_prints_each_change_of_a_step_once(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		fields := strings.Fields(line)[1:] // without the time
 		if fields[1] == "waiting" {
-			fields[2] = "-" // it goes on
+			fields[2] = "-" // a step in progress
 		}
 		got = append(got, strings.Join(fields, " "))
 	}

@@ -23,11 +23,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// demoOptions configure the commands demo and scenario.
+// demoOptions are the options of the demo and scenario commands.
 type demoOptions struct {
 	name     string
-	keep     bool // keep the cluster up in the end
-	describe bool // print the output of kubectl describe in the end
+	keep     bool // keep the cluster running at the end
+	describe bool // print the output of kubectl describe at the end
 	cluster  clusterFlags
 }
 
@@ -42,11 +42,11 @@ func demo(opts *globalOptions) *cobra.Command {
 	cmd.Flags().StringVar(&o.name, "scenario", "healthy-z", "name or file of the scenario")
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the cluster up in the end, until Ctrl-C")
 	o.cluster.bind(cmd.Flags())
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // fails only if there is no such flag
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // fails only if the flag does not exist
 	return cmd
 }
 
-// completeScenario returns the names of the scenarios; a shell completes names of files as well.
+// completeScenario completes the names of scenarios. The shell also completes file names.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -58,7 +58,7 @@ func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Comple
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// oneScenario requires one argument.
+// oneScenario requires exactly one argument.
 func oneScenario(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("there are %d arguments, must be one: the name of a scenario, as \"devcluster scenarios\" lists them, or a file", len(args))
@@ -138,7 +138,7 @@ func (o *demoOptions) run(ctx context.Context, out io.Writer, opts *globalOption
 	return o.follow(ctx, p, opts, story, world)
 }
 
-// interrupted returns ErrInterrupted if the command was, and otherwise the error.
+// interrupted returns ErrInterrupted if the context has ended, and err otherwise.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ErrInterrupted
@@ -146,7 +146,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// follow runs the scenario on a cluster and prints what happens.
+// follow runs the scenario on a cluster and prints its progress.
 func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOptions, story *scenario.Scenario, world *binary.World) error {
 	startTime := time.Now()
 	stopProgress := p.startProgress(ctx)
@@ -185,7 +185,7 @@ func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOption
 	return nil
 }
 
-// keep prints what to try on a cluster that stays up.
+// keep prints suggestions for a cluster that stays up.
 func (p *printer) keep(opts *globalOptions) {
 	for _, line := range []string{
 		"The cluster stays up until Ctrl-C. What to try next:",
@@ -201,8 +201,8 @@ func (p *printer) keep(opts *globalOptions) {
 	}
 }
 
-// describe prints the upgrades as kubectl describes them. Two kinds are named UpgradeConfig, so
-// kubectl needs their group.
+// describe prints the upgrades with "kubectl describe". There are two kinds named UpgradeConfig, so
+// kubectl needs the API group.
 func describe(ctx context.Context, p *printer, opts *globalOptions, story *scenario.Scenario) error {
 	if len(story.UpgradeConfigs) > 0 {
 		if err := p.kubectl(ctx, opts, "describe", "upgradeconfigs.upgrade.managed.openshift.io"); err != nil {

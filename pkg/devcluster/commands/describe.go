@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// describeObject prints the name, the spec, and the status of an object in the form of kubectl describe, which prints
-// fields of custom resources by their names.
+// describeObject prints the name, the spec, and the status of an object like "kubectl describe",
+// which derives labels from the names of fields.
 func describeObject(out io.Writer, object *unstructured.Unstructured) {
 	fmt.Fprintf(out, "Name:         %s\nNamespace:    %s\nAPI Version:  %s\nKind:         %s\n", object.GetName(), object.GetNamespace(), object.GetAPIVersion(), object.GetKind())
 	describeFields(out, "", map[string]any{"spec": object.Object["spec"], "status": object.Object["status"]})
@@ -46,8 +46,8 @@ func describeValue(out io.Writer, indent, label string, value any) {
 	}
 }
 
-// words returns a field's name in words: "lastTransitionTime" is "Last Transition Time", and
-// "PDBForceDrainTimeout" is "PDB Force Drain Timeout".
+// words splits the name of a field into words: "lastTransitionTime" becomes "Last Transition Time",
+// and "PDBForceDrainTimeout" becomes "PDB Force Drain Timeout".
 func words(name string) string {
 	var b strings.Builder
 	for i, r := range name {

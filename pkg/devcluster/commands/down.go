@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// downTimeout is how long a cluster may take to end.
+// downTimeout is how long a cluster may take to stop.
 const downTimeout = 30 * time.Second
 
 func down(opts *globalOptions) *cobra.Command {
@@ -58,7 +58,8 @@ func down(opts *globalOptions) *cobra.Command {
 	}
 }
 
-// clearState removes what a cluster leaves in its state folder, and the folder if nothing else is in it.
+// clearState removes the files of a cluster from its state folder, and then the folder if it is
+// empty.
 func clearState(dir string) error {
 	stateFiles := []string{"audit-policy.yaml", "hub.kubeconfig", "components.kubeconfig", "bootstrap.kubeconfig", "spokes", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
 	entries, err := os.ReadDir(dir)

@@ -43,7 +43,7 @@ func (f *clusterFlags) bind(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.speed, "speed", 0, "speed of the simulated parts relative to real ones (default 60)")
 }
 
-// validateNumbers returns an error if a number that was set is not greater than 0, or not finite.
+// validateNumbers returns an error if a number set on the command line is not positive and finite.
 func (f *clusterFlags) validateNumbers() error {
 	for name, value := range map[string]float64{"masters": float64(f.masters), "workers": float64(f.workers), "speed": f.speed} {
 		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // NaN is not greater either
@@ -53,7 +53,7 @@ func (f *clusterFlags) validateNumbers() error {
 	return nil
 }
 
-// applyTo returns the description of a cluster, changed by the flags.
+// applyTo returns the description of a cluster with the flags applied.
 func (f *clusterFlags) applyTo(spec openshiftsim.Spec) (openshiftsim.Spec, error) {
 	if f.version != "" {
 		spec.Version = f.version
@@ -100,8 +100,8 @@ func (f *clusterFlags) applyTo(spec openshiftsim.Spec) (openshiftsim.Spec, error
 	return spec, nil
 }
 
-// offerInstalled adds the installed release to the channels of all releases unless it is described: only
-// a channel that has the installed release offers updates.
+// offerInstalled adds the installed release to the channels of all releases unless the description
+// includes it: a channel offers updates only if it contains the installed release.
 func offerInstalled(spec openshiftsim.Spec) openshiftsim.Spec {
 	complete := spec.WithDefaults()
 	for _, release := range spec.Releases {

@@ -33,7 +33,8 @@ func (f *fleetFlags) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.spec.Interval, "interval", f.spec.Interval, "time between two polls of an agent")
 }
 
-// described returns the description of the fleet. The default number of clusters applies to simulated ones.
+// described returns the fleet described by the flags. The default number of clusters applies only
+// to simulated clusters.
 func (f *fleetFlags) described(flags *pflag.FlagSet) fleet.Spec {
 	if f.spec.Real && !flags.Changed("clusters") {
 		f.spec.Clusters, f.spec.Groups = 0, 0
@@ -75,7 +76,7 @@ func fleetUp(opts *globalOptions) *cobra.Command {
 	return cmd
 }
 
-// startFleet starts a fleet, our hub program if it is wanted, and returns the function that stops both.
+// startFleet starts a fleet and optionally our hub program. It returns a function that stops both.
 func startFleet(ctx context.Context, opts *globalOptions, spec fleet.Spec, withHub bool) (*fleet.Fleet, func() error, error) {
 	if err := opts.complete(); err != nil {
 		return nil, nil, err
@@ -119,7 +120,7 @@ func printFleet(out io.Writer, opts *globalOptions, running *fleet.Fleet, took t
 	}
 }
 
-// aboutClusters returns how to reach or script the clusters.
+// aboutClusters explains how to access the clusters, or how to script simulated ones.
 func aboutClusters(running *fleet.Fleet) []string {
 	if !running.Spec().Real {
 		return []string{

@@ -25,11 +25,13 @@ import (
 )
 
 const (
-	// failingCluster is the cluster of the demonstration that fails, or the last one if there are fewer.
+	// failingCluster is the number of the cluster that fails in the demonstration. In a smaller fleet,
+	// the last cluster fails.
 	failingCluster = 5
-	// screenInterval is the time between two looks at the screen, which is printed if it has changed.
+	// screenInterval is the interval at which the screen is checked. It is printed when it has
+	// changed.
 	screenInterval = 2 * time.Second
-	// demoTimeout bounds the demonstration.
+	// demoTimeout limits the demonstration.
 	demoTimeout = 5 * time.Minute
 )
 
@@ -65,12 +67,12 @@ func fleetDemo(opts *globalOptions) *cobra.Command {
 	return cmd
 }
 
-// fleetDemonstration is the demonstration of an upgrade of a fleet.
+// fleetDemonstration demonstrates an upgrade of a fleet.
 type fleetDemonstration struct {
 	printer *printer
 	opts    *globalOptions
 	fleet   *fleet.Fleet
-	screen  string // the last one that was printed
+	screen  string // the screen that was last printed
 	checked invariants.Fleet
 }
 
@@ -115,7 +117,7 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	return nil
 }
 
-// until prints the screen whenever it has changed, until the status is as it should be.
+// until prints the screen whenever it changes, until the status satisfies the condition.
 func (d *fleetDemonstration) until(ctx context.Context, upgrade *fleetv1beta1.ManagedClustersUpgrade, is func(*fleetv1beta1.ManagedClustersUpgradeStatus) bool) error {
 	err := wait.PollUntilContextCancel(ctx, screenInterval, true, func(ctx context.Context) (bool, error) {
 		if err := d.fleet.Client.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
@@ -149,7 +151,8 @@ func (d *fleetDemonstration) redraw(ctx context.Context) error {
 	return nil
 }
 
-// command returns what a command of our plugin prints about the upgrade. Its exit code is a verdict.
+// command returns the output of a kubectl-update command about the upgrade. Its exit code is
+// ignored, since it reports the state of the upgrade.
 func (d *fleetDemonstration) command(ctx context.Context, verb string, flags ...string) (string, error) {
 	args := append([]string{"--kubeconfig", d.opts.kubeconfig(), "--namespace", fleet.Namespace, "fleet", verb, "stores"}, flags...)
 	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl-update"), args...) //nolint:gosec // the program of the programs' folder

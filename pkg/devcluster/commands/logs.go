@@ -23,10 +23,10 @@ func logs(opts *globalOptions) *cobra.Command {
 		Use:   "logs [NAME]",
 		Short: "Print a log of the cluster, or the names of all logs.",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return manager.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
+			return manager.NoArgs(cmd, args[min(len(args), 1):]) // besides the name
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			names, _ := logNames(opts.dir) // no cluster, no names
+			names, _ := logNames(opts.dir) // without a cluster, there are no names
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {

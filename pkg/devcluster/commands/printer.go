@@ -15,24 +15,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// progressAfter is how long a step waits without a line before a progress line is printed.
+// progressAfter is how long nothing must have been printed before a progress line appears.
 const progressAfter = 10 * time.Second
 
-// printer prints a line for each change of an upgrade.
+// printer prints a line for every change of an upgrade.
 type printer struct {
 	out io.Writer
 	now func() time.Time
 
 	mu      sync.Mutex
-	last    map[string]string // the last line about each phase and step
-	waiting *waitingStep      // the step that waits; nil means none
+	last    map[string]string // the last line printed for each phase and step
+	waiting *waitingStep      // the step that is waiting; nil if there is none
 	printed time.Time         // when the last line was printed
 }
 
-// waitingStep is a step that has started and has not ended.
+// waitingStep is a step that has started but not ended.
 type waitingStep struct{ name, started, message string }
 
-// Write prints the text as it is.
+// Write prints the text unchanged.
 func (p *printer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,8 +40,8 @@ func (p *printer) Write(text []byte) (int, error) {
 	return p.out.Write(text)
 }
 
-// startProgress prints a progress line whenever a step waits for long without any other line, until stop
-// is called or the context ends.
+// startProgress prints a progress line whenever nothing was printed about a waiting step for a
+// while, until stop is called or the context ends.
 func (p *printer) startProgress(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -63,7 +63,7 @@ func (p *printer) startProgress(ctx context.Context) (stop func()) {
 	}
 }
 
-// progress prints that a step still waits if nothing was printed for progressAfter.
+// progress prints that a step is still waiting if nothing was printed for progressAfter.
 func (p *printer) progress() {
 	p.mu.Lock()
 	waiting, due := p.waiting, p.now().Sub(p.printed) >= progressAfter
@@ -77,8 +77,8 @@ func (p *printer) line(format string, args ...any) {
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// upgrade prints the changes of the phase and of the steps since the last call; for an UpgradeConfig that creates
-// UpgradeJobs, the changes of its schedule.
+// upgrade prints the changes of the phase and the steps since the last call. For an UpgradeConfig
+// that creates UpgradeJobs, it prints the changes of the schedule.
 func (p *printer) upgrade(object *unstructured.Unstructured) {
 	p.schedule(object)
 	newest := scenario.Newest(object)
@@ -95,7 +95,7 @@ func (p *printer) upgrade(object *unstructured.Unstructured) {
 	}
 }
 
-// schedule prints the changes of the condition Scheduled.
+// schedule prints changes of the Scheduled condition.
 func (p *printer) schedule(object *unstructured.Unstructured) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -130,7 +130,7 @@ func (p *printer) step(of string, condition map[string]any) {
 	p.line("%s  %-30s %-8s %6s  %s", p.clock(), text("type"), state(text("status"), text("reason"), text("completeTime")), p.took(text("startTime"), text("completeTime")), message)
 }
 
-// track remembers which step waits.
+// track remembers which step is waiting.
 func (p *printer) track(condition map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *printer) track(condition map[string]any) {
 	}
 }
 
-// state returns the state of a step in a word.
+// state describes the state of a step in one word.
 func state(status, reason, completed string) string {
 	switch {
 	case completed == "" && status == "Unknown":
@@ -160,7 +160,7 @@ func state(status, reason, completed string) string {
 	}
 }
 
-// took returns the time from the start of a step to its end, or until now.
+// took returns the time from the start of a step until its end, or until now.
 func (p *printer) took(started, completed string) string {
 	start, err := time.Parse(time.RFC3339, started)
 	if err != nil {

@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	recordingSpeed    timescale.Speed    = 20                                   // Kubernetes keeps times in seconds
-	recordingInterval timescale.Duration = timescale.Duration(15 * time.Second) // of the recorded times
+	recordingSpeed    timescale.Speed    = 20                                   // Kubernetes stores times with a resolution of seconds
+	recordingInterval timescale.Duration = timescale.Duration(15 * time.Second) // in recorded time
 	recordingLimit    timescale.Duration = timescale.Duration(8 * time.Hour)
 	settledSamples                       = 8 // recorded after the end of the update
 )
 
-// recordOptions configure the command record.
+// recordOptions are the options of the record command.
 type recordOptions struct {
 	cluster clusterFlags
 }
@@ -92,7 +92,8 @@ func (o *recordOptions) run(ctx context.Context, out io.Writer, opts *globalOpti
 	return nil
 }
 
-// recordUpdate requests an update, and records it until all nodes are updated. It returns the number of samples.
+// recordUpdate requests an update and records it until all nodes are updated. It returns the number
+// of samples.
 func recordUpdate(ctx context.Context, cluster *devcluster.Cluster, out io.Writer, to update) (samples int, err error) {
 	speed := cluster.Spec().Speed
 	recorder := recording.NewRecorder(cluster.Client, out, speed, time.Now().Truncate(time.Second))
@@ -106,7 +107,7 @@ func recordUpdate(ctx context.Context, cluster *devcluster.Cluster, out io.Write
 	version := &configv1.ClusterVersion{}
 	version.Name = "version"
 	for settled := 0; settled < settledSamples; samples++ {
-		if samples == 1 { // the first sample is of the idle cluster
+		if samples == 1 { // the first sample shows the idle cluster
 			if err := cluster.Client.Patch(ctx, version, client.RawPatch(types.MergePatchType, patch)); err != nil {
 				return samples, fmt.Errorf("requesting %s: %w", to.version, err)
 			}

@@ -21,9 +21,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// simulateOptions configure the command simulate.
+// simulateOptions are the options of the simulate command.
 type simulateOptions struct {
-	describe bool // print the history, the UpgradeConfigs, and what to try next
+	describe bool // print the history, the UpgradeConfigs, and suggestions
 	cluster  clusterFlags
 }
 
@@ -46,8 +46,8 @@ func simulate() *cobra.Command {
 	return cmd
 }
 
-// adjust changes the scenario as the flags require. At another speed, the scenario may take accordingly
-// longer.
+// adjust applies the flags to the scenario. A different speed scales the time limit of the scenario
+// accordingly.
 func (o *simulateOptions) adjust(story *scenario.Scenario) error {
 	const defaultWithin = 3 * time.Minute
 	before := cmp.Or(story.Cluster.Speed, openshiftsim.DefaultSpeed)
@@ -100,7 +100,8 @@ func (o *simulateOptions) run(ctx context.Context, out io.Writer, name string) e
 	return nil
 }
 
-// describeSimulated prints what an on-call engineer would look at, and what to try next.
+// describeSimulated prints the output of commands that an on-call engineer would run, and
+// suggestions.
 func describeSimulated(ctx context.Context, p *printer, world *virtual.World) error {
 	history, err := world.Command(ctx, func(time.Duration) bool { return false }, []string{"oc", "update", "history"})
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 // update is a version that a cluster can be updated to.
 type update struct{ version, channel string }
 
-// suggestedUpdate returns the highest version to which the described cluster can be updated without a
-// known risk, and a channel that offers it. The cluster's own channel is preferred. The zero update means
-// that there is none.
+// suggestedUpdate returns the highest version to which the described cluster can be updated without
+// a known risk, and a channel that offers it, preferably the cluster's own. It returns the zero
+// value if there is no such version.
 func suggestedUpdate(spec openshiftsim.Spec) update {
 	catalog := updategraph.NewCatalog(spec.Releases...)
 	var best update
@@ -38,7 +38,7 @@ func suggestedUpdate(spec openshiftsim.Spec) update {
 	return best
 }
 
-// channels returns the channels of all releases; the cluster's own is the first one.
+// channels returns the channels of all releases, starting with the cluster's own.
 func channels(spec openshiftsim.Spec) []string {
 	all := []string{spec.Channel}
 	for _, release := range spec.Releases {
@@ -51,7 +51,8 @@ func channels(spec openshiftsim.Spec) []string {
 	return all
 }
 
-// higher reports whether a version is higher than another one, which may be empty.
+// higher reports whether version is higher than another version. Any version is higher than the
+// empty one.
 func higher(version, than string) bool {
 	return than == "" || semver.MustParse(version).GT(semver.MustParse(than))
 }
@@ -66,7 +67,7 @@ func summary(spec openshiftsim.Spec) string {
 		spec.Version, spec.Channel, nodes, spec.Masters, float64(spec.Speed))
 }
 
-// upgradeConfigFor returns the YAML of an UpgradeConfig, in which a shell fills in the time.
+// upgradeConfigFor returns the YAML of an UpgradeConfig. A shell substitutes the time.
 func upgradeConfigFor(to update) string {
 	return strings.Join([]string{
 		"apiVersion: upgrade.managed.openshift.io/v1alpha1",

@@ -20,12 +20,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// upOptions configure the command up.
+// upOptions are the options of the up command.
 type upOptions struct {
 	cluster         clusterFlags
-	operator        string // the program; empty means the one in the folder of the programs
+	operator        string // path of the program; empty for the one in BinDir
 	withoutOperator bool
-	updateStatus    bool // the Update Status Controller runs also
+	updateStatus    bool // also run the Update Status Controller
 }
 
 func up(opts *globalOptions) *cobra.Command {
@@ -56,7 +56,7 @@ func up(opts *globalOptions) *cobra.Command {
 	return cmd
 }
 
-// program returns the absolute path of a program that exists; an empty path stays empty.
+// program returns the absolute path of an existing program. An empty path stays empty.
 func program(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -120,11 +120,11 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 	}
 }
 
-// readyTimeout is how long the command waits until the operator is ready, or until a program has ended.
+// readyTimeout limits how long the command waits for the operator to be ready.
 const readyTimeout = 15 * time.Second
 
-// notReady waits until the operator is ready. It returns a warning if the operator is not in time, for
-// example because its ServiceAccount lacks the permissions to watch a kind, or "" if it is.
+// notReady waits until the operator is ready. It returns a warning if that takes too long, for
+// example because the ServiceAccount may not watch a kind, and an empty string otherwise.
 func notReady(ctx context.Context, operator *devcluster.Operator) string {
 	replica := operator.Replicas()[0]
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
@@ -136,7 +136,7 @@ func notReady(ctx context.Context, operator *devcluster.Operator) string {
 	return fmt.Sprintf("\nThe operator is not ready yet, and nothing is upgraded until it is. Its log names the reason, such as\na missing permission: %s\n", replica.Log())
 }
 
-// ignoreInterrupt returns no error if the command was interrupted.
+// ignoreInterrupt returns nil if the command was interrupted, and err otherwise.
 func ignoreInterrupt(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -172,7 +172,7 @@ func (o *upOptions) print(out io.Writer, opts *globalOptions, cluster *devcluste
 	}
 }
 
-// suggestion returns commands that start an upgrade which can succeed.
+// suggestion returns commands that start an upgrade that can succeed.
 func (o *upOptions) suggestion(spec openshiftsim.Spec) []string {
 	to := suggestedUpdate(spec)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// auditPolicy records who did what with which object and how it ended, once per request, watches
-// included. Requests that change the ClusterVersion are recorded with their content.
+// auditPolicy records the user, the object, and the outcome of each request once, including
+// watches. Requests that change the ClusterVersion are recorded with their content.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -33,12 +33,12 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--secure-port="+strconv.Itoa(c.apiPort),
-		"--endpoint-reconciler-type=none", // endpoints may not be loopback addresses
+		"--endpoint-reconciler-type=none", // endpoints must not be loopback addresses
 		"--tls-cert-file="+c.authority.serving.certFile,
 		"--tls-private-key-file="+c.authority.serving.keyFile,
 		"--client-ca-file="+c.authority.caFile,
-		"--requestheader-client-ca-file="+c.authority.caFile, // servers that authenticate as this one does wait for it
-		"--requestheader-allowed-names=front-proxy",          // there is none
+		"--requestheader-client-ca-file="+c.authority.caFile, // servers that authenticate like this one wait for it
+		"--requestheader-allowed-names=front-proxy",          // there is no such proxy
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -49,7 +49,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-cluster-ip-range="+c.serviceNetwork.String(),
 		"--audit-policy-file="+c.path("audit-policy.yaml"),
 		"--audit-log-path="+c.AuditLog(),
-		"--audit-log-maxsize=4096", // MiB, instead of 100: who reads it reads all of it
+		"--audit-log-maxsize=4096", // MiB, instead of 100: a reader needs the whole log in one file
 		"--allow-privileged",
 		"--profiling=false",
 	)

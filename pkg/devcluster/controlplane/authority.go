@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one control plane. They are issued at each start, so they
-// never expire in use.
+// authority signs the certificates of one control plane. They are issued at every start, so they
+// never expire while in use.
 type authority struct {
 	dir         string
 	key         *ecdsa.PrivateKey
@@ -27,13 +27,13 @@ type authority struct {
 	caKeyFile   string
 	serial      int64
 
-	serving           pair // of all servers, and of the API server as a client of etcd
+	serving           pair // of all servers, and of the API server as an etcd client
 	admin             pair
 	controllerManager pair
 	tokens            pair // signs the tokens of ServiceAccounts; a key without a certificate
 }
 
-// pair names the PEM files of a certificate and its key.
+// pair contains the paths of the PEM files of a certificate and its key.
 type pair struct{ certFile, keyFile string }
 
 const validity = 365 * 24 * time.Hour
@@ -97,7 +97,7 @@ func (a *authority) issue(file string, name pkix.Name) (pair, error) {
 		return pair{}, err
 	}
 	template := a.template(name)
-	// etcd is a client of itself, and its peers' certificates serve both ways.
+	// etcd is also its own client, and peers use their certificates in both directions.
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.DNSNames = []string{"localhost"}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}

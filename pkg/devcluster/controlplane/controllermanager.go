@@ -27,7 +27,7 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 		"--tls-cert-file="+c.authority.serving.certFile,
 		"--tls-private-key-file="+c.authority.serving.keyFile,
 		"--authentication-skip-lookup",
-		"--leader-elect=false", // there is no other
+		"--leader-elect=false", // a single instance
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.authority.tokens.keyFile,
 		"--root-ca-file="+c.authority.caFile,

@@ -3,10 +3,10 @@
 
 // Package controlplane runs a real Kubernetes control plane as child processes: etcd, the API
 // server, and the controller manager, on free loopback ports, with its own certificates, RBAC, and
-// an audit log. It serves the dev cluster and, without the controller manager, tests that need only
-// an API server.
+// an audit log. It is the base of the dev cluster and, without the controller manager, of tests
+// that only need an API server.
 //
-// It does not know OpenShift, upgrades, or nodes.
+// It knows nothing about OpenShift, upgrades, or nodes.
 package controlplane
 
 import (
@@ -29,26 +29,26 @@ import (
 
 // Options configure a control plane.
 type Options struct {
-	// BinDir is the folder with etcd, kube-apiserver, and kube-controller-manager. Empty means the
-	// bin folder of the Go module of the working directory.
+	// BinDir is the folder with etcd, kube-apiserver, and kube-controller-manager. It defaults to the
+	// bin folder of the working directory's Go module.
 	BinDir string
-	// Dir is the folder for data, certificates, logs, and kubeconfigs. It is created if it is
-	// missing. Two control planes never share a folder.
+	// Dir is the folder for data, certificates, logs, and kubeconfigs. It is created if missing. Two
+	// control planes cannot share a folder.
 	Dir string
-	// WithoutControllerManager leaves the controller manager out.
+	// WithoutControllerManager omits the controller manager.
 	WithoutControllerManager bool
-	// Controllers are run by the controller manager; nil means DefaultControllers.
+	// Controllers are the controllers that the controller manager runs; it defaults to
+	// DefaultControllers.
 	Controllers []string
-	// Env is the environment of the programs in addition to the environment of this process, such as "GOGC=100": they
-	// collect garbage less often than other programs by default, since that starts them sooner.
+	// Env is added to the environment of the programs, for example "GOGC=100". By default, they
+	// collect garbage less often than other programs, which makes them start faster.
 	Env []string
-	// Prepare is called when the API server is ready, before the controller manager starts; nil
-	// means no call. The garbage collector knows the kinds that are served at that time, and
-	// discovers others within half a minute.
+	// Prepare, if set, is called when the API server is ready, before the controller manager starts.
+	// The garbage collector knows the kinds served by then and discovers others within half a minute.
 	Prepare func(context.Context, *rest.Config) error
 }
 
-// DefaultControllers returns the names of the controllers that matter to an upgrade.
+// DefaultControllers returns the names of the controllers that upgrades depend on.
 func DefaultControllers() []string {
 	return []string{
 		"deployment-controller",
@@ -64,19 +64,19 @@ func DefaultControllers() []string {
 	}
 }
 
-// ControlPlane is a running control plane. Its methods may be called from several goroutines.
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
 	options   Options
 	authority *authority
-	etcdPort  int // for clients; 0 means that none is allocated yet
+	etcdPort  int // client port; 0 until it is allocated
 	peerPort  int // of etcd
 	apiPort   int
 
 	serviceNetwork netip.Prefix
 
-	mu                sync.Mutex   // held while processes are started and stopped
+	mu                sync.Mutex   // serializes starts and stops of processes
 	lock              *os.File     // of the state folder; nil after its release
-	claim             net.Listener // of the service network; nil means none
+	claim             net.Listener // of the service network; nil if not claimed
 	etcd              *childprocess.Process
 	apiServer         *childprocess.Process
 	controllerManager *childprocess.Process
@@ -85,11 +85,11 @@ type ControlPlane struct {
 	exitErr chan error
 }
 
-// startup is the time from the start of an API server until it was ready.
+// startup is the time that an API server took from its start until it was ready.
 type startup struct{ start, ready time.Time }
 
-// Start returns when the API server and, unless it is left out, the controller manager are ready.
-// The context bounds the start alone; Stop ends what was started.
+// Start returns when the API server and, unless it is omitted, the controller manager are ready.
+// The context limits only the start; call Stop to stop the control plane.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	programs := []string{"etcd", "kube-apiserver"}
 	if !options.WithoutControllerManager {
@@ -124,31 +124,30 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// RESTConfig returns the configuration of a client with all permissions. The client does not
-// throttle its requests.
+// RESTConfig returns a client configuration with all permissions and no client-side throttling.
 func (c *ControlPlane) RESTConfig() *rest.Config {
 	return c.configFor(c.authority.admin)
 }
 
-// Kubeconfig writes a kubeconfig of the administrator.
+// Kubeconfig writes the administrator's kubeconfig.
 func (c *ControlPlane) Kubeconfig(path string) error {
 	return WriteKubeconfig(path, c.RESTConfig())
 }
 
-// AuditLog returns the path of the API server's audit log: one JSON event for each request, without
+// AuditLog returns the path of the API server's audit log, with one JSON event per request and no
 // bodies.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.Dir, "audit.log") }
 
 // Dir returns the state folder.
 func (c *ControlPlane) Dir() string { return c.options.Dir }
 
-// BinDir returns the folder that the programs were found in.
+// BinDir returns the folder with the programs.
 func (c *ControlPlane) BinDir() string { return c.options.BinDir }
 
-// Exited receives one error if a process ends unexpectedly, or if ReportExit is called.
+// Exited receives one error when a process ends unexpectedly or ReportExit is called.
 func (c *ControlPlane) Exited() <-chan error { return c.exitErr }
 
-// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer.
+// StopAPIServer stops only the API server: clients get "connection refused" until StartAPIServer.
 // It does nothing if the API server is not running.
 func (c *ControlPlane) StopAPIServer() error {
 	c.mu.Lock()
@@ -156,15 +155,15 @@ func (c *ControlPlane) StopAPIServer() error {
 	return c.apiServer.Stop(apiServerGrace)
 }
 
-// KillAPIServer kills the API server, as StopAPIServer stops it.
+// KillAPIServer is StopAPIServer without a graceful termination.
 func (c *ControlPlane) KillAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apiServer.Kill()
 }
 
-// StartAPIServer starts the API server again with the port, certificates and data that it had, and
-// waits until it is ready. It does nothing if the API server is running.
+// StartAPIServer restarts the API server with its previous port, certificates, and data, and waits
+// until it is ready. It does nothing if the API server is running.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +173,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.startAPIServer(ctx)
 }
 
-// StopEtcd stops etcd alone: the API server answers with errors or not at all until StartEtcd. It
+// StopEtcd stops only etcd: the API server returns errors or does not respond until StartEtcd. It
 // does nothing if etcd is not running.
 func (c *ControlPlane) StopEtcd() error {
 	c.mu.Lock()
@@ -182,15 +181,15 @@ func (c *ControlPlane) StopEtcd() error {
 	return c.etcd.Stop(etcdGrace)
 }
 
-// KillEtcd kills etcd, as StopEtcd stops it. Writes that etcd has acknowledged are kept.
+// KillEtcd is StopEtcd without a graceful termination. No acknowledged write is lost.
 func (c *ControlPlane) KillEtcd() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.etcd.Kill()
 }
 
-// StartEtcd starts etcd again with the ports and data that it had, and waits until the API server,
-// if it is running, is ready. It does nothing if etcd is running.
+// StartEtcd restarts etcd with its previous ports and data and waits until the API server, if it is
+// running, is ready. It does nothing if etcd is running.
 func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,17 +205,17 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return c.awaitAPIServer(ctx)
 }
 
-// StartingAt reports whether the API server was starting at that time. It answers requests before
-// it is ready, and forbids what it has not yet read the permissions for; a real one stands behind a
-// load balancer, which waits.
+// StartingAt reports whether the API server was starting at that time. Before it is ready, it
+// already serves requests, and denies those whose RBAC rules it has not loaded yet. In production,
+// a load balancer would wait until the server is ready.
 func (c *ControlPlane) StartingAt(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.startups, func(s startup) bool { return !at.Before(s.start) && !at.After(s.ready) })
 }
 
-// Stop ends every process. The API server ends before etcd, without which it cannot terminate
-// gracefully. It may be called again.
+// Stop stops all processes. The API server goes first, because it cannot terminate gracefully
+// without etcd. Stop may be called more than once.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,8 +235,8 @@ func (c *ControlPlane) Stop() error {
 	return err
 }
 
-// An API server with open watches takes up to a minute to terminate. Nothing is lost if it is
-// killed: etcd has what it acknowledged.
+// An API server with open watches takes up to a minute to terminate. Killing it loses nothing,
+// because etcd has everything that it acknowledged.
 const (
 	controllerManagerGrace = 500 * time.Millisecond
 	apiServerGrace         = 2 * time.Second
@@ -278,7 +277,7 @@ func (c *ControlPlane) prepare() error {
 	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
 }
 
-// clear removes what an earlier control plane left in the state folder, and nothing else.
+// clear removes the files of an earlier control plane from the state folder, and nothing else.
 func (c *ControlPlane) clear() error {
 	for _, name := range []string{"etcd", "logs", "pki", "audit.log"} {
 		if err := os.RemoveAll(c.path(name)); err != nil {
@@ -324,13 +323,14 @@ func (c *ControlPlane) run(name string, args ...string) (*childprocess.Process, 
 	return childprocess.Start(childprocess.Command{
 		Path:   filepath.Join(c.options.BinDir, name),
 		Args:   args,
-		Env:    slices.Concat([]string{"GOGC=400"}, c.options.Env, os.Environ()), // a start takes a quarter less processor time; a GOGC of the environment wins
+		Env:    slices.Concat([]string{"GOGC=400"}, c.options.Env, os.Environ()), // reduces the processor time of a start by a quarter; a GOGC of the environment wins
 		Log:    c.path("logs", name+".log"),
 		OnExit: c.ReportExit,
 	})
 }
 
-// ReportExit reports the unexpected end of a process, which may run beside the control plane.
+// ReportExit reports the unexpected end of a process, including processes that run alongside the
+// control plane.
 func (c *ControlPlane) ReportExit(err error) {
 	select {
 	case c.exitErr <- err:

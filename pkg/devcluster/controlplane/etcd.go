@@ -31,8 +31,8 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 		"--peer-key-file="+c.authority.serving.keyFile,
 		"--peer-trusted-ca-file="+c.authority.caFile,
 		"--peer-client-cert-auth",
-		"--unsafe-no-fsync",                   // the data needs to survive a process, not a power cut
-		"--watch-progress-notify-interval=5s", // as OpenShift has it
+		"--unsafe-no-fsync",                   // the data must survive the process, but not a power failure
+		"--watch-progress-notify-interval=5s", // as on OpenShift
 		"--log-level=warn",
 	)
 	if err != nil {

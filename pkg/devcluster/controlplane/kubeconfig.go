@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime exceeds any use of a dev cluster.
+// tokenLifetime exceeds the lifetime of any dev cluster.
 const tokenLifetime = 24 * time.Hour
 
 func (c *ControlPlane) configFor(client pair) *rest.Config {
@@ -29,8 +29,8 @@ func (c *ControlPlane) configFor(client pair) *rest.Config {
 	}
 }
 
-// ServiceAccountConfig returns the configuration of a client with exactly the permissions of an
-// existing ServiceAccount. Its token is valid for a day.
+// ServiceAccountConfig returns a client configuration with exactly the permissions of an existing
+// ServiceAccount. Its token is valid for a day.
 func (c *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name
 	return config, nil
 }
 
-// WriteKubeconfig writes the configuration of a client as a kubeconfig that only this user can
+// WriteKubeconfig writes a client configuration as a kubeconfig that only the current user can
 // read.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "devcluster"
@@ -73,7 +73,7 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// LoadKubeconfig reads the kubeconfig of a client.
+// LoadKubeconfig reads a client configuration from a kubeconfig.
 func LoadKubeconfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

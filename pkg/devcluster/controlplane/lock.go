@@ -15,14 +15,14 @@ import (
 	"syscall"
 )
 
-// lockName is the file in a state folder that is locked by the process that uses it. The kernel
-// releases the lock when that process ends. The file contains the process ID.
+// lockName is the name of the file that a process locks while it uses a state folder. It contains
+// the process ID. The kernel releases the lock when the process ends.
 const lockName = "lock"
 
-// ErrInUse is returned for a state folder that a running process uses.
+// ErrInUse is returned if another process is using the state folder.
 var ErrInUse = errors.New("in use")
 
-// lock locks a state folder. Closing the file releases it.
+// lock locks a state folder. Closing the returned file releases the lock.
 func lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in our state folder
@@ -47,7 +47,7 @@ func write(file *os.File, text string) error {
 	return err
 }
 
-// Owner returns the ID of the process that uses a state folder; 0 means none.
+// Owner returns the ID of the process that uses a state folder, or 0 if it is not in use.
 func Owner(dir string) (int, error) {
 	file, err := os.Open(filepath.Join(dir, lockName)) //nolint:gosec // in our state folder
 	if errors.Is(err, os.ErrNotExist) {

@@ -20,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// A process that listens on the cluster IP of a Service is reached by it, and two control planes
-// have different networks.
+// A process that listens on the cluster IP of a Service can be reached there, and two control
+// planes have different networks.
 func TestServiceNetwork_can_be_dialed(t *testing.T) {
 	t.Parallel()
 	first := start(t, controlplane.Options{WithoutControllerManager: true})

@@ -19,8 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// stateOfChild makes the binary of this test the parent that is killed. Its value is the state
-// folder.
+// stateOfChild makes this test binary act as the parent process that is killed. Its value is the
+// state folder.
 const stateOfChild = "CONTROLPLANE_TEST_STATE"
 
 func TestParent_that_is_killed_leaves_no_process(t *testing.T) {

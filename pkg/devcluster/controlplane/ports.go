@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// Ports are below the range of outgoing connections (32768 and up on Linux). A connection from
-// within that range could occupy the port of the API server while it is down, and a client that
-// dials a closed port of that range may even connect to itself.
+// Ports are below the ephemeral range (32768 and up on Linux). An outgoing connection from that
+// range could occupy the port of the API server while it is down, and a client that dials a closed
+// port in that range may even connect to itself.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 )
 
-// allocatedPorts are the ports that FreePort has returned: they may not be listened on yet.
+// allocatedPorts are the ports returned by FreePort. They may not be in use yet.
 var allocatedPorts sync.Map
 
-// FreePort returns a free loopback port outside of the range of outgoing connections. It returns no
-// port twice.
+// FreePort returns a free loopback port outside the ephemeral range. It never returns the same port
+// twice.
 func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // ports need not be secret

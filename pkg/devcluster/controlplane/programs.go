@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// FindBinDir returns the bin folder beside the go.mod file of the working directory's module.
+// FindBinDir returns the bin folder next to the go.mod file of the working directory's module.
 func FindBinDir() (string, error) {
 	working, err := os.Getwd()
 	if err != nil {
@@ -26,14 +26,14 @@ func FindBinDir() (string, error) {
 	}
 }
 
-// RequirePrograms returns an error that names the programs missing in dir, all of which "make
-// tools" builds.
+// RequirePrograms returns an error that names the programs missing from dir. "make tools" builds
+// all of them.
 func RequirePrograms(dir string, names ...string) error {
 	return RequireBuilt(dir, "make tools", names...)
 }
 
-// RequireBuilt returns an error that names the programs missing in dir and the command that builds
-// them.
+// RequireBuilt returns an error that names the programs missing from dir and the command that
+// builds them.
 func RequireBuilt(dir, command string, names ...string) error {
 	var missing []string
 	for _, name := range names {

@@ -57,7 +57,7 @@ func TestFindBinDir(t *testing.T) {
 func TestFreePorts_are_unique_and_not_ephemeral(t *testing.T) {
 	t.Parallel()
 	allocated := map[int]bool{}
-	for range 500 { // of ten thousand: some would repeat by chance
+	for range 500 { // out of ten thousand: without bookkeeping, some would repeat by chance
 		port, err := controlplane.FreePort()
 		if err != nil {
 			t.Fatal(err)

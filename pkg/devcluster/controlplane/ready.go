@@ -28,8 +28,8 @@ func (c *ControlPlane) await(ctx context.Context, process *childprocess.Process,
 	return Await(ctx, process, transport, url)
 }
 
-// Await polls a URL until it returns status 200. It returns early, with the end of the log, if the
-// process ends. It leaves no connection of the transport open.
+// Await polls a URL until it returns status 200. If the process exits first, it returns an error
+// with the end of the log. It leaves no connections open.
 func Await(ctx context.Context, process *childprocess.Process, transport *http.Transport, url string) error {
 	defer transport.CloseIdleConnections()
 	probe := &http.Client{Transport: transport, Timeout: requestTimeout}

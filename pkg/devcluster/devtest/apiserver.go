@@ -26,31 +26,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// installTimeout bounds the start of an API server and the installation of kinds.
+// installTimeout limits the start of an API server and the installation of kinds.
 const installTimeout = 3 * time.Minute
 
-// discoveryInterval is the time between two attempts to discover kinds.
+// discoveryInterval is the interval between attempts to discover kinds.
 const discoveryInterval = 100 * time.Millisecond
 
-// APIServer is a real API server for the tests of API kinds. No controller runs.
+// APIServer is a real API server for tests of API kinds. No controllers run.
 type APIServer struct {
 	client.Client
 
-	// Namespace is the namespace of the objects; it is created, and the default of kubectl.
+	// Namespace is the namespace of the objects. It is created, and kubectl uses it by default.
 	Namespace string
 
 	kubectl, kubeconfig string
 	config              *rest.Config
 }
 
-// RESTConfig returns the configuration of clients of the API server.
+// RESTConfig returns the client configuration for the API server.
 func (s *APIServer) RESTConfig() *rest.Config { return s.config }
 
-// Kubeconfig returns the path of the kubeconfig of an administrator.
+// Kubeconfig returns the path of an administrator's kubeconfig.
 func (s *APIServer) Kubeconfig() string { return s.kubeconfig }
 
-// Main starts the API server, installs kinds, runs the tests of a package, and returns the exit code
-// of the package.
+// Main starts the API server, installs kinds, runs the tests of a package, and returns the exit
+// code for it.
 func (s *APIServer) Main(ctx context.Context, m *testing.M, install func(context.Context) error) int {
 	code, err := s.run(ctx, m, install)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *APIServer) run(ctx context.Context, m *testing.M, install func(context.
 	return m.Run(), nil
 }
 
-// Install applies the objects of the YAML files.
+// Install applies the objects in YAML files.
 func (s *APIServer) Install(ctx context.Context, files fs.FS) error {
 	objects, err := manifests.Read(files)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *APIServer) Install(ctx context.Context, files fs.FS) error {
 	return manifests.Apply(ctx, s, objects)
 }
 
-// InstallAsUser applies the kustomization of a folder as a user does, with kubectl on the client's
-// side, and then its files on the server's side.
+// InstallAsUser applies the kustomization in a folder with kubectl, as a user would: first
+// client-side, then its files server-side.
 func (s *APIServer) InstallAsUser(ctx context.Context, folder string) error {
 	if printed, err := s.Kubectl(ctx, "apply", "--server-side=false", "--kustomize", folder).CombinedOutput(); err != nil {
 		return fmt.Errorf("applying %s: %w: %s", folder, err, printed)
@@ -111,7 +111,8 @@ func (s *APIServer) InstallAsUser(ctx context.Context, folder string) error {
 	return s.Install(ctx, os.DirFS(folder))
 }
 
-// AwaitKinds waits until kubectl discovers as many kinds that a flag of api-resources selects.
+// AwaitKinds waits until kubectl discovers the given number of kinds. selector is a flag of
+// "kubectl api-resources".
 func (s *APIServer) AwaitKinds(ctx context.Context, kinds int, selector string) error {
 	return wait.PollUntilContextCancel(ctx, discoveryInterval, true, func(ctx context.Context) (bool, error) {
 		printed, err := s.Kubectl(ctx, "api-resources", selector, "--output=name", "--cached=false").Output()
@@ -119,12 +120,12 @@ func (s *APIServer) AwaitKinds(ctx context.Context, kinds int, selector string) 
 	})
 }
 
-// Kubectl returns a command that runs kubectl as a user does, with a cache of its own.
+// Kubectl returns a kubectl command as a user would run it, with its own cache.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return s.command(ctx, s.kubectl, args...)
 }
 
-// KubectlUpdate returns a command that runs kubectl-update in the same way. "make build" builds it.
+// KubectlUpdate does the same for kubectl-update, which "make build" builds.
 func (s *APIServer) KubectlUpdate(ctx context.Context, args ...string) *exec.Cmd {
 	return s.command(ctx, s.kubectl+"-update", args...)
 }
@@ -135,7 +136,7 @@ func (s *APIServer) command(ctx context.Context, program string, args ...string)
 	return exec.CommandContext(ctx, program, append(common, args...)...) //nolint:gosec // a program of the control plane
 }
 
-// MustCreate creates an object, all of whose fields are known.
+// MustCreate creates an object and fails on unknown fields.
 func (s *APIServer) MustCreate(tb testing.TB, object *unstructured.Unstructured) {
 	tb.Helper()
 	if err := s.Create(tb.Context(), object, client.FieldValidation("Strict")); err != nil {
@@ -143,7 +144,7 @@ func (s *APIServer) MustCreate(tb testing.TB, object *unstructured.Unstructured)
 	}
 }
 
-// MustUpdateStatus replaces the status of an object, all of whose fields are known.
+// MustUpdateStatus replaces the status of an object and fails on unknown fields.
 func (s *APIServer) MustUpdateStatus(tb testing.TB, object *unstructured.Unstructured, status any) {
 	tb.Helper()
 	object.Object["status"] = status
@@ -152,7 +153,7 @@ func (s *APIServer) MustUpdateStatus(tb testing.TB, object *unstructured.Unstruc
 	}
 }
 
-// RunKubectl runs kubectl as a user does and returns what it prints.
+// RunKubectl runs kubectl as a user would and returns its output.
 func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) string {
 	tb.Helper()
 	cmd := s.Kubectl(tb.Context(), args...)
@@ -164,8 +165,9 @@ func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) stri
 	return string(printed)
 }
 
-// CheckExplain checks that kubectl explains each field, with the given words in what it prints. The API server serves a
-// new kind before it documents it, so the check begins when kubectl knows the kinds.
+// CheckExplain checks that "kubectl explain" documents each field and prints the given words. The
+// API server serves a new kind before it documents it, so the check waits until kubectl knows the
+// kinds.
 func (s *APIServer) CheckExplain(t *testing.T, fields map[string]string) {
 	t.Helper()
 	for _, kind := range slices.Sorted(maps.Keys(kindsOf(fields))) {
@@ -186,7 +188,7 @@ func (s *APIServer) CheckExplain(t *testing.T, fields map[string]string) {
 	}
 }
 
-// kindsOf returns the kinds, as kubectl explain takes them, of fields.
+// kindsOf returns the kinds of fields in the form that "kubectl explain" takes.
 func kindsOf(fields map[string]string) map[string]bool {
 	kinds := map[string]bool{}
 	for field := range fields {
@@ -196,7 +198,7 @@ func kindsOf(fields map[string]string) map[string]bool {
 	return kinds
 }
 
-// ParseTable returns the cells of a printed table without the blanks that align its columns.
+// ParseTable returns the cells of a printed table without the padding.
 func ParseTable(printed string) [][]string {
 	var rows [][]string
 	for line := range strings.Lines(printed) {

@@ -21,20 +21,20 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Decoding describes how the objects of a kind are decoded. An object that the schema accepts and that does not decode
-// would stop the informers of all objects of its kind.
+// Decoding describes how objects of a kind are decoded. An object that the schema accepts but that
+// cannot be decoded would stop the informers of all objects of its kind.
 type Decoding struct {
-	// Definition is the definition of the kind, and Validator the same one in the test kit.
+	// Definition is the definition of the kind; Validator is the same definition in the test kit.
 	Definition *apiextensionsv1.CustomResourceDefinition
 	Validator  *simulation.Definition
-	// Decoder decodes the kind: see StrictDecoder.
+	// Decoder decodes the kind (see StrictDecoder).
 	Decoder runtime.Decoder
-	// Convert converts a value of a field whose type is a text with a meaning, such as a length of time. It
-	// returns nil for any other value.
+	// Convert converts the value of a field whose type is a string with a meaning, such as a duration.
+	// It returns nil for any other value.
 	Convert func(value any) error
 }
 
-// StrictDecoder returns a decoder of the kinds of a scheme that knows every field.
+// StrictDecoder returns a decoder for the kinds of a scheme that rejects unknown fields.
 func StrictDecoder(tb testing.TB, kinds ...func(*runtime.Scheme) error) runtime.Decoder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
@@ -46,7 +46,7 @@ func StrictDecoder(tb testing.TB, kinds ...func(*runtime.Scheme) error) runtime.
 	return strictDecoder{serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()}
 }
 
-// strictDecoder is a decoder that reports what our kinds leave out when they are decoded.
+// strictDecoder is a decoder that reports data lost in decoding.
 type strictDecoder struct{ runtime.Decoder }
 
 // Decode decodes an object.
@@ -66,8 +66,9 @@ func (d strictDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	return object, kind, stored.DecodeStrict(asJSON, ours)
 }
 
-// Check generates objects and reports those that the schema accepts, and that do not decode without loss
-// or have a value that does not convert. It reports an error if the schema accepts few of them.
+// Check generates objects and reports those that the schema accepts but that lose data in decoding
+// or contain a value that cannot be converted. It also fails if the schema accepts too few of the
+// objects.
 func (d Decoding) Check(t *testing.T, g *Generator, objects int) {
 	t.Helper()
 	accepted := 0
@@ -82,7 +83,7 @@ func (d Decoding) Check(t *testing.T, g *Generator, objects int) {
 	}
 }
 
-// Try does what Check does with one object, and reports whether the schema accepts it.
+// Try runs the check on a single object and reports whether the schema accepts it.
 func (d Decoding) Try(t *testing.T, g *Generator) bool {
 	t.Helper()
 	version := d.Definition.Spec.Versions[0]
@@ -135,7 +136,7 @@ func (d Decoding) compare(t *testing.T, object *unstructured.Unstructured) {
 	}
 }
 
-// convert converts each value in a value.
+// convert calls Convert for each value in a value.
 func (d Decoding) convert(t *testing.T, value reflect.Value) {
 	t.Helper()
 	if !value.IsValid() || !value.CanInterface() {
@@ -159,7 +160,7 @@ func (d Decoding) convert(t *testing.T, value reflect.Value) {
 	}
 }
 
-// checkContains reports values that were lost. Types of other projects add zero values.
+// checkContains reports lost values. Types of other projects may add zero values.
 func checkContains(t *testing.T, path string, whole, part any) {
 	t.Helper()
 	switch part := part.(type) {
@@ -193,14 +194,14 @@ func checkContains(t *testing.T, path string, whole, part any) {
 	}
 }
 
-// isTime reports whether a text is a time, which is encoded in seconds and in UTC.
+// isTime reports whether a string is a time. Times are encoded in UTC with a resolution of seconds.
 func isTime(text string) bool {
 	_, err := time.Parse(time.RFC3339Nano, text)
 	return err == nil
 }
 
-// WithoutEmpty removes from a decoded JSON value the empty lists, maps, texts, and switches in it, which
-// need not stay, and returns it, or nil if nothing is left.
+// WithoutEmpty removes empty lists, maps, and strings and false booleans from a decoded JSON value,
+// since decoding may drop them. It returns the value, or nil if nothing is left.
 func WithoutEmpty(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Definitions returns the CustomResourceDefinitions of a folder in the order of their files, which
-// controller-gen names after the group and the resource.
+// Definitions returns the CustomResourceDefinitions in a folder, ordered by file name.
+// controller-gen names the files after the group and the resource.
 func Definitions(tb testing.TB, folder string) []*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
@@ -52,7 +52,8 @@ func Definition(tb testing.TB, folder, group, kind string) *apiextensionsv1.Cust
 	return nil
 }
 
-// Validators returns the definitions of a group, or of all groups, in a folder in the test kit, by kind.
+// Validators returns the test kit's definitions of one group, or of all groups, from a folder, by
+// kind.
 func Validators(tb testing.TB, folder, group string) map[string]*simulation.Definition {
 	tb.Helper()
 	definitions, err := simulation.Definitions(os.DirFS(folder))
@@ -68,11 +69,12 @@ func Validators(tb testing.TB, folder, group string) map[string]*simulation.Defi
 	return all
 }
 
-// CheckClientSideApply reports each definition of a folder that client-side "kubectl apply" may not
-// apply: it stores the object in an annotation, and all annotations of an object have 262144 bytes.
+// CheckClientSideApply reports definitions in a folder that are too large for client-side "kubectl
+// apply": it stores the object in an annotation, and all annotations of an object share 262144
+// bytes.
 func CheckClientSideApply(tb testing.TB, folder string) {
 	tb.Helper()
-	const limit = 262144 - 16*1024 // other annotations
+	const limit = 262144 - 16*1024 // leave room for other annotations
 	for _, crd := range Definitions(tb, folder) {
 		data, err := json.Marshal(crd)
 		if err != nil {
@@ -108,8 +110,8 @@ func CheckKustomization(tb testing.TB, folder string) {
 	}
 }
 
-// Rules returns the message of each validation rule below a node of a schema, by its path, a space,
-// and the rule.
+// Rules returns the message of each validation rule below a schema node. The keys consist of the
+// path, a space, and the rule.
 func Rules(tb testing.TB, schema any) map[string]string {
 	tb.Helper()
 	data, err := json.Marshal(schema)
@@ -145,12 +147,13 @@ func addRules(found map[string]string, path string, node any) {
 	}
 }
 
-// maxStatusBytes is the size of a status beside which etcd has room for metadata and a spec: it stores
-// objects of up to 1.5 MiB.
+// maxStatusBytes is the maximum size of a status that leaves room for metadata and a spec: etcd
+// stores objects of up to 1.5 MiB.
 const maxStatusBytes = 900 << 10
 
-// CheckStatusSize reports each kind of a folder whose status, as large as its definition allows, may not
-// fit into etcd. Shortened lists the kinds whose controller shortens a status that is too large.
+// CheckStatusSize reports the kinds in a folder whose status, at the maximum size that its
+// definition allows, may not fit into etcd. shortened lists the kinds whose controller shortens an
+// oversized status.
 func CheckStatusSize(tb testing.TB, folder string, shortened ...string) {
 	tb.Helper()
 	var large []string
@@ -167,8 +170,8 @@ func CheckStatusSize(tb testing.TB, folder string, shortened ...string) {
 	}
 }
 
-// maxSize returns the number of bytes as JSON of the largest value that a schema accepts, if its texts have
-// one byte a character and are not escaped. What has no limit is larger than anything.
+// maxSize returns the size in bytes, as JSON, of the largest value that a schema accepts, assuming
+// strings of single-byte characters without escapes. Unlimited values exceed any limit.
 func maxSize(schema *apiextensionsv1.JSONSchemaProps) int {
 	const number, enum, timestamp, unlimited = 20, 64, 64, 1 << 30
 	size := func(limit *int64, each int) int {
@@ -201,5 +204,5 @@ func maxSize(schema *apiextensionsv1.JSONSchemaProps) int {
 	}
 }
 
-// maxNameBytes is the length of the key of a map.
+// maxNameBytes is the maximum length of a map key.
 const maxNameBytes = 256

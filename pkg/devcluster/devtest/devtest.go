@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devtest starts parts of a dev cluster for a test, and checks that none is left. It starts a
-// real API server for the tests of API kinds.
+// Package devtest starts parts of a dev cluster for a test and checks that no processes are left
+// behind. It also starts a real API server for tests of API kinds.
 //
-// It does not know what is tested.
+// It does not know what is being tested.
 package devtest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
-// startTimeout bounds the start of a part.
+// startTimeout limits the start of a part.
 const startTimeout = time.Minute
 
 // Part is a running part of a dev cluster.
 type Part interface {
-	// Stop ends its processes. It may be called again.
+	// Stop stops its processes. It may be called more than once.
 	Stop() error
 	// PIDs returns the IDs of its running processes by name.
 	PIDs() map[string]int
 }
 
-// Start starts a part, and stops it at the end of the test.
+// Start starts a part and stops it at the end of the test.
 func Start[P Part](tb testing.TB, start func(context.Context) (P, error)) P {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
@@ -48,14 +48,14 @@ func Start[P Part](tb testing.TB, start func(context.Context) (P, error)) P {
 	return running
 }
 
-// StartMonitoring starts a real Prometheus and a real Alertmanager for the test.
+// StartMonitoring starts a real Prometheus and Alertmanager for the test.
 func StartMonitoring(tb testing.TB, spec alerting.Spec) *monitoring.Monitoring {
 	tb.Helper()
 	options := monitoring.Options{Dir: tb.TempDir(), Spec: spec, OnExit: func(err error) { tb.Error(err) }}
 	return Start(tb, func(ctx context.Context) (*monitoring.Monitoring, error) { return monitoring.Start(ctx, options) })
 }
 
-// CheckStop stops a part twice, and fails unless all its processes have ended.
+// CheckStop stops a part twice and fails unless all of its processes have exited.
 func CheckStop(tb testing.TB, running Part, processes int) {
 	tb.Helper()
 	pids := running.PIDs()

@@ -19,27 +19,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Foreign is an upgrade object whose metadata and status another client writes in any way that the API
-// server accepts. No write of the operator may be rejected as invalid then.
+// Foreign tests an upgrade object whose metadata and status another client has written in any way
+// that the API server accepts. After that, no write by the operator may be rejected as invalid.
 type Foreign[T client.Object] struct {
-	// World validates the objects. In it runs the operator, whose actor is "operator".
+	// World validates the objects and runs the operator, whose actor is "operator".
 	World *simulation.World
 	// Definition is the definition of the kind.
 	Definition *apiextensionsv1.CustomResourceDefinition
-	// Object is a valid object, which does not exist yet.
+	// Object is a valid object that does not exist yet.
 	Object T
-	// Status points to its status, and History to the history in that.
+	// Status points to the status of Object, and History to the history in that status.
 	Status  any
 	History *[]history.Record
-	// Versions are the versions of the records, and Start is when an attempt starts: a record of it is continued.
+	// Versions are the versions of generated records. Start is the start time of an attempt, so that
+	// its record is resumed.
 	Versions []string
 	Start    time.Time
-	// Annotations are keys of annotations that the operator reads, and Finalizers those that it sets.
+	// Annotations are annotation keys that the operator reads, and Finalizers the finalizers that it
+	// sets.
 	Annotations, Finalizers []string
 }
 
-// Run writes what a seed generates, lets the operator manage the object for a while, and deletes it. It
-// reports whether the API server has accepted what was generated.
+// Run writes the objects generated from a seed, lets the operator manage the object for d, and
+// deletes it. It reports whether the API server accepted what was generated.
 func (f Foreign[T]) Run(t *testing.T, seed uint64, d time.Duration) (accepted bool) {
 	t.Helper()
 	g := &Generator{
@@ -78,8 +80,8 @@ func (f Foreign[T]) Run(t *testing.T, seed uint64, d time.Duration) (accepted bo
 	return true
 }
 
-// generateStatus reports whether the object can have the status: the API server accepts only what
-// decodes, see Decoding.
+// generateStatus reports whether the object can have the generated status: the API server accepts
+// only what can be decoded (see Decoding).
 func (f Foreign[T]) generateStatus(t *testing.T, g *Generator) bool {
 	t.Helper()
 	schema := f.Definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -113,8 +115,8 @@ func (f Foreign[T]) runFor(t *testing.T, d time.Duration) {
 	}
 }
 
-// CheckForeign runs a test for the seeds, which returns what Run does, and fails unless the API server
-// accepts a fifth of what is generated.
+// CheckForeign calls run for each seed and fails unless the API server accepts at least a fifth of
+// the generated objects.
 func CheckForeign(t *testing.T, seeds int, run func(seed uint64) (accepted bool)) {
 	t.Helper()
 	accepted, all := 0, simulation.Sample(seeds)

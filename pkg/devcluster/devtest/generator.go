@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// texts are values of texts by their kind: the valid ones come first.
+// texts lists string values by kind, valid ones first.
 var texts = map[string][]string{
 	"duration": {"1h", "2h", "90m", "1h30m", "168h", "0s", "1d", "1.5h", "", "-1h", "1h1h", "5", "999999h"},
 	"time":     {"2027-03-02T21:00:00Z", "2027-03-02T22:00:00+01:00", "2027-03-02T21:00:00.5Z", "2027-03-02t21:00:00Z", "2027-03-02T21:00:00z", "2027-02-30T00:00:00Z", "2027-03-02T21:00:60Z", "0000-01-01T00:00:00Z"},
@@ -35,22 +35,24 @@ var texts = map[string][]string{
 	"any":      {"a", "b", "x-app-night-maintenance", "", "Zürich\u0000\U0001f600", "\"}{", strings.Repeat("y", 300), "null"},
 }
 
-// Generator makes objects that a schema accepts, mostly: what its rules want of a text follows from the
-// name of the field.
+// Generator creates objects that a schema mostly accepts. It infers from the name of a field what
+// the rules require of a string.
 type Generator struct {
 	*rand.Rand
 
-	// Kinds map names of fields to a kind of texts: duration, time, late (a time after most others), instant
-	// (a time of a status), cron, isoWeek, location, version, image, upstream, channel, operator, scale, name,
-	// reason, alert, any. Fields without one have names or any text, and times where their pattern wants one.
+	// Kinds map field names to kinds of strings: duration, time, late (a time after most others),
+	// instant (a time in a status), cron, isoWeek, location, version, image, upstream, channel,
+	// operator, scale, name, reason, alert, any. Other fields get names or arbitrary strings, or times
+	// if their pattern requires one.
 	Kinds map[string]string
-	// Required are fields that rules make nearly required, and Seldom those that need much else.
+	// Required lists fields that rules almost always require; Seldom lists fields that require many
+	// others.
 	Required, Seldom []string
-	// Parts makes the objects of fields whose parts depend on each other.
+	// Parts creates the values of fields whose parts depend on each other.
 	Parts map[string]func(*Generator) any
 }
 
-// Text returns a text of a kind, mostly a valid one.
+// Text returns a string of a kind, usually a valid one.
 func (g *Generator) Text(kind string) string {
 	from := texts[kind]
 	if !g.oneIn(20) {
@@ -110,7 +112,7 @@ func (g *Generator) kindOf(field, pattern string) string {
 	}
 }
 
-// anything returns any JSON object, or the object that an embedded resource may be.
+// anything returns an arbitrary JSON object, or one that an embedded resource accepts.
 func (g *Generator) anything(schema *apiextensionsv1.JSONSchemaProps, depth int) any {
 	object := map[string]any{}
 	if schema.XEmbeddedResource {
@@ -160,8 +162,8 @@ func (g *Generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](g *Generator, from []T) T { return from[g.IntN(len(from))] }
 
-// Metadata adds labels, annotations, finalizers, and owners to an object as another client may have written
-// them. Known are keys of annotations that the program reads, and finalizers that it sets.
+// Metadata adds labels, annotations, finalizers, and owners to an object as another client might
+// have. known lists annotation keys that the program reads, finalizers those that it sets.
 func (g *Generator) Metadata(object metav1.Object, known, finalizers []string) {
 	values := []string{"", "true", "2027-03-02T21:00:00Z", "9999-12-31T23:59:59Z", "{}", "a,b", "Zürich\u202e\x00", strings.Repeat("y", 200_000)}
 	annotations := map[string]string{}
@@ -170,7 +172,7 @@ func (g *Generator) Metadata(object metav1.Object, known, finalizers []string) {
 			annotations[key] = pick(g, values)
 		}
 		if size := len(strings.Join(slices.Collect(maps.Values(annotations)), "")); size > 250_000 {
-			annotations[key] = "" // all annotations of an object have 256 KiB
+			annotations[key] = "" // all annotations of an object together may have 256 KiB
 		}
 	}
 	object.SetAnnotations(annotations)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sample returns the object of a file as it is decoded from JSON: with whole numbers as int64. It has
-// no status, which the API server ignores.
+// Sample returns the object in a file as decoded from JSON, with integers as int64. It has no
+// status, since the API server ignores it.
 func Sample(tb testing.TB, file string) *unstructured.Unstructured {
 	tb.Helper()
 	data, err := os.ReadFile(file) //nolint:gosec // a file of the repository
@@ -33,8 +33,8 @@ func Sample(tb testing.TB, file string) *unstructured.Unstructured {
 	return object
 }
 
-// SetField sets the field at a path, such as "spec.windows.0.cron"; nil removes it. Numbers in the path
-// are positions in lists. Objects that are missing on the way are added.
+// SetField sets the field at a path such as "spec.windows.0.cron"; nil removes it. Numbers in the
+// path are list indexes. Missing parents are created.
 func SetField(tb testing.TB, object map[string]any, path string, value any) {
 	tb.Helper()
 	setField(tb, object, strings.Split(path, "."), runtime.DeepCopyJSONValue(value))

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// StrictError stands for the field in the rejection of an unknown field.
+// StrictError takes the place of the field in a rejection of an unknown field.
 const StrictError = "strict decoding error"
 
-// CompareRejections reports the differences between the rejections in an error of the API server and
-// those that are wanted: each a field, a colon, and a part of the message.
+// CompareRejections reports the differences between the wanted rejections and those in an error
+// from the API server. A wanted rejection is a field, a colon, and part of the message.
 func CompareRejections(tb testing.TB, want []string, err error) {
 	tb.Helper()
 	got := rejections(err)
@@ -37,8 +37,8 @@ func CompareRejections(tb testing.TB, want []string, err error) {
 	}
 }
 
-// CompareAdmission is CompareRejections for an error of the test kit, which evaluates no rules if the
-// schema is violated.
+// CompareAdmission is CompareRejections for an error from the test kit, which skips the validation
+// rules if the schema is violated.
 func CompareAdmission(tb testing.TB, want []string, err error) {
 	tb.Helper()
 	bySchema := func(rejection string) bool { return strings.Contains(rejection, ": should ") }
@@ -48,14 +48,14 @@ func CompareAdmission(tb testing.TB, want []string, err error) {
 	CompareRejections(tb, want, err)
 }
 
-// isAt reports whether a rejection concerns the field. Rejections of values of the wrong type, and
-// of unknown fields, name the field in the message.
+// isAt reports whether a rejection concerns the field. Rejections of unknown fields and of values
+// of the wrong type name the field in the message.
 func isAt(rejection, field string) bool {
 	inMessage := field == StrictError || strings.HasPrefix(rejection, "<nil>: ")
 	return strings.HasPrefix(rejection, field+": ") || inMessage && strings.Contains(rejection, field)
 }
 
-// rejections returns the fields and messages in an error of the API server.
+// rejections returns the fields and messages in an error from the API server.
 func rejections(err error) []string {
 	var status apierrors.APIStatus
 	switch {

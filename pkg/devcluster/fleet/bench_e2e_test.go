@@ -33,18 +33,19 @@ import (
 
 var benchClusters = flag.Int("clusters", 3500, "number of simulated clusters of BenchmarkRollout")
 
-// BenchmarkRollout upgrades a fleet with 5 canaries in 10 groups, a seventh of it at a time, 5 s each; its agents poll
-// as often as Open Cluster Management's do. The hub is killed at half time; then the rollout is paused, and a cluster
-// fails. The figures are compared with their limits, which hold for an idle machine with two cores.
+// BenchmarkRollout upgrades a fleet with 5 canaries in 10 groups, a seventh of the fleet at a time,
+// 5 s per cluster. Its agents poll as often as Open Cluster Management's. The hub is killed
+// halfway; then the rollout is paused, and a cluster fails. The figures are compared with limits
+// that hold for an idle machine with two cores.
 func BenchmarkRollout(b *testing.B) {
-	limit = time.Hour // of a machine that is busy; the figure is compared below
+	limit = time.Hour // for a busy machine; the figure is compared below
 	concurrency, failures := intstr.FromInt32(int32(max(*benchClusters/7, 1))), intstr.FromInt32(0)
 	r := newRollout(b, fleet.Spec{Clusters: *benchClusters, Canaries: 5, Groups: 10, Duration: 5 * time.Second, Interval: 10 * time.Second},
 		func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			s := &u.Spec.UpgradeStrategy
 			s.MaxConcurrency, s.MaxFailures, s.RolloutType = &concurrency, &failures, fleetv1beta1.RolloutProgressive
 			s.DecisionStrategy, s.FailingTimeout = nil, failingTimeout
-			s.MinSuccessTime = "1s" // canaries soak for 30 minutes by default; a benchmark has none of that
+			s.MinSuccessTime = "1s" // canaries soak for 30 minutes by default, which would only slow the benchmark down
 		})
 	total := int32(*benchClusters)
 	started := time.Now()
@@ -76,11 +77,11 @@ func BenchmarkRollout(b *testing.B) {
 	figure(b, float64(max(highWater, memoryPeak(b, r.hub.PID())))/1024, "MiB/VmHWM", 256)
 }
 
-// BenchmarkReal upgrades two real clusters through Open Cluster Management, one after the other, and reports
-// the memory of all processes at their peaks: three control planes, the agents, the hub, and this one, which
-// simulates the operators of the clusters.
+// BenchmarkReal upgrades two real clusters with Open Cluster Management, one after the other, and
+// reports the peak memory of all processes: three control planes, the agents, the hub, and this
+// one, which simulates the operators of the clusters.
 func BenchmarkReal(b *testing.B) {
-	limit = 10 * time.Minute // of a machine that is busy
+	limit = 10 * time.Minute // for a busy machine
 	started := time.Now()
 	r := newRollout(b, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
@@ -101,7 +102,7 @@ func BenchmarkReal(b *testing.B) {
 	figure(b, float64(memory)/(1<<20), "GiB", 2.2)
 }
 
-// children returns the IDs of the processes that this one has started.
+// children returns the IDs of the child processes of this one.
 func children(tb testing.TB) []int {
 	tb.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/status")
@@ -110,7 +111,7 @@ func children(tb testing.TB) []int {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		var pid int
 		if strings.Contains(string(text), fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())) {
@@ -122,10 +123,10 @@ func children(tb testing.TB) []int {
 	return pids
 }
 
-// failingTimeout is how long a cluster may fail in a benchmark.
+// failingTimeout is how long a cluster may be failing in a benchmark.
 const failingTimeout = "1s"
 
-// figure reports a figure, and fails if it is above its limit.
+// figure reports a figure and fails if it exceeds its limit.
 func figure(b *testing.B, value float64, unit string, limit float64) {
 	b.Helper()
 	b.ReportMetric(value, unit)
@@ -134,8 +135,8 @@ func figure(b *testing.B, value float64, unit string, limit float64) {
 	}
 }
 
-// restartHub kills the hub, and reports how long its successor takes until it admits a cluster, and what it
-// lists.
+// restartHub kills the hub, and reports the time until its successor admits a cluster and the
+// requests with which it lists objects.
 func (r *rollout) restartHub(b *testing.B) {
 	b.Helper()
 	must(b, r.hub.Kill())
@@ -156,13 +157,14 @@ func (r *rollout) restartHub(b *testing.B) {
 	figure(b, slices.Max(slices.Collect(maps.Values(lists))), "lists/kind", 1)
 }
 
-// lists reports whether a request reads all objects of a kind, as a list or at the start of a watch.
+// lists reports whether a request reads all objects of a kind, either as a list or at the start of
+// a watch.
 func (q *request) lists() bool {
 	return q.Object.Name == "" && (q.Verb == "list" || q.Verb == "watch" && strings.Contains(q.URI, "sendInitialEvents=true"))
 }
 
-// failOne lets a cluster fail that has just begun, and reports how long other clusters begin after its
-// failure is in the feedback and has lasted long enough. A retry then completes the cluster.
+// failOne makes a cluster fail that has just started, and reports the time from when the hub could
+// count the failure until other clusters start. A retry then completes the cluster.
 func (r *rollout) failOne(b *testing.B) {
 	b.Helper()
 	var name string
@@ -190,8 +192,8 @@ func (r *rollout) failOne(b *testing.B) {
 	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Attempt = 2 })
 }
 
-// addWorks creates four works for each cluster, which the agents answer. They are as large as those that
-// upgrade a cluster, and belong to an upgrade that does not exist.
+// addWorks creates four works for each cluster, and the agents respond to them. They have the size
+// of works that upgrade a cluster and belong to an upgrade that does not exist.
 func (r *rollout) addWorks(b *testing.B) {
 	b.Helper()
 	run := &fleetv1alpha1.ClusterUpgradeRun{}
@@ -231,14 +233,14 @@ func (r *rollout) addWorks(b *testing.B) {
 	}))
 }
 
-// reportQuietMinute reports what the hub writes in a minute after a rollout.
+// reportQuietMinute reports the hub's writes in a minute after a rollout.
 func (r *rollout) reportQuietMinute(b *testing.B) {
 	b.Helper()
 	await(b, "the works are gone", func(ctx context.Context) bool {
 		var works workv1.ManifestWorkList
 		return r.fleet.Client.List(ctx, &works) == nil && len(works.Items) == 0
 	})
-	time.Sleep(5 * time.Second) // the last status of the fleet may still be written
+	time.Sleep(5 * time.Second) // the last status of the fleet may not have been written yet
 	since := time.Now()
 	time.Sleep(time.Minute)
 	writes := 0
@@ -250,14 +252,14 @@ func (r *rollout) reportQuietMinute(b *testing.B) {
 	figure(b, float64(writes), "writes/quiet-minute", 0)
 }
 
-// beganCount returns how many clusters have begun.
+// beganCount returns the number of clusters that have started.
 func (r *rollout) beganCount() (n int) {
 	r.read(func() { n = len(r.began) })
 	return n
 }
 
-// lastAdmission returns how long after a time the last cluster was admitted, at least 0; none is for five
-// seconds.
+// lastAdmission waits until no cluster has been admitted for five seconds. It returns the time from
+// since to the last admission, at least 0.
 func (r *rollout) lastAdmission(since time.Time) time.Duration {
 	last, count := time.Now(), r.beganCount()
 	await(r.t, "admission stops", func(context.Context) bool {
@@ -269,7 +271,8 @@ func (r *rollout) lastAdmission(since time.Time) time.Duration {
 	return max(0, last.Sub(since))
 }
 
-// reportWrites reports the writes of the hub by the audit log, and the largest size of the object.
+// reportWrites reports the hub's writes according to the audit log, and the maximum size of the
+// object.
 func (r *rollout) reportWrites(b *testing.B, total int32, took time.Duration) {
 	b.Helper()
 	writes, statuses, works, kinds := 0, 0, map[string]int{}, map[string]int{}
@@ -299,7 +302,7 @@ func (r *rollout) reportWrites(b *testing.B, total int32, took time.Duration) {
 	r.read(func() { figure(b, float64(r.largest), "B/object", 10_000) })
 }
 
-// memoryPeak returns the peak of the resident memory of a process in KiB.
+// memoryPeak returns the peak resident memory of a process in KiB.
 func memoryPeak(tb testing.TB, pid int) int {
 	tb.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

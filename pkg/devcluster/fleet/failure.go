@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 )
 
-// Degrade makes etcd of a cluster degraded, so an upgrade of the cluster does not complete until
-// Repair.
+// Degrade makes a cluster's etcd operator degraded, so that an upgrade of the cluster cannot
+// complete before Repair.
 func (f *Fleet) Degrade(ctx context.Context, name string) error {
 	return f.setDegraded(ctx, name, configv1.ConditionTrue)
 }
@@ -48,7 +48,7 @@ func (f *Fleet) setDegraded(ctx context.Context, name string, status configv1.Co
 	return nil
 }
 
-// setDegraded reports that etcd is degraded, or that it is not.
+// setDegraded sets the Degraded condition of the etcd operator.
 func (s *Spoke) setDegraded(ctx context.Context, status configv1.ConditionStatus) error {
 	operator := &configv1.ClusterOperator{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: "etcd"}, operator); err != nil {

@@ -27,7 +27,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// limit is how long a test waits for something; only a failure reaches it, or a large benchmark.
+// limit is how long a test waits for a condition. Only failures and large benchmarks get near it.
 var limit = time.Minute
 
 func await(tb testing.TB, what string, holds func(context.Context) bool) {
@@ -40,8 +40,8 @@ func await(tb testing.TB, what string, holds func(context.Context) bool) {
 	}
 }
 
-// TestFleet starts a fleet: the real placement controller selects its clusters for the hub, and an agent
-// answers a work.
+// TestFleet starts a fleet. The real placement controller selects its clusters for the hub, and an
+// agent responds to a work.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -43,16 +43,16 @@ const (
 	HubServiceAccount = "managed-upgrade-hub"
 	// componentsNamespace is the namespace of the components of Open Cluster Management.
 	componentsNamespace = "open-cluster-management-hub"
-	// grace is how long a process may take to end.
+	// grace is how long a process may take to exit.
 	grace = 10 * time.Second
 )
 
 // Options configure a fleet.
 type Options struct {
-	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's Go
-	// module.
+	// BinDir is the folder with the programs. It defaults to the bin folder of the working directory's
+	// Go module.
 	BinDir string
-	// Dir is the state folder. It is created if it is missing.
+	// Dir is the state folder. It is created if missing.
 	Dir string
 	// Repository is the checkout whose folder deploy/hub is applied.
 	Repository string
@@ -63,19 +63,19 @@ type Options struct {
 type Fleet struct {
 	*controlplane.ControlPlane
 
-	// Client has all permissions, and reads from the API server.
+	// Client has all permissions and bypasses caches.
 	Client client.WithWatch
-	// Spokes are the clusters of a real fleet, in the order of their numbers; nil means the clusters are
+	// Spokes are the clusters of a real fleet, in numerical order. It is nil if the clusters are
 	// simulated.
 	Spokes []*Spoke
 
 	spec       Spec
-	components []*childprocess.Process // of Open Cluster Management on the hub
-	stopAgents context.CancelFunc      // of simulated clusters; nil means none
+	components []*childprocess.Process // of Open Cluster Management, on the hub
+	stopAgents context.CancelFunc      // stops the agents of simulated clusters; nil for real ones
 	agents     chan error
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes, of Open Cluster Management, and of our hub.
+// Scheme returns a scheme with the kinds of Kubernetes, Open Cluster Management, and our hub.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
@@ -85,8 +85,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// hubControllers are the controllers that a hub with real agents needs: agents request certificates, and
-// what a deleted object owns is collected.
+// hubControllers returns the controllers that a hub with real agents needs to approve and sign the
+// agents' certificates and to garbage-collect dependents.
 func hubControllers() []string {
 	return []string{
 		"certificatesigningrequest-approving-controller",
@@ -98,12 +98,12 @@ func hubControllers() []string {
 	}
 }
 
-// lessMemory is the environment of the control planes of a real fleet, of which there are at least three, and of the
-// components of Open Cluster Management.
+// lessMemory is the environment of the control planes of a real fleet (at least three) and of Open
+// Cluster Management's components.
 func lessMemory() []string { return []string{"GOGC=75"} }
 
-// Start returns when the clusters are registered, and placement and agents run. The context bounds the
-// start alone; Stop ends what was started.
+// Start returns when the clusters are registered and placement and agents are running. The context
+// limits only the start; call Stop to stop everything.
 func Start(ctx context.Context, options Options) (*Fleet, error) {
 	if err := options.Spec.Validate(); err != nil {
 		return nil, err
@@ -155,7 +155,8 @@ func (f *Fleet) start(ctx context.Context) error {
 	return f.startAgents(ctx, scheme)
 }
 
-// serveKinds applies the kinds of Open Cluster Management, and what belongs to our hub except what runs it.
+// serveKinds applies the kinds of Open Cluster Management and the manifests of our hub, except
+// those that run it.
 func serveKinds(ctx context.Context, access *rest.Config, options Options) error {
 	c, err := manifests.Client(access)
 	if err != nil {
@@ -167,7 +168,7 @@ func serveKinds(ctx context.Context, access *rest.Config, options Options) error
 	}
 	deploy := filepath.Join(options.Repository, "deploy")
 	folders := []fs.FS{hubKinds, os.DirFS(filepath.Join(deploy, "hub", "crds")), os.DirFS(filepath.Join(deploy, "hub"))}
-	if options.Spec.Real { // there is a work manager
+	if options.Spec.Real { // real clusters have a work manager
 		folders = append(folders, os.DirFS(filepath.Join(deploy, "action-replica-sets")))
 	}
 	for _, files := range folders {
@@ -190,7 +191,7 @@ func (f *Fleet) Path(elements ...string) string {
 // Spec returns the description of the fleet with all defaults.
 func (f *Fleet) Spec() Spec { return f.spec }
 
-// startComponents starts the controllers of Open Cluster Management on the hub.
+// startComponents starts the hub controllers of Open Cluster Management.
 func (f *Fleet) startComponents() error {
 	kubeconfig := f.Path("components.kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, f.RESTConfig()); err != nil {
@@ -213,7 +214,8 @@ func (f *Fleet) startComponents() error {
 	return nil
 }
 
-// startOCM starts a program of Open Cluster Management, whose unexpected end the control plane reports.
+// startOCM starts a program of Open Cluster Management. The control plane reports its unexpected
+// end.
 func startOCM(of *controlplane.ControlPlane, program string, args ...string) (*childprocess.Process, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -225,11 +227,11 @@ func startOCM(of *controlplane.ControlPlane, program string, args ...string) (*c
 	})
 }
 
-// startAgents starts the simulated agents, which run until Stop.
+// startAgents starts the simulated agents. They run until Stop.
 func (f *Fleet) startAgents(ctx context.Context, scheme *runtime.Scheme) error {
 	mgr, err := manager.New(rest.CopyConfig(f.RESTConfig()), manager.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // there may be several fleets in a process
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // a process may run several fleets
 	})
 	if err != nil {
 		return fmt.Errorf("preparing the agents: %w", err)
@@ -243,7 +245,8 @@ func (f *Fleet) startAgents(ctx context.Context, scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Stop ends the agents and their clusters, the components, and the control plane. It may be called again.
+// Stop stops the agents and their clusters, the components, and the control plane. It may be called
+// more than once.
 func (f *Fleet) Stop() error {
 	var errs []error
 	if f.stopAgents != nil {

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writers is how many clusters are registered at a time.
+// writers is the number of clusters that are registered concurrently.
 const writers = 8
 
-// install creates the cluster set with its binding, and registers the clusters.
+// install creates the cluster set and its binding, and registers the clusters.
 func (f *Fleet) install(ctx context.Context) error {
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: ClusterSet}}
 	set.Spec.ClusterSelector.SelectorType = clusterv1beta2.ExclusiveClusterSetLabel
@@ -37,7 +37,7 @@ func (f *Fleet) install(ctx context.Context) error {
 	return f.registerAll(ctx)
 }
 
-// registerAll registers the clusters, several at a time.
+// registerAll registers the clusters concurrently.
 func (f *Fleet) registerAll(ctx context.Context) error {
 	numbers := make(chan int, f.spec.Clusters)
 	for number := 1; number <= f.spec.Clusters; number++ {
@@ -59,8 +59,8 @@ func (f *Fleet) registerAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// register creates a managed cluster as an import does. A simulated one has joined; the namespace and the
-// status of a real one are those that the registration controller and the agents create.
+// register creates a managed cluster as an import does. A simulated cluster has already joined. For
+// a real one, the registration controller and the agents create the namespace and the status.
 func (f *Fleet) register(ctx context.Context, number int) error {
 	cluster := f.spec.cluster(number)
 	if err := f.Client.Create(ctx, cluster); err != nil {

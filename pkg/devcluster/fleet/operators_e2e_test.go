@@ -28,11 +28,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 )
 
-// operators are the Subscriptions of a cluster, each in a namespace of its name, with their releases.
+// operators lists the releases of the Subscriptions on a cluster. Each Subscription has a namespace
+// with its name.
 var operators = map[string]string{"gitops": "gitops.v1 gitops.v2 gitops.v3", "quay": "quay.v1 quay.v2"}
 
-// installOperators installs the kinds of OLM and operators that need approvals, and simulates OLM until the
-// test ends.
+// installOperators installs the kinds of OLM and operators that need approval, and simulates OLM
+// until the test ends.
 func installOperators(t *testing.T, spoke *fleet.Spoke) {
 	t.Helper()
 	kinds, err := crds.OLM()
@@ -73,8 +74,8 @@ func installOperators(t *testing.T, spoke *fleet.Spoke) {
 	})
 }
 
-// restartCatalog ends the connection to the catalog if it is older than the release of the platform, which
-// brings another catalog.
+// restartCatalog drops the connection to a catalog older than the release of the platform, because
+// that release brings a new catalog.
 func restartCatalog(ctx context.Context, c client.Client) error {
 	version := &configv1.ClusterVersion{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "version"}, version); err != nil {
@@ -97,8 +98,8 @@ func restartCatalog(ctx context.Context, c client.Client) error {
 	return c.Status().Update(ctx, catalog)
 }
 
-// checkOperators checks that the Job has upgraded the operator that is not excluded, to its newest release, no
-// other, and that nothing is left of the Job.
+// checkOperators checks that the Job upgraded only the operator that is not excluded, to its newest
+// release, and that nothing is left of the Job.
 func checkOperators(t *testing.T, spoke *fleet.Spoke) {
 	t.Helper()
 	var all unstructured.UnstructuredList

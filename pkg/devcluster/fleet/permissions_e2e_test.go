@@ -19,8 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// unused are the permissions of the hub that TestRollout does not use, with the reason. The
-// permissions to list watched kinds are used if the API server cannot stream lists.
+// unused lists the permissions of the hub that TestRollout does not use, with reasons. Permissions
+// to list watched kinds are used only if the API server cannot stream lists.
 var unused = map[string]string{
 	"get namespaces.":                                                              "only for the webhook, which names the hub by the UID of kube-system",
 	"get proxies.config.openshift.io":                                              "only for the webhook, which may be behind the proxy of the cluster",
@@ -45,8 +45,8 @@ func TestUnused_permissions_are_granted(t *testing.T) {
 	}
 }
 
-// checkPermissions compares the requests of the hub with the permissions in a folder of deploy: none is
-// denied, and each permission is used.
+// checkPermissions compares the requests of the hub with the permissions in a folder of deploy. No
+// request may be denied, and every permission must be used.
 func (r *rollout) checkPermissions(t *testing.T, folder string) {
 	t.Helper()
 	used := map[string]bool{}
@@ -71,7 +71,7 @@ func (r *rollout) checkPermissions(t *testing.T, folder string) {
 	}
 }
 
-// grantedBy returns the verbs on resources that the generated Roles of a folder of deploy grant.
+// grantedBy returns the verbs on resources that the generated Roles in a folder of deploy grant.
 func grantedBy(t *testing.T, folder string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/" + folder + "/role.yaml")

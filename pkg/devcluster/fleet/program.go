@@ -16,14 +16,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// Hub is our hub program, which runs with the permissions of its ServiceAccount.
+// Hub is our hub program, running with the permissions of its ServiceAccount.
 type Hub struct {
 	process *childprocess.Process
 	command childprocess.Command
 	probes  string
 }
 
-// StartHub starts the hub program, and returns when it is ready.
+// StartHub starts the hub program and returns when it is ready.
 func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 	if err := controlplane.RequireBuilt(f.BinDir(), "make build", "hub"); err != nil {
 		return nil, err
@@ -46,14 +46,14 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + h.probes,
-			fmt.Sprintf("--action-replica-sets=%t", f.spec.Real), // there is a work manager
-			"--image=example.com/hub:dev",                        // whose program operator real clusters run
+			fmt.Sprintf("--action-replica-sets=%t", f.spec.Real), // real clusters have a work manager
+			"--image=example.com/hub:dev",                        // real clusters run its program operator
 		},
 	}
 	return h, h.Start(ctx)
 }
 
-// Start starts the program, and returns when it is ready.
+// Start starts the program and returns when it is ready.
 func (h *Hub) Start(ctx context.Context) (err error) {
 	if h.process, err = childprocess.Start(h.command); err != nil {
 		return err
@@ -92,5 +92,5 @@ func (h *Hub) PID() int { return h.process.PID() }
 // Stop terminates the program.
 func (h *Hub) Stop() error { return h.process.Stop(grace) }
 
-// Kill ends the program at once, as a power failure of its node does.
+// Kill kills the program, like a power failure of its node.
 func (h *Hub) Kill() error { return h.process.Kill() }

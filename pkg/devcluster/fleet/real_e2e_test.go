@@ -43,8 +43,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// TestReal upgrades two real clusters through the hub program, Open Cluster Management, and its agents,
-// which have the permissions of a klusterlet.
+// TestReal upgrades two real clusters with the hub program, Open Cluster Management, and its
+// agents, which run with the permissions of a klusterlet.
 func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
 	start := time.Now()
 	limit = 5 * time.Minute
@@ -82,7 +82,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take
 	t.Logf("over after %s", time.Since(start).Round(time.Second))
 }
 
-// preflight makes a dry run, which passes, and leaves both clusters as they were.
+// preflight makes a dry run that passes and leaves both clusters unchanged.
 func (r *rollout) preflight(t *testing.T, before map[string]*observed) {
 	t.Helper()
 	r.upgrade.Spec.DryRun = true
@@ -108,7 +108,7 @@ func (r *rollout) preflight(t *testing.T, before map[string]*observed) {
 	}
 }
 
-// upgradeClusterVersion upgrades the canary, and another cluster that fails first.
+// upgradeClusterVersion upgrades the canary and another cluster, which fails first.
 func (r *rollout) upgradeClusterVersion(t *testing.T) {
 	t.Helper()
 	failing := r.fleet.Spokes[1]
@@ -158,7 +158,7 @@ func (r *rollout) checkReplicaSet(t *testing.T) {
 	}
 }
 
-// upgradeByUpgradeConfig upgrades both clusters by the operator that runs there.
+// upgradeByUpgradeConfig upgrades both clusters with the operator that runs on them.
 func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observed) {
 	t.Helper()
 	for _, spoke := range r.fleet.Spokes {
@@ -203,8 +203,8 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 	}
 }
 
-// startOne requests a release for the cluster that is no canary, whose etcd is degraded, and waits until it is
-// being upgraded.
+// startOne requests a release for the cluster that is not a canary and whose etcd is degraded, and
+// waits until its upgrade has started.
 func (r *rollout) startOne(t *testing.T, o *observed, name, release string) {
 	t.Helper()
 	offer(o.spoke, release)
@@ -219,7 +219,8 @@ func (r *rollout) startOne(t *testing.T, o *observed, name, release string) {
 	r.await("it is being upgraded", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 1 })
 }
 
-// awaitUpgraded repairs a cluster, and waits until its upgrade is complete. The hub does not observe it.
+// awaitUpgraded repairs a cluster and waits until its upgrade is complete. The hub does not observe
+// it.
 func (r *rollout) awaitUpgraded(t *testing.T, o *observed, release string) {
 	t.Helper()
 	must(t, r.fleet.Repair(t.Context(), o.spoke.Name))
@@ -229,8 +230,8 @@ func (r *rollout) awaitUpgraded(t *testing.T, o *observed, release string) {
 	o.check(t, release)
 }
 
-// deleteInFlight deletes an upgrade while the work of a cluster still applies its ClusterVersion. The cluster
-// ends its upgrade without the hub.
+// deleteInFlight deletes an upgrade while the work of a cluster still applies its ClusterVersion.
+// The cluster finishes its upgrade without the hub.
 func (r *rollout) deleteInFlight(t *testing.T, o *observed) {
 	t.Helper()
 	r.startOne(t, o, "abandoned", "4.20.8")
@@ -244,7 +245,8 @@ func (r *rollout) deleteInFlight(t *testing.T, o *observed) {
 	r.awaitUpgraded(t, o, "4.20.8")
 }
 
-// detach removes a cluster from the hub while it is being upgraded. It ends its upgrade without the hub.
+// detach removes a cluster from the hub during its upgrade. The cluster finishes the upgrade
+// without the hub.
 func (r *rollout) detach(t *testing.T, o *observed) {
 	t.Helper()
 	r.startOne(t, o, "detached", "4.20.9")
@@ -266,7 +268,7 @@ func (r *rollout) detach(t *testing.T, o *observed) {
 	r.delete(t)
 }
 
-// offer adds a release to those that a cluster is offered.
+// offer adds a release to the releases that a cluster is offered.
 func offer(spoke *fleet.Spoke, version string) {
 	spoke.Catalog.Set(updategraph.Release{Version: version, Channels: []string{"stable-4.20"}})
 }
@@ -280,7 +282,8 @@ func (r *rollout) awaitNoWorks(t *testing.T) {
 	})
 }
 
-// command returns what a command of our plugin prints about the upgrade. want is its exit code.
+// command runs a command of our plugin on the upgrade, checks its exit code, and returns its
+// output.
 func (r *rollout) command(t *testing.T, want int, verb string, args ...string) string {
 	t.Helper()
 	kubeconfig := r.fleet.Path("kubeconfig")
@@ -294,7 +297,7 @@ func (r *rollout) command(t *testing.T, want int, verb string, args ...string) s
 	return string(printed)
 }
 
-// observed holds what a cluster had before its first upgrade.
+// observed holds the state of a cluster before its first upgrade.
 type observed struct {
 	spoke   *fleet.Spoke
 	client  client.WithWatch
@@ -302,8 +305,9 @@ type observed struct {
 	roles   []string
 }
 
-// observe sets what a user of a cluster may have set, and what a forced upgrade by its image has left; it returns what the
-// cluster has, and watches until the test ends that nothing owns its ClusterVersion.
+// observe sets fields that a user might have set or that a forced upgrade by image leaves behind,
+// and returns the state of the cluster. Until the test ends, it watches that the ClusterVersion
+// never gets an owner.
 func observe(t *testing.T, spoke *fleet.Spoke) *observed {
 	t.Helper()
 	version := clusterVersion(t.Context(), t, spoke)
@@ -334,7 +338,8 @@ func observe(t *testing.T, spoke *fleet.Spoke) *observed {
 	return &observed{spoke: spoke, client: c, version: changed, roles: roles(t.Context(), t, spoke)}
 }
 
-// newSpokeClient returns a client for a cluster that knows the kinds of the agents and of the operator.
+// newSpokeClient returns a client for a cluster that knows the kinds of the agents and of the
+// operator.
 func newSpokeClient(t *testing.T, spoke *fleet.Spoke) client.WithWatch {
 	t.Helper()
 	scheme, err := devcluster.Scheme()
@@ -346,8 +351,8 @@ func newSpokeClient(t *testing.T, spoke *fleet.Spoke) client.WithWatch {
 	return c
 }
 
-// check checks that the cluster has been upgraded to a release, that nothing else of its ClusterVersion has
-// changed, and that the agent has no more permissions than before.
+// check checks that the cluster was upgraded to a release, that nothing else in its ClusterVersion
+// has changed, and that the agent has gained no permissions.
 func (o *observed) check(t *testing.T, release string) {
 	t.Helper()
 	got := clusterVersion(t.Context(), t, o.spoke)
@@ -370,7 +375,7 @@ func (o *observed) check(t *testing.T, release string) {
 	}
 }
 
-// roles returns all roles and bindings of a cluster, with what they grant to whom.
+// roles describes all roles and bindings of a cluster: the permissions and their subjects.
 func roles(ctx context.Context, t *testing.T, spoke *fleet.Spoke) []string {
 	t.Helper()
 	var found []string
@@ -400,8 +405,8 @@ func clusterVersion(ctx context.Context, t *testing.T, spoke *fleet.Spoke) *conf
 	return version
 }
 
-// backup returns an action before the upgrade: a Job, and a ConfigMap with a rule for its completion, which its
-// deleteOption keeps.
+// backup returns an action before the upgrade: a Job, and a ConfigMap whose deleteOption keeps it
+// and whose completion is determined by a rule.
 func backup() *fleetv1beta1.UpgradeAction {
 	job := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -433,7 +438,7 @@ func backup() *fleetv1beta1.UpgradeAction {
 	return action
 }
 
-// checkBackup checks that the work of the action is deleted as its deleteOption says.
+// checkBackup checks that the work of the action is deleted according to its deleteOption.
 func checkBackup(t *testing.T, spoke *fleet.Spoke) {
 	t.Helper()
 	key := client.ObjectKey{Namespace: "default", Name: "backup"}

@@ -16,8 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 )
 
-// checkAgentRights checks what the agent of a cluster may write on the hub, by the credentials and the roles that the
-// registration controller of Open Cluster Management has given it. docs/security.md describes what follows.
+// checkAgentRights checks what the agent of a cluster may write on the hub with the credentials and
+// roles that it got from Open Cluster Management's registration controller. docs/security.md
+// describes the consequences.
 func checkAgentRights(t *testing.T, f *fleet.Fleet, spoke *fleet.Spoke) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(spoke.Path("hub-kubeconfig"), "kubeconfig"))

@@ -36,7 +36,7 @@ import (
 // hubUser is the user of our hub program.
 const hubUser = "system:serviceaccount:" + fleet.HubNamespace + ":" + fleet.HubServiceAccount
 
-// rollout is an upgrade of a fleet through the binary, every status of which is checked.
+// rollout is an upgrade of a fleet by the real binary. Every status is checked.
 type rollout struct {
 	t       testing.TB
 	fleet   *fleet.Fleet
@@ -46,10 +46,10 @@ type rollout struct {
 	invariants invariants.Fleet
 
 	mu        sync.Mutex
-	name      string                                      // of the upgrade that is observed
-	hasCanary bool                                        // the first cluster
-	largest   int                                         // bytes of the object
-	began     []string                                    // clusters in the order of their admission, once for each attempt
+	name      string                                      // of the observed upgrade
+	hasCanary bool                                        // the canary is the first cluster
+	largest   int                                         // size of the object in bytes
+	began     []string                                    // clusters in the order of their admission, once per attempt
 	states    map[string]fleetv1alpha1.State              // by cluster
 	status    fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
@@ -85,7 +85,7 @@ func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.Manage
 	return r
 }
 
-// start creates an upgrade, and observes it instead of the one before.
+// start creates an upgrade and observes it instead of the previous one.
 func (r *rollout) start(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	r.t.Helper()
 	r.read(func() {
@@ -147,7 +147,8 @@ func (r *rollout) observe(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	}
 }
 
-// observeRun notes the order in which clusters begin. None begins before the canary is complete.
+// observeRun records the order in which clusters start. No cluster may start before the canary is
+// complete.
 func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	if err := r.invariants.Run(run); err != nil {
 		r.t.Error(err)
@@ -168,14 +169,14 @@ func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	r.runs[run.Namespace] = run
 }
 
-// read calls a function with what was observed.
+// read gives a function access to the observed state.
 func (r *rollout) read(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
 }
 
-// await waits until the counters of the last status are as they should be.
+// await waits until the counters of the last status satisfy the condition.
 func (r *rollout) await(what string, is func(c fleetv1beta1.ClustersSummary) bool) {
 	r.t.Helper()
 	await(r.t, what, func(context.Context) (holds bool) {
@@ -194,10 +195,10 @@ func (r *rollout) edit(change func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
 	must(r.t, r.fleet.Client.Patch(r.t.Context(), current, client.MergeFrom(before)))
 }
 
-// pauseLimit is the time after a pause within which admission stops.
+// pauseLimit is the maximum time from a pause to the last admission.
 const pauseLimit = 2 * time.Second
 
-// request is a request of the hub, as the audit log records it.
+// request is a request of the hub in the audit log.
 type request struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
@@ -218,8 +219,8 @@ type request struct {
 	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
-// requests returns the requests of the hub since a time, of which the API server has started to respond
-// to watches, and has responded to all others.
+// requests returns the requests of the hub since a time: watches as soon as the response has
+// started, other requests when it is complete.
 func (r *rollout) requests(since time.Time) []request {
 	r.t.Helper()
 	file, err := os.Open(r.fleet.AuditLog())
@@ -229,7 +230,7 @@ func (r *rollout) requests(since time.Time) []request {
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return found // an incomplete line is still being written
+			return found // the last line is still being written
 		}
 		var one request
 		must(r.t, json.Unmarshal(line, &one))
@@ -243,13 +244,13 @@ func (q *request) writes() bool {
 	return q.Verb == "create" || q.Verb == "patch" || q.Verb == "update" || q.Verb == "delete"
 }
 
-// createsUpgrade reports whether a request has created the work of the platform of a cluster.
+// createsUpgrade reports whether the request created the work that upgrades a cluster's platform.
 func (q *request) createsUpgrade() bool {
 	return q.Verb == "create" && q.Object.Resource == "manifestworks" && q.Object.Name == delivery.UpgradeName(q.Object.Namespace) && q.Response.Code == http.StatusCreated
 }
 
-// TestRollout upgrades a fleet through the binary: the canary, a failure, a pause, a hub that is killed,
-// a retry, and the deletion. The commands of our plugin control it.
+// TestRollout upgrades a fleet with the real binary: the canary, a failure, a pause, a hub that is
+// killed, a retry, and the deletion. It uses the commands of our plugin.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	r := newRollout(t, fleet.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
@@ -346,8 +347,9 @@ func TestRollout(t *testing.T) {
 	r.checkPermissions(t, "hub")
 }
 
-// checkWorks checks that each cluster got the work of its platform once. A cluster that has failed and completes late,
-// before its retry begins, gets another one with the retry: the end of the first attempt has removed it.
+// checkWorks checks that each cluster received the work for its platform once. A failed cluster
+// that completes late, before its retry starts, gets another work with the retry, because the first
+// attempt removed its own when it ended.
 func (r *rollout) checkWorks(t *testing.T) {
 	t.Helper()
 	created, attempts := map[string]int{}, map[string]int{}
@@ -368,11 +370,11 @@ func (r *rollout) checkWorks(t *testing.T) {
 	}
 }
 
-// delete deletes the upgrade, which leaves no run, no work, and no lock.
+// delete deletes the upgrade and checks that no run, work, or lock is left.
 func (r *rollout) delete(t *testing.T) {
 	t.Helper()
 	must(t, r.fleet.Client.Delete(t.Context(), r.upgrade))
-	if r.fleet.Spec().Real { // without a controller manager, nothing collects garbage
+	if r.fleet.Spec().Real { // without a controller manager, there is no garbage collection
 		await(t, "its Placement is gone", func(ctx context.Context) bool {
 			var placements ocmv1beta1.PlacementList
 			return r.fleet.Client.List(ctx, &placements) == nil && len(placements.Items) == 0

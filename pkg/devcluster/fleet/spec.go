@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	// Namespace is the namespace of the fleet's upgrades; the cluster set is bound to it.
+	// Namespace is the namespace of the fleet's upgrades. The cluster set is bound to it.
 	Namespace = "fleet"
 	// ClusterSet is the cluster set of all clusters.
 	ClusterSet = "stores"
-	// CanaryLabel is true on the canaries.
+	// CanaryLabel is set to true on the canaries.
 	CanaryLabel = "canary"
-	// GroupLabel is the number of the group of a cluster that is not a canary, from 1.
+	// GroupLabel holds the group number, starting at 1, of clusters that are not canaries.
 	GroupLabel = "group"
-	// Installed is the release that all clusters have at first.
+	// Installed is the initial release of all clusters.
 	Installed = "4.20.5"
 )
 
 // Spec describes a fleet.
 type Spec struct {
-	// Clusters is the number of clusters, Canaries how many of them are canaries, and Groups the number of
-	// groups into which the others are divided; 0 means one group.
+	// Clusters is the total number of clusters, and Canaries the number of canaries among them. The
+	// other clusters are divided into Groups groups; 0 is the same as 1.
 	Clusters, Canaries, Groups int
-	// Duration is how long an upgrade of a simulated cluster takes.
+	// Duration is the duration of an upgrade of a simulated cluster.
 	Duration time.Duration
-	// Interval is the time between two polls of an agent.
+	// Interval is the polling interval of an agent.
 	Interval time.Duration
-	// Real clusters are dev clusters with the agents of Open Cluster Management, at most four.
+	// Real makes the clusters dev clusters with the agents of Open Cluster Management. The maximum is
+	// four.
 	Real bool
 }
 
-// maxReal is how many real clusters a fleet may have: each takes half a GiB.
+// maxReal is the maximum number of real clusters in a fleet. Each takes half a GiB.
 const maxReal = 4
 
-// WithDefaults returns the description with its defaults: twelve clusters, one canary, two groups; or two
-// real clusters, one of them a canary.
+// WithDefaults applies the defaults: twelve clusters with one canary and two groups, or two real
+// clusters, one of them a canary.
 func (s Spec) WithDefaults() Spec {
 	switch {
 	case s.Clusters == 0 && s.Real:
@@ -64,7 +65,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// Validate returns what is invalid in a description.
+// Validate returns an error if the description is invalid.
 func (s *Spec) Validate() error {
 	switch {
 	case s.Real && s.Clusters > maxReal:
@@ -81,10 +82,10 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
-// ClusterName returns the name of a cluster, numbered from 1. Canaries come first.
+// ClusterName returns the name of the n-th cluster, starting at 1. The canaries come first.
 func ClusterName(number int) string { return fmt.Sprintf("store-%04d", number) }
 
-// cluster returns the ManagedCluster with a number, as an import would have created it.
+// cluster returns the n-th ManagedCluster as an import would have created it.
 func (s *Spec) cluster(number int) *clusterv1.ManagedCluster {
 	name := ClusterName(number)
 	cluster := &clusterv1.ManagedCluster{
@@ -106,7 +107,7 @@ func (s *Spec) cluster(number int) *clusterv1.ManagedCluster {
 	return cluster
 }
 
-// clusterStatus returns the status of a ManagedCluster whose agent is connected.
+// clusterStatus returns the status of a ManagedCluster with a connected agent.
 func clusterStatus(now time.Time) clusterv1.ManagedClusterStatus {
 	condition := func(name string) metav1.Condition {
 		return metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: name, LastTransitionTime: metav1.NewTime(now)}

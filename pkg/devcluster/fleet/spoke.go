@@ -31,25 +31,26 @@ import (
 )
 
 const (
-	// spokeSpeed is the speed of the simulated parts of a real cluster: an upgrade takes some 10 s.
+	// spokeSpeed is the speed of the simulated parts of a real cluster. An upgrade takes about 10
+	// seconds.
 	spokeSpeed = 240
-	// evictionGrace is how long the work agent keeps what a work applied after the hub has lost the work.
-	// It is an hour by default.
+	// evictionGrace is how long the work agent keeps applied resources after the hub has lost their
+	// ManifestWork. The agent's default is an hour.
 	evictionGrace = 5 * time.Second
 )
 
-// Spoke is a real managed cluster: a dev cluster with the registration agent and the work agent of Open
-// Cluster Management, which have the permissions that a klusterlet gives them.
+// Spoke is a real managed cluster: a dev cluster with Open Cluster Management's registration and
+// work agents, which run with the permissions that a klusterlet grants them.
 type Spoke struct {
 	*devcluster.Cluster
 
-	// Name is the name of its ManagedCluster.
+	// Name is the name of the ManagedCluster.
 	Name string
 
 	agents []*childprocess.Process
 }
 
-// startSpokes starts the real clusters, and returns when all of them are available to the hub.
+// startSpokes starts the real clusters and returns when all of them are available on the hub.
 func (f *Fleet) startSpokes(ctx context.Context) error {
 	bootstrap := f.Path("bootstrap.kubeconfig")
 	if err := f.Kubeconfig(bootstrap); err != nil {
@@ -77,7 +78,7 @@ func (s *Spoke) start(ctx context.Context, f *Fleet, bootstrap string) error {
 		Kinds:       kinds,
 		Env:         lessMemory(),
 		Controllers: []string{"clusterrole-aggregation-controller"},
-		Programs:    []string{"operator"}, // of the Jobs that approve operators
+		Programs:    []string{"operator"}, // for the Jobs that approve operators
 	})
 	if err != nil {
 		return fmt.Errorf("starting cluster %s: %w", s.Name, err)
@@ -97,7 +98,7 @@ func (s *Spoke) start(ctx context.Context, f *Fleet, bootstrap string) error {
 	return f.awaitAvailable(ctx, s.Name)
 }
 
-// installKlusterlet creates the ServiceAccounts of the agents with their permissions.
+// installKlusterlet creates the ServiceAccounts of the agents and grants their permissions.
 func (s *Spoke) installKlusterlet(ctx context.Context) error {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: klusterlet.Namespace}}, klusterlet.Aggregate(),
@@ -113,7 +114,7 @@ func (s *Spoke) installKlusterlet(ctx context.Context) error {
 	return manifests.Apply(ctx, s.Client, objects)
 }
 
-// startRegistration starts the registration agent, and returns when it has its credentials for the hub.
+// startRegistration starts the registration agent and returns when it has credentials for the hub.
 func (s *Spoke) startRegistration(ctx context.Context, bootstrap string) error {
 	if err := s.startAgent(ctx, "registration", klusterlet.RegistrationServiceAccount,
 		"--bootstrap-kubeconfig="+bootstrap, "--hub-kubeconfig-dir="+s.hubCredentials(), "--feature-gates=ClusterClaim=true",
@@ -126,8 +127,8 @@ func (s *Spoke) startRegistration(ctx context.Context, bootstrap string) error {
 	})
 }
 
-// startWork starts the work agent. interval is the time between two reports of the status of its works. The agent of
-// the first cluster also reports lists and objects.
+// startWork starts the work agent. interval is the time between two status reports for its works.
+// On the first cluster, the agent also reports lists and objects.
 func (s *Spoke) startWork(ctx context.Context, interval time.Duration) error {
 	return s.startAgent(ctx, "work", klusterlet.WorkServiceAccount,
 		"--workload-source-config="+s.hubKubeconfig(), "--status-sync-interval="+interval.String(),
@@ -155,10 +156,11 @@ func (s *Spoke) startAgent(ctx context.Context, program, account string, args ..
 	return nil
 }
 
-// AdminKubeconfig returns the path of the kubeconfig of the administrator of the cluster.
+// AdminKubeconfig returns the path of the cluster administrator's kubeconfig.
 func (s *Spoke) AdminKubeconfig() string { return s.Path("kubeconfig") }
 
-// hubCredentials returns the folder to which the registration agent writes its credentials for the hub.
+// hubCredentials returns the folder where the registration agent stores its credentials for the
+// hub.
 func (s *Spoke) hubCredentials() string { return s.Path("hub-kubeconfig") }
 
 func (s *Spoke) hubKubeconfig() string { return filepath.Join(s.hubCredentials(), "kubeconfig") }
@@ -170,7 +172,7 @@ func (s *Spoke) await(ctx context.Context, what string, holds wait.ConditionWith
 	return nil
 }
 
-// awaitAvailable waits until a cluster is available to the hub.
+// awaitAvailable waits until a cluster is available on the hub.
 func (f *Fleet) awaitAvailable(ctx context.Context, name string) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		cluster := &clusterv1.ManagedCluster{}
@@ -183,7 +185,7 @@ func (f *Fleet) awaitAvailable(ctx context.Context, name string) error {
 	return nil
 }
 
-// Stop ends the agents and the cluster. It may be called again.
+// Stop stops the agents and the cluster. It may be called more than once.
 func (s *Spoke) Stop() error {
 	var errs []error
 	for _, agent := range s.agents {

@@ -17,7 +17,8 @@ import (
 //go:embed upgrade.yaml
 var upgrade string
 
-// UpgradeYAML returns the manifest of an upgrade of all clusters: canaries first, then two groups.
+// UpgradeYAML returns the manifest of an upgrade of all clusters: first the canaries, then two
+// groups.
 func UpgradeYAML() string { return strings.TrimSpace(upgrade) }
 
 // NewUpgrade returns the upgrade of UpgradeYAML.

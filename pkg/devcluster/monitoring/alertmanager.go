@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// Alertmanager keeps alerts and silences, and notifies no receiver.
+// Alertmanager keeps alerts and silences but notifies no receiver.
 const alertmanagerConfig = `
 route: {receiver: none}
 receivers: [{name: none}]
 `
 
-// StartAlertmanager starts Alertmanager with the address and the silences that it had, and waits
-// until it is ready. It does nothing if Alertmanager is running.
+// StartAlertmanager starts Alertmanager with its previous address and silences and waits until it
+// is ready. It does nothing if Alertmanager is running.
 func (m *Monitoring) StartAlertmanager(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +28,7 @@ func (m *Monitoring) StartAlertmanager(ctx context.Context) error {
 	}
 	return m.run(ctx, &m.alertmanager, "alertmanager",
 		"--storage.path="+m.path("alertmanager", "data"),
-		"--cluster.listen-address=", // there is only one
+		"--cluster.listen-address=", // a single instance
 	)
 }
 

@@ -21,34 +21,34 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// Options configure a monitoring.
+// Options configure Monitoring.
 type Options struct {
-	// BinDir is the folder with prometheus and alertmanager. Empty means the bin folder of the Go
+	// BinDir is the folder with prometheus and alertmanager. It defaults to the bin folder of the Go
 	// module of the working directory.
 	BinDir string
-	// Dir is the folder for data, configuration, and logs, which may be the folder of a control plane. It is created if
-	// it is missing. Files that an earlier monitoring left in it are removed.
+	// Dir is the folder for data, configuration, and logs. It may be the folder of a control plane. It
+	// is created if missing, and files from an earlier run are removed.
 	Dir string
 	// Spec describes the initial state.
 	Spec alerting.Spec
-	// OnExit is called when a process ends unexpectedly; nil means no call.
+	// OnExit, if set, is called when a process ends unexpectedly.
 	OnExit func(error)
 }
 
-// Monitoring is a running Prometheus that sends alerts to a running Alertmanager. Its methods may
-// be called from several goroutines.
+// Monitoring is a running Prometheus that sends alerts to a running Alertmanager. Its methods are
+// safe for concurrent use.
 type Monitoring struct {
 	options Options
 
-	mu           sync.Mutex // held while processes are started and stopped, and alerts changed
+	mu           sync.Mutex // serializes starts, stops, and changes of alerts
 	prometheus   server
 	alertmanager server
 	alerts       []alerting.Alert // firing alerts
 	scraped      []string
 }
 
-// Start returns when both are ready and the alerts of the Spec fire. The context bounds the start
-// alone; Stop ends what was started.
+// Start returns when both are ready and the alerts of the Spec are firing. The context limits only
+// the start; call Stop to stop both.
 func Start(ctx context.Context, options Options) (*Monitoring, error) {
 	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
 		return nil, fmt.Errorf("describing the monitoring: %w", allErrs.ToAggregate())
@@ -98,16 +98,16 @@ func (m *Monitoring) start(ctx context.Context) error {
 		}
 		each.server.address = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	if err := m.StartAlertmanager(ctx); err != nil { // first, so it misses nothing
+	if err := m.StartAlertmanager(ctx); err != nil { // first, so that it receives every alert
 		return err
 	}
 	return m.StartPrometheus(ctx)
 }
 
-// PrometheusURL returns the URL of Prometheus, which does not change.
+// PrometheusURL returns the URL of Prometheus. It never changes.
 func (m *Monitoring) PrometheusURL() string { return m.prometheus.url() }
 
-// AlertmanagerURL returns the URL of Alertmanager, which does not change.
+// AlertmanagerURL returns the URL of Alertmanager. It never changes.
 func (m *Monitoring) AlertmanagerURL() string { return m.alertmanager.url() }
 
 // PIDs returns the process IDs of the running programs by name.
@@ -123,7 +123,7 @@ func (m *Monitoring) PIDs() map[string]int {
 	return pids
 }
 
-// Stop ends both. It may be called again.
+// Stop stops both. It may be called more than once.
 func (m *Monitoring) Stop() error {
 	return errors.Join(m.StopPrometheus(), m.StopAlertmanager())
 }
@@ -132,7 +132,7 @@ func (m *Monitoring) path(elements ...string) string {
 	return filepath.Join(append([]string{m.options.Dir}, elements...)...)
 }
 
-// watchdog always fires. A client that does not see it knows that rules are not evaluated.
+// watchdog always fires. If it is missing, Prometheus is not evaluating its rules.
 func watchdog() alerting.Alert {
 	return alerting.Alert{Name: "Watchdog", Labels: map[string]string{"severity": "none", "namespace": "openshift-monitoring"}}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
-// doRequest returns the body of a response.
+// doRequest returns the response body.
 func doRequest(t *testing.T, method, at, body string) ([]byte, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
@@ -57,7 +57,7 @@ func decode[T any](t *testing.T, text []byte) T {
 	return into
 }
 
-// firingAlerts returns names and severities of the alerts that Prometheus reports as firing.
+// firingAlerts returns the names and severities of the alerts that Prometheus reports as firing.
 func firingAlerts(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
 	answer, err := doRequest(t, http.MethodGet, running.PrometheusURL()+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}`), "")

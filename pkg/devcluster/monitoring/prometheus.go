@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const interval = "1s" // of evaluations and scrapes, and the minimum between two notifications of Alertmanager about an alert
+const interval = "1s" // of evaluations and scrapes, and the minimum between two notifications to Alertmanager about an alert
 
-// lookback is how long Prometheus returns a series without new samples, such as an alert that was
-// resolved while Prometheus was down.
+// lookback is how long Prometheus still returns a series that has no new samples, such as an alert
+// that was resolved while Prometheus was down.
 const lookback = "10s"
 
-// StartPrometheus starts Prometheus with the address and the data that it had, and waits until it
-// reports exactly the expected alerts. It does nothing if Prometheus is running.
+// StartPrometheus starts Prometheus with its previous address and data and waits until it reports
+// exactly the expected alerts. It does nothing if Prometheus is running.
 func (m *Monitoring) StartPrometheus(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +52,8 @@ func (m *Monitoring) StopPrometheus() error {
 	return m.prometheus.process.Stop(grace)
 }
 
-// Scrape makes Prometheus, which must be running, scrape the path /metrics of these addresses over
-// HTTP once a second instead of earlier ones.
+// Scrape makes Prometheus, which must be running, scrape /metrics at these addresses once a second
+// over HTTP. They replace the addresses of earlier calls.
 func (m *Monitoring) Scrape(ctx context.Context, addresses ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Monitoring) writeConfig() error {
 	return nil
 }
 
-// reload makes Prometheus read its configuration and its rules again.
+// reload makes Prometheus reload its configuration and its rules.
 func (m *Monitoring) reload(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.prometheus.url()+"/-/reload", http.NoBody)
 	if err != nil {

@@ -25,8 +25,9 @@ const (
 	settleInterval = 100 * time.Millisecond
 )
 
-// Fire makes an alert fire, and returns when Prometheus reports it. Alerts of one name may differ
-// in their labels. While Prometheus is down, Fire returns at once; the alert fires after the start.
+// Fire makes an alert fire and returns when Prometheus reports it. Several alerts may share a name
+// if their labels differ. While Prometheus is down, Fire returns immediately, and the alert fires
+// after the next start.
 func (m *Monitoring) Fire(ctx context.Context, alert alerting.Alert) error {
 	if allErrs := alert.Validate(nil); len(allErrs) > 0 {
 		return fmt.Errorf("firing alert %q: %w", alert.Name, allErrs.ToAggregate())
@@ -40,8 +41,8 @@ func (m *Monitoring) Fire(ctx context.Context, alert alerting.Alert) error {
 	return nil
 }
 
-// Resolve resolves all alerts of a name, and returns when Prometheus no longer reports them. While
-// Prometheus is down, Resolve returns at once.
+// Resolve resolves all alerts with a name and returns when Prometheus no longer reports them. While
+// Prometheus is down, it returns immediately.
 func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +93,7 @@ func (m *Monitoring) writeRules() error {
 	return nil
 }
 
-// waitUntilSettled waits until Prometheus reports exactly the expected alerts as firing.
+// waitUntilSettled waits until exactly the expected alerts fire in Prometheus.
 func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
 	desired := make([]string, 0, len(m.alerts))
 	for _, alert := range m.alerts {

@@ -14,18 +14,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// server is a process that serves HTTP at an address that does not change.
+// server is a process that serves HTTP at a fixed address.
 type server struct {
 	address string
 	process *childprocess.Process
 }
 
-// grace is how long a server may take to end. Alertmanager writes its silences in that time.
+// grace is how long a server may take to exit. Alertmanager needs the time to write its silences.
 const grace = 5 * time.Second
 
 func (s *server) url() string { return "http://" + s.address }
 
-// run starts a program as a server unless it is running, and waits until it is ready.
+// run starts a server program unless it is running, and waits until it is ready.
 func (m *Monitoring) run(ctx context.Context, s *server, name string, args ...string) error {
 	process, err := childprocess.Start(childprocess.Command{
 		Path: filepath.Join(m.options.BinDir, name),

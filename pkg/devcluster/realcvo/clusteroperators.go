@@ -23,17 +23,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// defaultUpdateDuration is how long a real operator takes to reach a new version.
+// defaultUpdateDuration is how long a simulated operator takes to reach a new version.
 const defaultUpdateDuration = timescale.Duration(3 * time.Minute)
 
 const imagesSuffix = "-operator-images"
 
-// releaseConfigMap returns the name of the ConfigMap that hands a release to an operator.
+// releaseConfigMap returns the name of the ConfigMap that tells an operator which release to run.
 func releaseConfigMap(operator string) client.ObjectKey {
 	return client.ObjectKey{Namespace: "openshift-" + operator + "-operator", Name: operator + imagesSuffix}
 }
 
-// clusterOperators simulates the operators. Only its reconciler accesses it.
+// clusterOperators simulates the operators. Only its reconciler accesses it, so it needs no lock.
 type clusterOperators struct {
 	client    client.Client
 	speed     timescale.Speed
@@ -41,14 +41,13 @@ type clusterOperators struct {
 	rollouts  map[string]rollout            // by operator
 }
 
-// rollout is the version that an operator updates to, and the start of that.
+// rollout is the version that an operator is updating to and the time when it started.
 type rollout struct {
 	version string
 	since   time.Time
 }
 
-// addClusterOperators adds the simulator of the operators that no other component simulates to the
-// manager.
+// addClusterOperators adds a simulator for the operators that no other component simulates.
 func addClusterOperators(mgr manager.Manager, options Options) error {
 	c := &clusterOperators{client: mgr.GetClient(), speed: options.Speed, durations: map[string]timescale.Duration{}, rollouts: map[string]rollout{}}
 	for _, operator := range options.Operators {
@@ -76,8 +75,8 @@ func mapImagesToOperator(_ context.Context, object client.Object) []reconcile.Re
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: operator}}}
 }
 
-// Reconcile updates an operator to the version of its ConfigMap, and reports the reached version.
-// It keeps other conditions, which a test may have changed.
+// Reconcile updates an operator to the version in its ConfigMap and reports the version that it has
+// reached. It leaves other conditions alone, because a test may have changed them.
 func (c *clusterOperators) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	duration, simulated := c.durations[request.Name]
 	var operator configv1.ClusterOperator

@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// addDeployment makes the process follow its Deployment, which each release applies.
+// addDeployment makes the process follow its Deployment, which every release applies.
 func (o *Operator) addDeployment(mgr manager.Manager) error {
 	key := client.ObjectKey{Namespace: Namespace, Name: program}
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -41,7 +41,7 @@ func (o *Operator) addDeployment(mgr manager.Manager) error {
 	return nil
 }
 
-// deploy replaces the process by one of another image.
+// deploy replaces the process if the container has changed.
 func (o *Operator) deploy(container corev1.Container) error {
 	if o.process.runs(container) {
 		return nil
@@ -72,8 +72,8 @@ func (o *Operator) pull(image string) (updategraph.Release, error) {
 	return release, nil
 }
 
-// Run simulates the pods that copy a release out of its image: it writes what they would have
-// copied.
+// Run simulates the pods that copy a release out of its image: it writes the files that they would
+// have copied.
 func (o *Operator) Run(_ context.Context, pod *corev1.Pod) error {
 	if pod.Namespace != Namespace || pod.Labels["k8s-app"] != "retrieve-openshift-release" {
 		return nil

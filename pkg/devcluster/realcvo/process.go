@@ -15,12 +15,13 @@ import (
 
 const (
 	// grace is the termination grace period of the Deployment. The cluster version operator needs a
-	// second or two to release its Lease, for whose expiry the next one would wait otherwise.
+	// second or two to release its Lease; otherwise, its successor has to wait until the Lease
+	// expires.
 	grace = 130 * time.Second
-	// restartDelay is the time from an unexpected end, such as the loss of its Lease, to the
-	// restart.
+	// restartDelay is the delay before a restart after an unexpected exit, for example after the loss
+	// of the Lease.
 	restartDelay = 2 * time.Second
-	// minUptime is the minimum runtime after which a process is restarted.
+	// minUptime is how long a process must have run to be restarted.
 	minUptime = 5 * time.Second
 )
 
@@ -33,10 +34,10 @@ type process struct {
 	container *corev1.Container // nil if none runs
 	started   time.Time
 	running   *childprocess.Process
-	ended     bool // it is never started again
+	ended     bool // must not be started again
 }
 
-// runs reports whether a container is the current one.
+// runs reports whether the process runs this container.
 func (p *process) runs(container corev1.Container) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +66,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// exited is called when the process has ended unexpectedly.
+// exited is called when the process ends unexpectedly.
 func (p *process) exited(err error) {
 	p.mu.Lock()
 	crashed := time.Since(p.started) < minUptime
@@ -83,16 +84,16 @@ func (p *process) exited(err error) {
 	})
 }
 
-// stop terminates the process, and waits until it has ended.
+// stop terminates the process and waits for it to exit.
 func (p *process) stop() error {
 	p.mu.Lock()
 	running := p.running
 	p.container = nil
-	p.mu.Unlock() // it may be killed at the same time
+	p.mu.Unlock() // it may be killed concurrently
 	return running.Stop(grace)
 }
 
-// end kills the process, and prevents further starts.
+// end kills the process and prevents further starts.
 func (p *process) end() error {
 	p.mu.Lock()
 	running := p.running

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realcvo runs the real cluster version operator and simulates what it needs: releases and
-// their signatures, the pods that unpack them, its own Deployment, and the ClusterOperators, which
-// follow the release in their ConfigMap.
+// Package realcvo runs the real cluster version operator and simulates its environment: releases
+// and their signatures, the pods that unpack releases, its own Deployment, and the
+// ClusterOperators, whose versions follow the release in their ConfigMap.
 //
-// The cluster version operator reports its state in the ClusterVersion itself.
+// The cluster version operator itself reports its state in the ClusterVersion.
 package realcvo
 
 import (
@@ -30,8 +30,7 @@ const (
 	ServiceAccount = "default"
 )
 
-// program is the name of the executable, in the folder of the programs and in the root folder of
-// its process.
+// program is the name of the executable, both in BinDir and in the root folder of its process.
 const program = "cluster-version-operator"
 
 // Options configure an Operator.
@@ -44,19 +43,19 @@ type Options struct {
 	Log string
 	// Client is the configuration of the process for the API server.
 	Client *rest.Config
-	// Prometheus is the URL for queries about risks; empty means they fail.
+	// Prometheus is the URL for queries about risks. If it is empty, all queries fail.
 	Prometheus string
-	// Signatures is the URL of the signatures by Key.
+	// Signatures is the URL of the signatures made with Key.
 	Signatures string
 	Key        *Key
 
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string         // the installed version, which is in the catalog
+	Installed string         // the installed version; the catalog must contain it
 	Operators []cvo.Operator // in the order of their update
 
-	// OnExit is called if the process ends immediately after its start. In other cases, it is
-	// started again.
+	// OnExit is called if the process ends right after it was started. In all other cases the process
+	// is restarted.
 	OnExit func(error)
 }
 
@@ -95,7 +94,8 @@ func New(options Options) (*Operator, error) {
 	return o, nil
 }
 
-// AddToManager adds the simulators around the process to the manager, which starts the process.
+// AddToManager adds the simulators around the process to the manager, and the manager starts the
+// process.
 func (o *Operator) AddToManager(mgr manager.Manager) error {
 	if err := o.addDeployment(mgr); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *Operator) AddToManager(mgr manager.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error { return o.process.run(o.container(installed)) }))
 }
 
-// Stop ends the process at once. It may be called again.
+// Stop kills the process. It may be called more than once.
 func (o *Operator) Stop() error { return o.process.end() }
 
 // Paths in the root folder of the process.
@@ -116,7 +116,7 @@ const (
 	payloadsPath   = "/etc/cvo/updatepayloads" // where the cluster version operator finds unpacked releases
 )
 
-// prepareRoot writes what does not depend on the release to the root folder.
+// prepareRoot writes the files that do not depend on the release to the root folder.
 func (o *Operator) prepareRoot() error {
 	if err := os.RemoveAll(o.options.Dir); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (o *Operator) prepareRoot() error {
 	if err := rest.LoadTLSFiles(client); err != nil {
 		return err
 	}
-	client.CAFile, client.CertFile, client.KeyFile = "", "", "" // these paths are outside of the root folder
+	client.CAFile, client.CertFile, client.KeyFile = "", "", "" // these paths are outside the root folder
 	return controlplane.WriteKubeconfig(filepath.Join(o.options.Dir, kubeconfigPath), client)
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Parts of a release image, and the annotations by which the cluster version operator excludes
-// manifests.
+// Folders of a release image, and the annotations that decide which manifests the cluster version
+// operator excludes.
 const (
 	operatorManifests = "manifests"
 	releaseManifests  = "release-manifests"
@@ -84,8 +84,8 @@ func with(values map[string]string, key, value string) map[string]string {
 	return values
 }
 
-// manifests returns the objects of a release by file name. An update applies files in the order of their numbers, and
-// waits for all files of one number before it applies the next ones.
+// manifests returns the objects of a release by file name. An update applies files in numerical
+// order and finishes all files with one number before it starts the next.
 func (o *Operator) manifests(release updategraph.Release) (map[string]client.Object, error) {
 	const own = operatorManifests + "/0000_00_cluster-version-operator_"
 	files := map[string]client.Object{
@@ -147,8 +147,8 @@ func ClusterRoleBinding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// clusterOperator returns the manifest of a ClusterOperator, which is complete when it reports the
-// version of the release.
+// clusterOperator returns the manifest of a ClusterOperator. An update considers it complete when
+// it reports the version of the release.
 func clusterOperator(name string, release updategraph.Release) *configv1.ClusterOperator {
 	operator := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
@@ -158,8 +158,8 @@ func clusterOperator(name string, release updategraph.Release) *configv1.Cluster
 	return operator
 }
 
-// deployment returns the Deployment of the cluster version operator, by which the next release
-// replaces it.
+// deployment returns the Deployment of the cluster version operator. Applying the next release's
+// Deployment replaces the running operator.
 func (o *Operator) deployment(release updategraph.Release) *appsv1.Deployment {
 	labels := map[string]string{"k8s-app": program}
 	return &appsv1.Deployment{
@@ -182,7 +182,7 @@ func (o *Operator) deployment(release updategraph.Release) *appsv1.Deployment {
 
 const masterRole = "node-role.kubernetes.io/master"
 
-// container returns the container. It differs from the real one in the addresses of the API server
+// container returns the container. Unlike the real one, it uses other addresses for the API server
 // and Prometheus, and serves no metrics.
 func (o *Operator) container(release updategraph.Release) corev1.Container {
 	args := []string{

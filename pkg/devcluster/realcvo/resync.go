@@ -15,14 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 )
 
-// Resync makes the cluster version operator check now whether the cluster is upgradeable, and
-// report it. On its own, it does so every two to four minutes, and reports an update in progress
-// until then.
+// Resync makes the cluster version operator check immediately whether the cluster is upgradeable
+// and report the result. By itself it does so only every two to four minutes, and until then it
+// reports an update in progress.
 func Resync(ctx context.Context, c client.Client) error {
 	acks := configMap("openshift-config", "admin-acks", nil)
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cvo.Name}}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"devcluster.openshift.io/resync":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	for _, object := range []client.Object{acks, version} { // the first causes the check, the second the report
+	for _, object := range []client.Object{acks, version} { // the first triggers the check, the second the report
 		if err := c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			return fmt.Errorf("requesting a resync of the cluster version operator: %w", err)
 		}

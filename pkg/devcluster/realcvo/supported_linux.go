@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// supported returns an error if a process cannot have its own root folder.
+// supported returns an error if this process may not change the root folder of a child process.
 func supported() error {
 	if user := os.Geteuid(); user != 0 {
 		return fmt.Errorf("this is user %d", user)

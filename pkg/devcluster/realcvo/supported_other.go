@@ -10,5 +10,5 @@ import (
 	"runtime"
 )
 
-// supported returns an error: only Linux is supported.
+// supported returns an error because only Linux is supported.
 func supported() error { return fmt.Errorf("this is %s", runtime.GOOS) }

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording records what a cluster shows during an update, and plays it, so programs that judge updates are
-// tested with each moment of a real one.
+// Package recording records the state of a cluster during an update and plays it back, so that
+// programs that assess updates can be tested at every point of a real one.
 //
-// A recording is a gzip file with a JSON document for each sample, which has the objects that changed since the one
-// before. The times in a recording match a cluster at the real speed: an accelerated dev cluster is stretched.
+// A recording is a gzip file with one JSON document per sample. Each sample contains the objects
+// that changed since the previous one. The timestamps are those of a cluster at real speed: an
+// accelerated dev cluster is stretched.
 package recording
 
 import (
@@ -29,12 +30,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// Workload holds the manifests of what runs on a cluster whose update is recorded.
+// Workload holds the manifests of the workload on a cluster while its update is recorded.
 //
 //go:embed workload.yaml
 var Workload embed.FS
 
-// kinds returns the recorded kinds, which "oc update status" reads.
+// kinds returns the recorded kinds, the ones that "oc update status" reads.
 func kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"},
@@ -48,7 +49,7 @@ func kinds() []schema.GroupVersionKind {
 	}
 }
 
-// sample holds the changes since the sample before.
+// sample holds the changes since the previous sample.
 type sample struct {
 	Time    time.Time                    `json:"time"`
 	Changed []*unstructured.Unstructured `json:"changed,omitempty"`
@@ -69,8 +70,8 @@ type Recorder struct {
 	versions map[string]string // resource version by key
 }
 
-// NewRecorder returns a recorder of a cluster that runs at a speed. Times are stretched from the start onward, and
-// before it.
+// NewRecorder returns a recorder for a cluster that runs at the given speed. Times before and after
+// start are stretched relative to start.
 func NewRecorder(reader client.Reader, out io.Writer, speed timescale.Speed, start time.Time) *Recorder {
 	return &Recorder{reader: reader, speed: speed, start: start, out: gzip.NewWriter(out), versions: map[string]string{}}
 }
@@ -104,8 +105,8 @@ func (r *Recorder) Record(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// recorded returns an object with the times of a cluster at the real speed. The grace period of a pod that is being
-// deleted, which ends at its deletion timestamp, is real.
+// recorded returns an object with its times stretched to real speed. A pod being deleted keeps its
+// grace period, so its deletion timestamp stays at the end of that period.
 func (r *Recorder) recorded(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetManagedFields(nil)
 	at, seconds := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
@@ -125,12 +126,12 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// stretch returns a time of a cluster at the real speed.
+// stretch converts a time of the cluster to real speed.
 func (r *Recorder) stretch(t time.Time) time.Time {
 	return r.start.Add(time.Duration(float64(t.Sub(r.start)) * float64(r.speed))).UTC()
 }
 
-// stretchAll returns a value whose times are stretched.
+// stretchAll stretches all times in a value.
 func (r *Recorder) stretchAll(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -149,14 +150,14 @@ func (r *Recorder) stretchAll(value any) any {
 	return value
 }
 
-// Moment is a cluster as a sample found it.
+// Moment is the state of a cluster at one sample.
 type Moment struct {
 	Time    time.Time
 	objects map[string]*unstructured.Unstructured
 }
 
-// Lists returns the objects by kind, as a folder of files that "oc get -o json" wrote. Kinds without objects have an
-// empty list.
+// Lists returns the objects by kind, like a folder of files written by "oc get -o json". Kinds
+// without objects have an empty list.
 func (m Moment) Lists() []*unstructured.UnstructuredList {
 	var lists []*unstructured.UnstructuredList
 	for _, kind := range kinds() {
@@ -172,7 +173,7 @@ func (m Moment) Lists() []*unstructured.UnstructuredList {
 	return lists
 }
 
-// Play yields the moments of a recording. A moment is valid until the next one.
+// Play yields the moments of a recording. Each moment is valid until the next one is yielded.
 func Play(in io.Reader) iter.Seq2[Moment, error] {
 	return func(yield func(Moment, error) bool) {
 		m := Moment{objects: map[string]*unstructured.Unstructured{}}

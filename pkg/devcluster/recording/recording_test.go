@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// What was recorded of a cluster ten times as fast is played as at the real speed: the same objects at each moment,
-// the times since the start ten times as long.
+// A recording of a cluster that runs at ten times the real speed plays back at real speed: the same
+// objects at each moment, with all times since the start multiplied by ten.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)

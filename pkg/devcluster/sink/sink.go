@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sink receives CloudEvents from a webhook in structured JSON mode, and keeps them. It can
-// be stopped and started, with its address and its events kept.
+// Package sink receives CloudEvents from a webhook in structured JSON mode and stores them. It can
+// be stopped and restarted without losing its address or its events.
 //
 // It does not interpret the events.
 package sink
@@ -25,29 +25,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// maxEventBytes is the maximum size of an event: the size that every receiver must accept according
-// to the CloudEvents specification.
+// maxEventBytes is the event size that every receiver must accept according to the CloudEvents
+// specification.
 const maxEventBytes = 64 << 10
 
-// Server is a receiver. Its methods may be called from several goroutines.
+// Server is a receiver. Its methods are safe for concurrent use.
 type Server struct {
 	address string
-	log     string // path of a file with an event in each line
+	log     string // path of a file with one event per line
 
-	mu       sync.Mutex // held while the server is started and stopped
+	mu       sync.Mutex // serializes Start and Stop
 	server   *http.Server
 	serveErr chan error
 	store    store
 }
 
-// store keeps what has arrived.
+// store holds the received events.
 type store struct {
 	mu      sync.Mutex
 	events  []event.Event
 	refused []string
 }
 
-// New returns a receiver that is not started, and reserves its address.
+// New reserves an address and returns a receiver that is not yet started.
 func New(log string) (*Server, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -59,7 +59,7 @@ func New(log string) (*Server, error) {
 // URL returns the URL that events are posted to. It also answers GET requests.
 func (s *Server) URL() string { return "http://" + s.address }
 
-// Start starts the receiver. It does nothing if it is running.
+// Start starts the receiver, or does nothing if it is already running.
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop stops the receiver: clients get "connection refused" until Start. It does nothing if it is
-// not running.
+// Stop stops the receiver: clients get "connection refused" until Start. It does nothing if the
+// receiver is not running.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,15 +102,14 @@ func (s *Server) Running() bool {
 	return s.server != nil
 }
 
-// Events returns the received events in order, without repetitions, which have the same source and
-// ID.
+// Events returns the received events in order, without duplicates (same source and ID).
 func (s *Server) Events() []event.Event {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Clone(s.store.events)
 }
 
-// Refused returns the errors of requests that were not valid events.
+// Refused returns the errors of requests that did not contain a valid event.
 func (s *Server) Refused() []string {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -157,7 +156,7 @@ func read(request *http.Request) (event.Event, error) {
 	return one, one.Validate()
 }
 
-// add stores an event unless it is known.
+// add stores an event unless it is a duplicate.
 func (s *Server) add(one event.Event) error {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

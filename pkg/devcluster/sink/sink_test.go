@@ -37,7 +37,7 @@ func start(t *testing.T) (*sink.Server, string) {
 	return r, log
 }
 
-// send returns the status of the response.
+// send sends a request and returns the status of the response.
 func send(t *testing.T, r *sink.Server, method, contentType, body string) (int, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, r.URL(), strings.NewReader(body))
@@ -45,7 +45,7 @@ func send(t *testing.T, r *sink.Server, method, contentType, body string) (int, 
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", contentType)
-	request.Close = true // a reused connection may be from before a stop
+	request.Close = true // a reused connection may predate a stop
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err

@@ -1,14 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds embeds the CustomResourceDefinitions of Open Cluster Management, as its owners publish
-// them.
+// Package crds embeds the CustomResourceDefinitions published by Open Cluster Management.
 package crds
 
 import "embed"
 
-// Files are the CustomResourceDefinitions, one in each file: for a hub in the folder hub, for a managed cluster in the
-// folder spoke.
+// Files are the CustomResourceDefinitions, one per file: for a hub in the folder hub, for a managed
+// cluster in the folder spoke.
 //
 //go:embed hub/*.yaml spoke/*.yaml
 var Files embed.FS

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package klusterlet has the permissions of the agents of Open Cluster Management on a managed cluster,
-// as its operator creates them when it deploys a klusterlet.
+// Package klusterlet contains the permissions of Open Cluster Management's agents on a managed
+// cluster, as its operator creates them when it deploys a klusterlet.
 //
-// It starts no agents.
+// It does not start the agents.
 package klusterlet
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// Namespace is the namespace of the agents, which the objects of this package do not include.
+	// Namespace is the namespace of the agents. Objects does not include it.
 	Namespace = "open-cluster-management-agent"
 	// WorkServiceAccount is the ServiceAccount of the work agent.
 	WorkServiceAccount = name + "-work-sa"
@@ -35,7 +35,7 @@ const (
 //go:embed managed/*.yaml management/*.yaml
 var templates embed.FS
 
-// values are those that the templates use.
+// values are the values that the templates use.
 type values struct {
 	KlusterletName, KlusterletNamespace, AgentNamespace string
 	WorkServiceAccount, RegistrationServiceAccount      string
@@ -70,8 +70,8 @@ func Objects() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Aggregate returns the ClusterRole that collects what ManifestWorks grant to the work agent. The operator
-// of Open Cluster Management has no manifest of it.
+// Aggregate returns the ClusterRole that collects the permissions that ManifestWorks grant to the
+// work agent. The operator of Open Cluster Management has no manifest for it.
 func Aggregate() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:" + name + "-work:aggregate"},
