@@ -21,49 +21,51 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// InfrastructureName is the name of the cluster in its Infrastructure and its MachineSets.
+// InfrastructureName is the name of the cluster in its Infrastructure and MachineSets.
 const InfrastructureName = "devcluster"
 
 // OperatorNamespace is the namespace of the operator.
 const OperatorNamespace = "managed-upgrade-operator"
 
-// Spec describes a cluster. The zero Spec describes a small healthy one with an update to the next
-// patch release.
+// Spec describes a cluster. The zero value describes a small healthy cluster with an update to the
+// next patch release.
 type Spec struct {
-	// Version is the installed version; it defaults to 4.20.5.
+	// Version is the installed version. It defaults to 4.20.5.
 	Version string `json:"version,omitempty"`
-	// Channel is the channel of the ClusterVersion; it defaults to the stable one of the version.
+	// Channel is the channel of the ClusterVersion. It defaults to the stable channel of the version.
 	Channel string `json:"channel,omitempty"`
-	// Releases are available in addition to the installed one; they default to the next patch
-	// release in the cluster's channel.
+	// Releases lists the releases available in addition to the installed one. It defaults to the next
+	// patch release in the cluster's channel.
 	Releases []updategraph.Release `json:"releases,omitempty"`
-	// Operators changes the behavior of default ClusterOperators, or adds further ones.
+	// Operators changes the behavior of default ClusterOperators or adds more.
 	Operators []cvo.Operator `json:"operators,omitempty"`
-	// Masters and Workers are the numbers of nodes in the pools of these names; they default to 3.
+	// Masters and Workers are the numbers of nodes in the pools master and worker. They default to 3.
 	Masters int `json:"masters,omitempty"`
 	Workers int `json:"workers,omitempty"`
-	// Pools adds machine config pools, or configures the pools master and worker.
+	// Pools adds machine config pools or configures the pools master and worker.
 	Pools []machineconfig.Pool `json:"pools,omitempty"`
-	// MachineSets own the Machines of the workers; they default to one. An empty list means none.
+	// MachineSets own the Machines of the workers. By default, there is one. An empty list creates
+	// none.
 	MachineSets []machineapi.MachineSet `json:"machineSets,omitempty"`
-	// Nodes changes the behavior of nodes.
+	// Nodes changes the behavior of individual nodes.
 	Nodes []machineconfig.Node `json:"nodes,omitempty"`
-	// Monitoring describes a real Prometheus and a real Alertmanager; nil means none.
+	// Monitoring describes a real Prometheus and Alertmanager. If it is unset, the cluster has no
+	// monitoring.
 	Monitoring *alerting.Spec `json:"monitoring,omitempty"`
-	// CVO selects the cluster version operator: simulated, which is the default, or real, which
-	// requires Linux and root. Speed does not affect the real one.
+	// CVO selects the cluster version operator: simulated (the default) or real. The real one requires
+	// Linux and root, and Speed does not affect it.
 	CVO CVO `json:"cvo,omitempty"`
-	// Speed is the speed of the simulated parts relative to real ones; it defaults to 60.
+	// Speed is the speed of the simulated parts relative to real ones. It defaults to 60.
 	Speed timescale.Speed `json:"speed,omitempty"`
 }
 
-// DefaultSpeed is the speed of the simulated parts unless the Spec names one.
+// DefaultSpeed is the default of Spec.Speed.
 const DefaultSpeed timescale.Speed = 60
 
-// CVO is a kind of cluster version operator.
+// CVO is an implementation of the cluster version operator.
 type CVO string
 
-// The kinds of cluster version operators.
+// Implementations of the cluster version operator.
 const (
 	Simulated CVO = "simulated"
 	Real      CVO = "real"
@@ -71,10 +73,10 @@ const (
 
 const (
 	defaultNodes = 3
-	maxNodes     = 2000 // for which the API server needs 1.8 GiB
+	maxNodes     = 2000 // at which the API server needs 1.8 GiB
 )
 
-// WithDefaults returns the spec with all defaults.
+// WithDefaults returns the spec with defaults applied.
 func (s Spec) WithDefaults() Spec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
 	s.CVO = cmp.Or(s.CVO, Simulated)
@@ -107,7 +109,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// pools returns the pools of every cluster and the additional ones.
+// pools returns the pools that every cluster has, followed by additional ones.
 func pools(s Spec) []machineconfig.Pool {
 	all := []machineconfig.Pool{{Name: machineconfig.Master}, {Name: machineconfig.Worker}}
 	for _, pool := range s.Pools {
@@ -124,8 +126,8 @@ func pools(s Spec) []machineconfig.Pool {
 	return all
 }
 
-// operators returns the default operators with the changes of the special ones. Additional ones
-// come first: the machine config operator is the last one.
+// operators returns the default operators with the special ones merged in. Additional operators
+// come first, because the machine config operator must be last.
 func operators(special []cvo.Operator) []cvo.Operator {
 	all := cvo.DefaultOperators()
 	for _, operator := range special {
@@ -139,7 +141,7 @@ func operators(special []cvo.Operator) []cvo.Operator {
 	return all
 }
 
-// Validate returns an error for each invalid field, with the valid values.
+// Validate returns an error for each invalid field and lists the valid values.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	written := s
 	s = s.WithDefaults()
@@ -202,7 +204,7 @@ func (s Spec) validateNodes(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// validatePools validates the pools that the file names.
+// validatePools validates the pools in the original spec.
 func (s Spec) validatePools(path *field.Path, written []machineconfig.Pool) field.ErrorList {
 	var allErrs field.ErrorList
 	seen := map[string]bool{}

@@ -25,25 +25,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// VersionClaim is the claim of a ManagedCluster with its OpenShift version.
+// VersionClaim is the ManagedCluster claim with the OpenShift version.
 const VersionClaim = "version.openshift.io"
 
-// fallbackVersion is installed in a cluster without a claim.
+// fallbackVersion is the installed version of a cluster without a claim.
 const fallbackVersion = "4.20.5"
 
-// workers is how many works are answered at a time.
+// workers is the number of works that are handled concurrently.
 const workers = 16
 
 // Options configure Agents.
 type Options struct {
-	// Interval is the time between two polls of the feedback of a work, without the jitter of the agent
-	// that adds up to 90 %.
+	// Interval is the interval at which the feedback of a work is polled, without the agent's jitter
+	// of up to 90 %.
 	Interval time.Duration
-	// Clock provides the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 }
 
-// Agents simulates all clusters of a hub, and their agents.
+// Agents simulates all clusters of a hub and their agents.
 type Agents struct {
 	options Options
 	client  client.Client
@@ -52,7 +52,8 @@ type Agents struct {
 	spokes map[string]*spoke
 }
 
-// AddToManager makes the agents part of a manager, whose scheme has the kinds of Open Cluster Management.
+// AddToManager adds the agents to a manager. The manager's scheme must include the kinds of Open
+// Cluster Management.
 func AddToManager(mgr manager.Manager, options Options) error {
 	a := &Agents{options: options, client: mgr.GetClient(), spokes: map[string]*spoke{}}
 	err := ctrl.NewControllerManagedBy(mgr).Named("agents").For(&workv1.ManifestWork{}).
@@ -63,7 +64,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// Reconcile answers one work.
+// Reconcile handles one work.
 func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	poll := reconcile.Result{RequeueAfter: wait.Jitter(a.options.Interval, 0.9)}
 	cluster, work := &clusterv1.ManagedCluster{}, &workv1.ManifestWork{}
@@ -100,7 +101,8 @@ func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return poll, a.claim(ctx, cluster, c.version)
 }
 
-// spoke returns the simulation of a cluster. A new one has the release that its ManagedCluster claims.
+// spoke returns the simulation of a cluster. A new one starts at the release that its
+// ManagedCluster claims.
 func (a *Agents) spoke(cluster *clusterv1.ManagedCluster) *spoke {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +120,7 @@ func (a *Agents) spoke(cluster *clusterv1.ManagedCluster) *spoke {
 	return found
 }
 
-// patchFinalizer adds or removes the finalizer of the agent.
+// patchFinalizer adds or removes the agent's finalizer.
 func (a *Agents) patchFinalizer(ctx context.Context, work *workv1.ManifestWork, change func(client.Object, string) bool) error {
 	changed := work.DeepCopy()
 	if !change(changed, workv1.ManifestWorkFinalizer) {
@@ -138,7 +140,7 @@ func (a *Agents) report(ctx context.Context, work *workv1.ManifestWork, status w
 	return ignoreBehind(a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})))
 }
 
-// claim publishes the installed release as a claim of the ManagedCluster, if it has changed.
+// claim publishes the installed release as a claim of the ManagedCluster if it has changed.
 func (a *Agents) claim(ctx context.Context, cluster *clusterv1.ManagedCluster, version *clusterVersion) error {
 	installed := &version.history[0]
 	if installed.completed.IsZero() {
@@ -158,7 +160,8 @@ func (a *Agents) claim(ctx context.Context, cluster *clusterv1.ManagedCluster, v
 	return nil
 }
 
-// ignoreBehind ignores that the cache is behind: the next change of the work is answered.
+// ignoreBehind ignores errors caused by a stale cache, because the next change of the work triggers
+// another reconcile.
 func ignoreBehind(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

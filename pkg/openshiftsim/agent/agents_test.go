@@ -25,7 +25,7 @@ import (
 
 const target = "4.20.6"
 
-// world is a hub with one cluster, which has 4.20.5.
+// world is a hub with one cluster at 4.20.5.
 type world struct {
 	t      *testing.T
 	clock  *clocktesting.FakePassiveClock
@@ -62,7 +62,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// deliver writes the work in a form, as a generation.
+// deliver writes the work in the given form and generation.
 func (w *world) deliver(form delivery.Form, generation int64) {
 	w.t.Helper()
 	work, err := delivery.UpgradeWork(w.run, w.mcu, form, w.clock.Now(), clusterstate.Release{})
@@ -78,7 +78,7 @@ func (w *world) deliver(form delivery.Form, generation int64) {
 	w.must(w.client.Update(w.t.Context(), merged))
 }
 
-// after answers the work after a time, and returns the feedback.
+// after lets d pass, handles the work, and returns the feedback.
 func (w *world) after(d time.Duration) *delivery.Feedback {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
@@ -187,7 +187,7 @@ func TestAgents_readOnly_and_deletion_keep_the_ClusterVersion(t *testing.T) {
 	}
 }
 
-// The fields that an earlier update by another client has left stay.
+// Fields left by an earlier update by another client stay.
 func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -201,8 +201,8 @@ func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
 	}
 }
 
-// A version beside the image of the release that is installed is no request for an update, as with the
-// cluster version operator.
+// A version with the image of the installed release does not request an update. The cluster version
+// operator behaves the same way.
 func TestAgents_compare_the_image(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
@@ -219,7 +219,8 @@ func TestAgents_compare_the_image(t *testing.T) {
 	}
 }
 
-// The agent owns the ClusterVersion of a work without the orphaning rule, until it applies one with it.
+// The agent owns the ClusterVersion if the orphaning rule is missing from the work, until it
+// applies a version of the work with the rule.
 func TestAgents_a_work_without_the_orphaning_rule_deletes_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	for name, restored := range map[string]bool{"edited": false, "restored before its deletion, and not applied": true} {

@@ -18,24 +18,24 @@ type object = map[string]any
 // entry is an entry in the history of a ClusterVersion.
 type entry struct {
 	version, image     string
-	started, completed time.Time // zero means not yet
+	started, completed time.Time // zero until it happens
 }
 
-// clusterVersion simulates the ClusterVersion of a cluster and the cluster version operator.
+// clusterVersion simulates a cluster's ClusterVersion and cluster version operator.
 type clusterVersion struct {
 	generation int64
 	spec       object
-	owned      fieldwise.Owned // by the agent
+	owned      fieldwise.Owned // fields owned by the agent
 	history    []entry         // newest first
 	failing    time.Time
 }
 
-// newClusterVersion returns the ClusterVersion of a cluster that was installed at a time.
+// newClusterVersion returns the ClusterVersion of a cluster installed at the given time.
 func newClusterVersion(version string, at time.Time) *clusterVersion {
 	return &clusterVersion{
 		generation: 1, spec: object{
 			"clusterID": "00000000-0000-4000-8000-000000000000",
-			// As an earlier update by another client has left it.
+			// Left by an earlier update by another client.
 			"desiredUpdate": object{"version": version, "image": imageOf(version), "force": false, "architecture": ""},
 		},
 		history: []entry{{version: version, image: imageOf(version), started: at, completed: at}},
@@ -47,7 +47,7 @@ func imageOf(version string) string {
 	return fmt.Sprintf("quay.io/openshift-release-dev/ocp-release@sha256:%x", sha256.Sum256([]byte(version)))
 }
 
-// apply applies the spec of a manifest, as server-side apply does.
+// apply applies the spec of a manifest like server-side apply.
 func (v *clusterVersion) apply(spec object) {
 	before := fmt.Sprint(v.spec)
 	v.owned = fieldwise.Apply(v.spec, spec, v.owned)
@@ -56,8 +56,8 @@ func (v *clusterVersion) apply(spec object) {
 	}
 }
 
-// request requests an update, unless it is the newest one. Like the cluster version operator, it compares
-// the image: a version with the image of another release is no update to that version.
+// request requests an update unless it is the newest one. Like the cluster version operator, it
+// compares images: a version with the image of another release does not request that version.
 func (v *clusterVersion) request(version, image string, now time.Time) {
 	if version == "" || v.history[0].version == version || image != "" && image != imageOf(version) {
 		return
@@ -66,7 +66,7 @@ func (v *clusterVersion) request(version, image string, now time.Time) {
 	v.history = slices.Insert(v.history, 0, entry{version: version, image: imageOf(version), started: now})
 }
 
-// advance simulates the cluster version operator up to a time.
+// advance simulates the cluster version operator up to the given time.
 func (v *clusterVersion) advance(s *script, now time.Time) {
 	if desired, is := v.spec["desiredUpdate"].(object); is {
 		version, _ := desired["version"].(string)
@@ -89,7 +89,7 @@ func (v *clusterVersion) advance(s *script, now time.Time) {
 	}
 }
 
-// percent returns the progress of the newest update.
+// percent returns the progress of the newest update in percent.
 func (v *clusterVersion) percent(s *script, now time.Time) int {
 	newest := &v.history[0]
 	if !newest.completed.IsZero() {
@@ -102,7 +102,7 @@ func (v *clusterVersion) percent(s *script, now time.Time) int {
 	return min(percent, 99)
 }
 
-// object returns the ClusterVersion as the API server of the cluster would.
+// object returns the ClusterVersion as the cluster's API server would.
 func (v *clusterVersion) object(s *script, now time.Time) object {
 	newest := &v.history[0]
 	history := make([]any, len(v.history))

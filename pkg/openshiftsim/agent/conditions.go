@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// set sets a condition of a work or of a manifest with a reason as the agent has it.
+// set sets a condition of a work or a manifest with the reasons that the agent uses.
 func set(conditions *[]metav1.Condition, name string, holds bool, generation int64, subject string, now time.Time) {
 	c := metav1.Condition{Type: name, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: subject + "Failed", Message: "It failed"}
 	if holds {

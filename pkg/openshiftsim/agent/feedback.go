@@ -14,10 +14,10 @@ import (
 	simulated "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 )
 
-// feedbackCondition is the condition of a manifest about its feedback.
+// feedbackCondition is the condition of a manifest that reports on its feedback.
 const feedbackCondition = "StatusFeedbackSynced"
 
-// wellKnown are the paths of the rule WellKnownStatus, by kind.
+// wellKnown lists the paths of the WellKnownStatus rule by kind.
 var wellKnown = map[string][]workv1.JsonPath{
 	"Job": {
 		{Name: "JobComplete", Path: ".status.conditions[?(@.type==\"Complete\")].status"},
@@ -25,7 +25,7 @@ var wellKnown = map[string][]workv1.JsonPath{
 	},
 }
 
-// configOf returns the first configuration with feedback rules that matches a manifest; nil means none.
+// configOf returns the first configuration with feedback rules that matches a manifest, or nil.
 func configOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) *workv1.ManifestConfigOption {
 	i := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool {
 		return len(c.FeedbackRules) > 0 && delivery.Matches(meta, &c.ResourceIdentifier)
@@ -36,8 +36,8 @@ func configOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConfig
 	return &configs[i]
 }
 
-// values evaluates the feedback rules of a configuration, which may be nil, and returns the condition
-// about them.
+// values evaluates the feedback rules of a configuration, which may be nil. It returns the values
+// and the feedback condition.
 func values(of object, kind string, config *workv1.ManifestConfigOption) ([]workv1.FeedbackValue, metav1.Condition) {
 	if config == nil {
 		return nil, metav1.Condition{Type: feedbackCondition, Status: metav1.ConditionTrue, Reason: "NoStatusFeedbackSynced"}

@@ -10,26 +10,26 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// The annotations of a ManagedCluster that script its simulation. A change has an effect at once.
+// Annotations of a ManagedCluster that script its simulation. Changes take effect immediately.
 const (
-	// DurationAnnotation is how long an upgrade takes, for example 20s.
+	// DurationAnnotation is the duration of an upgrade, for example 20s.
 	DurationAnnotation = "devcluster.openshift.io/upgrade-duration"
-	// FailsAnnotation is why the upgrade fails halfway, as in "etcd is degraded". The upgrade goes on when
-	// the annotation is removed.
+	// FailsAnnotation is the reason why the upgrade fails halfway, as in "etcd is degraded". The
+	// upgrade continues when the annotation is removed.
 	FailsAnnotation = "devcluster.openshift.io/upgrade-fails"
-	// HangsAnnotation makes the upgrade stop halfway without a failure.
+	// HangsAnnotation makes the upgrade hang halfway without failing.
 	HangsAnnotation = "devcluster.openshift.io/upgrade-hangs"
-	// UnreachableAnnotation stops the agent: it applies and reports nothing.
+	// UnreachableAnnotation stops the agent, so that it neither applies nor reports anything.
 	UnreachableAnnotation = "devcluster.openshift.io/unreachable"
 )
 
-// defaultDuration is how long an upgrade takes without an annotation.
+// defaultDuration is the duration of an upgrade without the annotation.
 const defaultDuration = 10 * time.Second
 
-// script describes what a cluster does.
+// script describes the behavior of a cluster.
 type script struct {
 	duration    time.Duration
-	fails       string // empty means nothing fails
+	fails       string // the reason for a failure; empty if there is none
 	hangs       bool
 	unreachable bool
 }
@@ -49,5 +49,5 @@ func newScript(cluster *clusterv1.ManagedCluster) (script, error) {
 	return s, nil
 }
 
-// stuck reports whether an upgrade does not go on once it is halfway.
+// stuck reports whether upgrades stop halfway.
 func (s *script) stuck() bool { return s.fails != "" || s.hangs }

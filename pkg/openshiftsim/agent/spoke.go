@@ -19,10 +19,10 @@ import (
 	operators "github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// jobDuration is how long a Job runs.
+// jobDuration is the duration of a Job.
 const jobDuration = time.Second
 
-// applied holds what a cluster has of one manifest of a work.
+// applied is the state of one manifest of a work on a cluster.
 type applied struct {
 	meta     workv1.ManifestResourceMeta
 	manifest object
@@ -31,7 +31,7 @@ type applied struct {
 	err      error
 }
 
-// appliedWork holds what a cluster has of a work.
+// appliedWork is the state of a work on a cluster.
 type appliedWork struct {
 	generation int64
 	manifests  []applied
@@ -42,7 +42,7 @@ type spoke struct {
 	mu      sync.Mutex
 	version *clusterVersion
 	configs map[string]*upgradeConfig // by namespace and name
-	jobs    map[string]time.Time      // when they were created, by namespace and name
+	jobs    map[string]time.Time      // creation times, by namespace and name
 	works   map[string]*appliedWork
 }
 
@@ -50,7 +50,7 @@ func newSpoke(version string, now time.Time) *spoke {
 	return &spoke{version: newClusterVersion(version, now), configs: map[string]*upgradeConfig{}, jobs: map[string]time.Time{}, works: map[string]*appliedWork{}}
 }
 
-// advance simulates the cluster up to a time.
+// advance simulates the cluster up to the given time.
 func (c *spoke) advance(s *script, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(c.configs)) {
 		c.configs[name].start(c.version, now)
@@ -58,7 +58,7 @@ func (c *spoke) advance(s *script, now time.Time) {
 	c.version.advance(s, now)
 }
 
-// apply applies the manifests of a work, unless this generation is applied.
+// apply applies the manifests of a work unless its current generation has already been applied.
 func (c *spoke) apply(work *workv1.ManifestWork, now time.Time) {
 	before := c.works[work.Name]
 	if before != nil && before.generation == work.Generation {
@@ -79,7 +79,7 @@ func (c *spoke) apply(work *workv1.ManifestWork, now time.Time) {
 	}
 }
 
-// find returns what was applied of an object; nil means nothing.
+// find returns the applied state of an object, or nil if it was not applied.
 func (w *appliedWork) find(meta *workv1.ManifestResourceMeta) *applied {
 	for i := range w.manifests {
 		if a := &w.manifests[i].meta; a.Group == meta.Group && a.Kind == meta.Kind && a.Namespace == meta.Namespace && a.Name == meta.Name {
@@ -118,7 +118,7 @@ func (c *spoke) applyUpgradeConfig(a *applied, spec object, readOnly bool) {
 	key := a.meta.Namespace + "/" + a.meta.Name
 	existing := c.configs[key]
 	switch {
-	case readOnly: // also if it does not exist
+	case readOnly: // even if it does not exist
 	case existing == nil:
 		metadata, _ := a.manifest["metadata"].(object)
 		c.configs[key] = &upgradeConfig{generation: 1, spec: spec, metadata: metadata}
@@ -128,7 +128,7 @@ func (c *spoke) applyUpgradeConfig(a *applied, spec object, readOnly bool) {
 	}
 }
 
-// delete deletes what a work owned when it was applied last.
+// delete deletes the objects that a work owned when it was last applied.
 func (c *spoke) delete(work *workv1.ManifestWork) {
 	w := c.works[work.Name]
 	if w == nil {
@@ -140,8 +140,7 @@ func (c *spoke) delete(work *workv1.ManifestWork) {
 	}
 }
 
-// release removes an object that a work owned, unless another work owns it: two works may contain one
-// object.
+// release removes an object that a work owned, unless another work also contains and owns it.
 func (c *spoke) release(a *applied) {
 	for _, other := range c.works {
 		if shared := other.find(&a.meta); shared != nil && shared.owned {
@@ -153,7 +152,8 @@ func (c *spoke) release(a *applied) {
 	}
 }
 
-// remove removes an object. A ClusterVersion is gone with all that its cluster knows, as it would be.
+// remove removes an object. A deleted ClusterVersion loses its spec and history, as on a real
+// cluster.
 func (c *spoke) remove(a *applied) {
 	switch a.meta.Kind {
 	case "ClusterVersion":
@@ -165,7 +165,7 @@ func (c *spoke) remove(a *applied) {
 	}
 }
 
-// object returns an object that was applied as the cluster has it, or nil if it is gone.
+// object returns the cluster's state of an applied object, or nil if it no longer exists.
 func (c *spoke) object(a *applied, s *script, now time.Time) object {
 	switch a.meta.Kind {
 	case "ClusterVersion":
@@ -179,17 +179,17 @@ func (c *spoke) object(a *applied, s *script, now time.Time) object {
 		return job(a, c.jobs[a.meta.Namespace+"/"+a.meta.Name], now)
 	}
 	if a.readOnly {
-		return nil // the cluster has no other object of its own
+		return nil // the cluster has no other objects of its own
 	}
 	return a.manifest
 }
 
-// job returns a Job, which succeeds a while after its creation.
+// job returns a Job, which succeeds a short time after its creation.
 func job(a *applied, created, now time.Time) object {
 	running := maps.Clone(a.manifest)
 	running["status"] = object{"active": int64(1)}
 	if end := created.Add(jobDuration); !now.Before(end) {
-		if metadata, is := running["metadata"].(object); is { // one that approves operators finds none
+		if metadata, is := running["metadata"].(object); is { // a Job that approves operators finds none
 			named := maps.Clone(metadata)
 			named["annotations"] = object{operators.Annotation: "0"}
 			running["metadata"] = named
@@ -208,7 +208,7 @@ func metaOf(manifest object, ordinal int) workv1.ManifestResourceMeta {
 	if group, rest, found := strings.Cut(version, "/"); found {
 		meta.Group, meta.Version = group, rest
 	}
-	meta.Resource = strings.ToLower(meta.Kind) + "s" // so it is for the kinds that a fleet delivers
+	meta.Resource = strings.ToLower(meta.Kind) + "s" // true for the kinds that a fleet delivers
 	if metadata, is := manifest["metadata"].(object); is {
 		meta.Name, _ = metadata["name"].(string)
 		meta.Namespace, _ = metadata["namespace"].(string)
@@ -216,7 +216,7 @@ func metaOf(manifest object, ordinal int) workv1.ManifestResourceMeta {
 	return meta
 }
 
-// owns reports whether a work owns an object: the work has no rule that orphans it.
+// owns reports whether a work owns an object, i.e. none of its rules orphans it.
 func owns(option *workv1.DeleteOption, meta *workv1.ManifestResourceMeta) bool {
 	switch {
 	case option == nil:
@@ -241,8 +241,8 @@ func strategyOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConf
 	return workv1.UpdateStrategyTypeUpdate
 }
 
-// status returns the status that the agent reports about a work that is applied, with the transition
-// times of the one before.
+// status returns the status that the agent reports for an applied work. It keeps the transition
+// times of the previous status.
 func (c *spoke) status(work *workv1.ManifestWork, s *script, now time.Time) workv1.ManifestWorkStatus {
 	before := work.Status.DeepCopy()
 	after := workv1.ManifestWorkStatus{Conditions: before.Conditions}
@@ -265,7 +265,8 @@ func (c *spoke) status(work *workv1.ManifestWork, s *script, now time.Time) work
 	return after
 }
 
-// report completes what the agent reports about one manifest. found nil means that the object is gone.
+// report completes the agent's report about a manifest. If found is nil, the object no longer
+// exists.
 func report(reported *workv1.ManifestCondition, a *applied, found object, work *workv1.ManifestWork, now time.Time) {
 	set(&reported.Conditions, workv1.ManifestApplied, a.err == nil, work.Generation, "AppliedManifest", now)
 	if a.err != nil {
@@ -275,7 +276,7 @@ func report(reported *workv1.ManifestCondition, a *applied, found object, work *
 			}
 		}
 	}
-	set(&reported.Conditions, workv1.ManifestAvailable, found != nil, 0, "Resource", now) // without a generation, as the agent
+	set(&reported.Conditions, workv1.ManifestAvailable, found != nil, 0, "Resource", now) // without a generation, like the agent
 	if found == nil {
 		return
 	}

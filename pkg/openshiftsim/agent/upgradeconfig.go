@@ -17,7 +17,7 @@ type upgradeConfig struct {
 	metadata   object
 }
 
-// start requests the update of the cluster when upgradeAt has come.
+// start requests the update of the cluster once upgradeAt has passed.
 func (u *upgradeConfig) start(v *clusterVersion, now time.Time) {
 	if paused, _ := u.spec["paused"].(bool); paused || now.Before(u.at()) {
 		return
@@ -43,7 +43,7 @@ func (u *upgradeConfig) version() string {
 	return version
 }
 
-// object returns the UpgradeConfig with the status that follows from the ClusterVersion.
+// object returns the UpgradeConfig with a status derived from the ClusterVersion.
 func (u *upgradeConfig) object(v *clusterVersion, s *script) object {
 	phase, succeeded, step, message := "New", "Unknown", "Pending", "upgradeAt has not come"
 	newest := &v.history[0]

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alerting describes alerts that fire on a cluster, real or simulated.
+// Package alerting describes alerts that fire on a real or simulated cluster.
 package alerting
 
 import (
@@ -14,20 +14,20 @@ import (
 
 // Spec describes the monitoring of a cluster.
 type Spec struct {
-	// Alerts fire from the start. As on OpenShift, Watchdog fires in addition.
+	// Alerts fire from the start. As on OpenShift, Watchdog fires as well.
 	Alerts []Alert `json:"alerts,omitempty"`
 }
 
-// Alert is an alert that fires.
+// Alert is a firing alert.
 type Alert struct {
-	// Name is the label alertname.
+	// Name is the value of the label alertname.
 	Name string `json:"alert"`
-	// Labels are the other labels, such as severity and namespace. Prometheus expands them as
-	// templates.
+	// Labels are the other labels, such as severity and namespace. Prometheus expands templates in
+	// them.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Validate returns an error for each invalid field, with the valid values.
+// Validate returns an error for each invalid field and lists the valid values.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	for i, alert := range s.Alerts {

@@ -19,21 +19,21 @@ import (
 	"time"
 )
 
-// Command describes the program that a Process runs.
+// Command describes the program of a Process.
 type Command struct {
 	Path   string
 	Args   []string
-	Env    []string    // nil means the environment of this process
-	Log    string      // the file that stdout and stderr are appended to
-	Dir    string      // working folder; empty means the folder of this process
-	Root   string      // root folder of the process, relative to which Path is; requires root. Empty means no change of the root folder.
-	OnExit func(error) // called once if the process ends without Stop or Kill; nil means no call
+	Env    []string    // defaults to the environment of this process
+	Log    string      // file to which stdout and stderr are appended
+	Dir    string      // working folder; defaults to that of this process
+	Root   string      // if set, the root folder of the process; Path is relative to it. Requires root.
+	OnExit func(error) // if set, called once if the process ends without Stop or Kill
 }
 
 // Process is a child process that ends with this process, on Linux even if this process is killed
 // with SIGKILL. Its own children are in its process group and end with it.
 //
-// The methods of a nil Process do nothing: it is not running.
+// A nil Process is not running, and its methods do nothing.
 type Process struct {
 	name     string
 	log      string
@@ -60,8 +60,8 @@ func Start(command Command) (*Process, error) {
 	p := &Process{name: filepath.Base(command.Path), log: command.Log, command: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel sends the parent-death signal when the *thread* ends that started the child,
-		// so that thread must live as long as the child.
+		// The kernel sends the parent-death signal when the *thread* that started the child ends, so the
+		// thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer log.Close()
@@ -71,7 +71,7 @@ func Start(command Command) (*Process, error) {
 		}
 		started <- nil
 		p.err = cmd.Wait()
-		if err := killGroup(cmd.Process.Pid); err != nil { // also end its children
+		if err := killGroup(cmd.Process.Pid); err != nil { // kills its children as well
 			p.err = errors.Join(p.err, fmt.Errorf("killing the rest of its process group: %w", err))
 		}
 		close(p.exited)
@@ -88,13 +88,13 @@ func Start(command Command) (*Process, error) {
 // PID returns the process ID, which is also the ID of its process group.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has exited.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Name returns the name of the program.
 func (p *Process) Name() string { return p.name }
 
-// Running reports whether the process has been started and has not ended.
+// Running reports whether the process has been started and has not exited.
 func (p *Process) Running() bool {
 	if p == nil {
 		return false
@@ -107,8 +107,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// ExitCode returns the exit code of a process that has exited; 128 plus its number for a signal. It may
-// be called after Exited is closed.
+// ExitCode returns the exit code of a process that has exited. For a signal, it is 128 plus the
+// number of the signal. Call it only after Exited is closed.
 func (p *Process) ExitCode() int {
 	state := p.command.ProcessState
 	if state == nil {
@@ -120,8 +120,8 @@ func (p *Process) ExitCode() int {
 	return state.ExitCode()
 }
 
-// Err returns how the process ended, with the last lines of its log. It may be called after Exited
-// is closed.
+// Err returns an error that describes how the process ended, including the last lines of its log.
+// Call it only after Exited is closed.
 func (p *Process) Err() error {
 	exitStatus := "exit status 0"
 	if p.err != nil {
@@ -130,7 +130,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended unexpectedly: %s; the end of %s:\n%s", p.name, exitStatus, p.log, tail(p.log, 10))
 }
 
-// Stop terminates the process, and kills its process group if it has not ended within grace.
+// Stop terminates the process, and kills its process group if it has not exited within grace.
 func (p *Process) Stop(grace time.Duration) error {
 	if !p.Running() {
 		return nil
@@ -148,7 +148,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return p.Kill()
 }
 
-// Kill kills the process group, and waits until the process has ended.
+// Kill kills the process group and waits for the process to exit.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
@@ -161,7 +161,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// tail returns the last lines of a file; nothing if it cannot be read.
+// tail returns the last lines of a file, or an empty string if it cannot be read.
 func tail(path string, lines int) string {
 	const most = 16 << 10
 	file, err := os.Open(path) //nolint:gosec // our own log file

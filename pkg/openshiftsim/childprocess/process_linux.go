@@ -5,8 +5,8 @@ package childprocess
 
 import "syscall"
 
-// attributes returns attributes that give the child its own process group, so that a Ctrl-C in the
-// terminal reaches only this process, and that make the kernel kill the child when this process
+// attributes returns attributes that put the child into its own process group, so that Ctrl-C in
+// the terminal reaches only this process, and that make the kernel kill the child when this process
 // ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

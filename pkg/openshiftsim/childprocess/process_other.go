@@ -7,8 +7,8 @@ package childprocess
 
 import "syscall"
 
-// attributes returns attributes that give the child its own process group, so a Ctrl-C in the
-// terminal reaches only this process. Only Linux can kill the child when this process is killed
+// attributes returns attributes that put the child into its own process group, so that Ctrl-C in
+// the terminal reaches only this process. Only Linux can kill the child when this process is killed
 // with SIGKILL.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}

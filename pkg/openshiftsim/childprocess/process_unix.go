@@ -10,10 +10,11 @@ import (
 	"syscall"
 )
 
-// killGroup kills a process group, which may have ended already.
+// killGroup kills a process group that may already have ended.
 func killGroup(pid int) error {
 	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		// A group of zombies answers "not permitted" on some systems; the wait that follows reaps them.
+		// On some systems, killing a group of zombies is "not permitted"; they are reaped by the
+		// following wait.
 		if errors.Is(err, syscall.EPERM) {
 			return nil
 		}

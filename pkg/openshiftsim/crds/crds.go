@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds embeds the CustomResourceDefinitions of OpenShift and its components that a dev
-// cluster serves, as their owners publish them. The CustomResourceDefinitions of this project are
-// not included.
+// Package crds embeds the published CustomResourceDefinitions of OpenShift and its components that
+// a dev cluster serves. It does not include the CustomResourceDefinitions of this project.
 package crds
 
 import (
@@ -11,7 +10,7 @@ import (
 	"io/fs"
 )
 
-// Files are the CustomResourceDefinitions, one in each file.
+// Files are the CustomResourceDefinitions, one per file.
 //
 //go:embed *.yaml
 var Files embed.FS
@@ -19,6 +18,6 @@ var Files embed.FS
 //go:embed olm/*.yaml
 var olm embed.FS
 
-// OLM returns the CustomResourceDefinitions of the Operator Lifecycle Manager, one in each file. A dev
-// cluster does not serve them by default.
+// OLM returns the CustomResourceDefinitions of Operator Lifecycle Manager, one per file. By
+// default, a dev cluster does not serve them.
 func OLM() (fs.FS, error) { return fs.Sub(olm, "olm") }

@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bootstrap creates the ClusterVersion and the ClusterOperators of a cluster that was installed
-// with the version in the options. It also creates the ConfigMap from which the machine config
-// operator reads the release.
+// Bootstrap creates the ClusterVersion and the ClusterOperators of a cluster installed with the
+// version in options, and the ConfigMap from which the machine config operator reads the release.
 func Bootstrap(ctx context.Context, c client.Client, options Options, channel, upstream, clusterID string) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},

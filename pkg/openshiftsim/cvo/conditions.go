@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SetCondition sets a condition of a ClusterOperator. It changes the transition time only if the
-// status changes.
+// SetCondition sets a condition of a ClusterOperator. The transition time changes only with the
+// status.
 func SetCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
 	operator.Status.Conditions = upsertCondition(operator.Status.Conditions, kind, status, reason, message, now)
 }

@@ -3,11 +3,11 @@
 
 // Package cvo simulates the cluster version operator and the ClusterOperators. It reads the
 // ClusterVersion named "version", queries the update service, loads and verifies releases, and
-// updates one ClusterOperator after the other. It reports progress in the conditions and the
-// history, with the reasons and messages of the real operator.
+// updates the ClusterOperators one after another. It reports progress in the conditions and the
+// history, with the same reasons and messages as the real operator.
 //
-// It does not handle nodes and pools: like the real operator, it publishes the release in the
-// ConfigMap of the machine config operator, and waits for its ClusterOperator.
+// It does not handle nodes and pools. Like the real operator, it publishes the release in the
+// ConfigMap of the machine config operator and waits for that operator's ClusterOperator.
 package cvo
 
 import (
@@ -30,33 +30,34 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Name is the name of the only ClusterVersion.
+// Name is the name of the ClusterVersion singleton.
 const Name = "version"
 
-// Durations of a real cluster.
+// Durations on a real cluster.
 const (
 	loadDuration          = timescale.Duration(30 * time.Second) // to retrieve and verify a release
-	restartDuration       = timescale.Duration(45 * time.Second) // from the start of an update until the pod of its release runs
+	restartDuration       = timescale.Duration(45 * time.Second) // from the start of an update until the pod of the new release runs
 	loadRetryInterval     = timescale.Duration(2 * time.Minute)  // between attempts after a rejection
 	fetchInterval         = timescale.Duration(3 * time.Minute)  // between queries of the update service
-	failingAfter          = timescale.Duration(40 * time.Minute) // until an update that waits for a degraded operator is failing
+	failingAfter          = timescale.Duration(40 * time.Minute) // until an update that is waiting for a degraded operator counts as failing
 	defaultUpdateDuration = timescale.Duration(3 * time.Minute)  // to update one operator
 )
 
-// progressInterval is how often progress is reported during an update, in real time.
+// progressInterval is the interval at which progress is reported during an update, in real time.
 const progressInterval = time.Second
 
 // Options configure the simulator.
 type Options struct {
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string     // the version of the cluster at the start; the catalog must have it
-	Operators []Operator // in the order in which they are updated
-	// Clock is the clock of the control plane; nil means the real one.
+	Installed string     // the initial version of the cluster; the catalog must contain it
+	Operators []Operator // in update order
+	// Clock is the clock of the control plane. It defaults to the real clock.
 	Clock clock.PassiveClock
-	// Graph transports the requests to the update service; nil means the default transport.
+	// Graph transports requests to the update service. It defaults to the default transport.
 	Graph http.RoundTripper
-	// ProgressInterval is how often progress is reported while an update is in progress; 0 means 1s.
+	// ProgressInterval is the interval at which progress is reported during an update. It defaults to
+	// 1s.
 	ProgressInterval time.Duration
 }
 
@@ -73,19 +74,17 @@ func (o Options) withDefaults() Options {
 // Operator is a ClusterOperator.
 type Operator struct {
 	Name string `json:"name"`
-	// Takes is how long the operator takes to reach a new version in a real cluster, or "never"; it
-	// defaults to 3m.
+	// Takes is the time that the operator takes to reach a new version on a real cluster, or "never".
+	// It defaults to 3m.
 	Takes timescale.Duration `json:"takes,omitempty"`
-	// External means that another simulator updates the operator. It reads the release from a
-	// ConfigMap.
+	// External operators are updated by another simulator, which reads the release from a ConfigMap.
 	External bool `json:"-"`
 }
 
-// MachineConfig is the ClusterOperator of the machine config operator.
+// MachineConfig is the name of the machine config operator's ClusterOperator.
 const MachineConfig = "machine-config"
 
-// DefaultOperators returns some operators of a real cluster, in the order in which they are
-// updated.
+// DefaultOperators returns a selection of a real cluster's operators in update order.
 func DefaultOperators() []Operator {
 	return []Operator{
 		{Name: "etcd"},
@@ -106,15 +105,15 @@ type Simulator struct {
 	options Options
 
 	payload       updategraph.Release // the release that is installed or being installed
-	running       updategraph.Release // the release of the pod of the operator, which the payload replaces
+	running       updategraph.Release // the release of the operator's pod; it lags behind payload
 	updates       *updates            // the last response of the update service
-	load          *payloadLoad        // the release that is being loaded or was rejected; nil means none
-	reset         bool                // whether a release was requested that was not loaded since the payload was
-	work          *syncWork           // the update in progress; nil means none
-	degradedSince time.Time           // when the operator for which the update waits became degraded
+	load          *payloadLoad        // the release being loaded or rejected; nil if there is none
+	reset         bool                // whether loading another release has failed since the payload was loaded
+	work          *syncWork           // the update in progress; nil if there is none
+	degradedSince time.Time           // when the operator that the update waits for became degraded
 }
 
-// New returns a simulator of a cluster at the installed version.
+// New returns a simulator for a cluster at the installed version.
 func New(options Options) (*Simulator, error) {
 	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
@@ -127,7 +126,7 @@ func New(options Options) (*Simulator, error) {
 	}, nil
 }
 
-// Controllers declares the controller that simulates the operator.
+// Controllers returns the controller that simulates the operator.
 func (s *Simulator) Controllers() []manager.Controller {
 	return []manager.Controller{{
 		Name: "cluster-version-operator",
@@ -160,7 +159,7 @@ func enqueueClusterVersion(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Name}}}
 }
 
-// Reconcile simulates what has happened since the last call, and reports it in the status of the
+// Reconcile simulates the time since the last call and reports the result in the status of the
 // ClusterVersion.
 func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var version configv1.ClusterVersion
@@ -174,7 +173,7 @@ func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (r
 	now := s.options.Clock.Now()
 	before := version.Status.DeepCopy()
 
-	// It is the pod of its release that updates the operators.
+	// The pod of the new release updates the operators.
 	if s.work == nil || s.work.current > 0 || now.Sub(s.work.startTime) >= s.options.Speed.Scale(restartDuration) {
 		s.running = s.payload
 	}
@@ -193,7 +192,7 @@ func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: requeueAfter}, nil
 	}
 	if err := s.client.Status().Update(ctx, &version); apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache is about to show the change
+		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache will show the change soon
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("updating the status of the cluster version: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// fast reduces an hour to less than a millisecond.
+// fast shortens an hour to less than a millisecond.
 const fast = 1e7
 
 // world is a cluster with the simulator and the objects that it needs.
@@ -80,7 +80,7 @@ func (w *world) requestUpdate(update *configv1.Update) {
 	w.t.Helper()
 	version := w.version()
 	version.Spec.DesiredUpdate = update
-	version.Generation++ // as the API server does
+	version.Generation++ // like the API server
 	if err := w.client.Update(w.t.Context(), version); err != nil {
 		w.t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestCVO_never_starts_a_request_withdrawn_before_acceptance(t *testing.T) {
 
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(1)
-	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", `version="4.20.6"`) // it is loaded anew
+	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", `version="4.20.6"`) // it is reloaded
 }
 
 func TestCVO_continues_an_update_without_its_request(t *testing.T) {
@@ -254,8 +254,8 @@ func TestCVO_continues_an_update_without_its_request(t *testing.T) {
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
 
-// A request that is removed before the pod of its release runs is as if it were one for the release of the
-// pod that runs.
+// Removing a request before the pod of the new release runs has the same effect as requesting the
+// release of the running pod.
 func TestCVO_returns_without_a_request_until_its_new_pod_runs(t *testing.T) {
 	t.Parallel()
 	former := stable("4.20.5")
@@ -378,7 +378,7 @@ func TestCVO_rejects_a_minor_update_while_an_override_is_set(t *testing.T) {
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", `"ClusterVersionUpgradeable" failed because of "ClusterVersionOverridesSet"`)
 }
 
-// A release is verified before it is downloaded. By force, it is not verified.
+// A release is verified before it is downloaded, unless the update is forced.
 func TestCVO_rejects_an_image_that_no_registry_has(t *testing.T) {
 	t.Parallel()
 	for force, message := range map[bool]string{false: "The update cannot be verified: unable to verify sha256:", true: "manifest unknown"} {
@@ -426,7 +426,7 @@ func TestCVO_rejects_releases(t *testing.T) {
 	unsigned.Unsigned = true
 	for name, tc := range map[string]struct {
 		release         updategraph.Release
-		image           bool // whether the request names the image
+		image           bool // whether the request contains the image
 		reason, message string
 	}{
 		"update by two minor versions": {stable("4.22.0"), true, "PreconditionChecks", "ClusterVersionGiantHop"},

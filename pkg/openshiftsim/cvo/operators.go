@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// The machine config operator reads the release from a ConfigMap.
+// ConfigMap from which the machine config operator reads the release.
 const (
 	MachineConfigNamespace = "openshift-machine-config-operator"
 	MachineConfigImages    = "machine-config-operator-images"
@@ -29,8 +29,8 @@ const (
 // syncWork is an update in progress.
 type syncWork struct {
 	startTime time.Time
-	current   int       // index of the operator that is being updated
-	since     time.Time // when the update of that operator started; zero if it has not
+	current   int       // index of the operator being updated
+	since     time.Time // start of the operator's update; zero if it has not started
 }
 
 func (w *syncWork) next() {
@@ -42,8 +42,8 @@ func (s *Simulator) updateDuration(operator Operator) time.Duration {
 	return s.options.Speed.Scale(cmp.Or(operator.Takes, defaultUpdateDuration))
 }
 
-// syncOperators updates the operators to the version of the payload, one after the other. It
-// returns when to reconcile again.
+// syncOperators updates the operators to the version of the payload, one after another. It returns
+// the time until the next reconcile.
 func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work == nil {
 		return 0, nil
@@ -51,7 +51,7 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 	for ; s.work.current < len(s.options.Operators); s.work.next() {
 		operator := s.options.Operators[s.work.current]
 		status := findOperator(operators, operator.Name)
-		if status == nil { // deleted by another client; like the real operator, wait until it is created again
+		if status == nil { // deleted by another client; like the real operator, wait until it is recreated
 			return s.options.ProgressInterval, nil
 		}
 		remaining, err := s.advance(ctx, operator, status, now)
@@ -71,8 +71,8 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 	return s.options.ProgressInterval, nil
 }
 
-// advance starts the update of an operator, or finishes it when its duration has passed. It returns
-// the remaining duration.
+// advance starts the update of an operator, or completes it after its duration. It returns the
+// remaining duration.
 func (s *Simulator) advance(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work.since.IsZero() {
 		if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
@@ -87,7 +87,7 @@ func (s *Simulator) advance(ctx context.Context, operator Operator, status *conf
 	return remaining, s.finish(ctx, status, now)
 }
 
-// startOperatorUpdate starts the update of an operator to the release of the payload.
+// startOperatorUpdate starts the update of an operator to the payload's release.
 func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
 	if operator.External {
 		return PublishImages(ctx, s.client, s.payload)
@@ -98,8 +98,8 @@ func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, 
 	return s.patch(ctx, status, before)
 }
 
-// finish reports the new version of an operator. It keeps the other conditions: a test may have set
-// Degraded.
+// finish reports the new version of an operator. It leaves other conditions alone, because a test
+// may have set Degraded.
 func (s *Simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
 	if VersionOf(status) == s.payload.Version {
 		return nil
@@ -117,7 +117,7 @@ func (s *Simulator) patch(ctx context.Context, status, before *configv1.ClusterO
 	return nil
 }
 
-// blocking returns the operators for which the update waits: the current one, and earlier ones that
+// blocking returns the operators that the update waits for: the current one and previous ones that
 // are unavailable or degraded.
 func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
 	var waits []configv1.ClusterOperator
@@ -133,7 +133,7 @@ func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.Cl
 	return waits
 }
 
-// PublishImages publishes a release to the machine config operator.
+// PublishImages publishes a release for the machine config operator.
 func PublishImages(ctx context.Context, c client.Client, release updategraph.Release) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
@@ -145,7 +145,7 @@ func PublishImages(ctx context.Context, c client.Client, release updategraph.Rel
 	return nil
 }
 
-// VersionOf returns the version that an operator reports.
+// VersionOf returns the version reported by an operator.
 func VersionOf(operator *configv1.ClusterOperator) string {
 	for _, operand := range operator.Status.Versions {
 		if operand.Name == "operator" {
@@ -155,7 +155,7 @@ func VersionOf(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// SetVersion sets the version that an operator reports.
+// SetVersion sets the version reported by an operator.
 func SetVersion(operator *configv1.ClusterOperator, version string) {
 	for i := range operator.Status.Versions {
 		if operator.Status.Versions[i].Name == "operator" {
@@ -166,7 +166,7 @@ func SetVersion(operator *configv1.ClusterOperator, version string) {
 	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
 }
 
-// blockingReason returns the reason why an update waits for an operator, or "" if it does not.
+// blockingReason returns the reason why an operator blocks an update, or an empty string.
 func blockingReason(operator *configv1.ClusterOperator) string {
 	if c := findCondition(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
 		return "ClusterOperatorNotAvailable"
@@ -187,7 +187,7 @@ func findOperator(operators []configv1.ClusterOperator, name string) *configv1.C
 }
 
 // syncUpgradeable summarizes what blocks a minor update. Like the real operator, it removes the
-// condition if nothing does.
+// condition if nothing blocks it.
 func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, updating bool, now time.Time) {
 	var reasons, messages []string
 	if slices.ContainsFunc(version.Spec.Overrides, func(o configv1.ComponentOverride) bool { return o.Unmanaged }) {

@@ -20,23 +20,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Condition types that only ClusterVersions have.
+// Condition types that exist only for the ClusterVersion.
 const (
 	releaseAccepted configv1.ClusterStatusConditionType = "ReleaseAccepted"
 	invalidVersion  configv1.ClusterStatusConditionType = "Invalid"
 	failing         configv1.ClusterStatusConditionType = "Failing"
 )
 
-// payloadLoad is the desired release until it is accepted.
+// payloadLoad is the desired release before it is accepted.
 type payloadLoad struct {
 	update      configv1.Update
-	lastAttempt time.Time // when the current attempt to load it started, or the last one was rejected
+	lastAttempt time.Time // start of the current attempt to load it, or the time of the last rejection
 	refused     bool
 }
 
-// Desired returns the release that a ClusterVersion requests, with its image, or why the request is invalid.
-// Nil means nothing comes of the request: without an image, only an available update can be requested. The
-// image and force identify the release; whether it is another one is decided by the image.
+// Desired returns the release that a ClusterVersion requests, including its image, or an error if
+// the request is invalid. It returns nil if the request has no effect: without an image, only an
+// available update can be requested. Releases are identified by their image, and requests also by
+// force.
 func Desired(version *configv1.ClusterVersion) (*configv1.Update, error) {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil {
@@ -84,8 +85,8 @@ func validate(version *configv1.ClusterVersion, desired *configv1.Update) error 
 	return nil
 }
 
-// availableImages returns the number of available updates to a version. It ignores conditional updates: to
-// accept a risk, a client must name the image.
+// availableImages returns the number of available updates to a version, not counting conditional
+// updates: to accept a risk, a client must specify the image.
 func availableImages(version *configv1.ClusterVersion, desired string) int {
 	count := 0
 	for _, release := range version.Status.AvailableUpdates {
@@ -100,9 +101,10 @@ func inHistory(version *configv1.ClusterVersion, desired string) bool {
 	return slices.ContainsFunc(version.Status.History, func(entry configv1.UpdateHistory) bool { return entry.Version == desired && entry.Image != "" })
 }
 
-// desiredUpdate returns the release to install, or why the request is invalid, or nil if the payload
-// stays. Without a request of which something comes, it is the release of the running pod of the
-// operator: an update whose request is removed before the pod of its release runs goes back.
+// desiredUpdate returns the release to install, an error if the request is invalid, or nil if the
+// payload does not change. Without an effective request, it returns the release of the operator's
+// running pod: if the request is removed before the pod of the new release runs, the update is
+// reverted.
 func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.Update, error) {
 	desired, err := Desired(version)
 	if desired == nil {
@@ -114,8 +116,8 @@ func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.U
 	return desired, err
 }
 
-// syncPayload loads the desired release, and starts the update once it is accepted. It returns when
-// to reconcile again.
+// syncPayload loads the desired release and starts the update once it is accepted. It returns the
+// time until the next reconcile.
 func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *configv1.Update, now time.Time) time.Duration {
 	if desired == nil {
 		s.reset = s.reset || s.load != nil
@@ -123,7 +125,7 @@ func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *confi
 		s.setReleaseAccepted(version, now)
 		return 0
 	}
-	if desired.Image == s.running.Image() { // it has its own release, and checks nothing
+	if desired.Image == s.running.Image() { // the operator's own release needs no checks
 		s.install(version, s.running, now)
 		return s.options.ProgressInterval
 	}
@@ -151,7 +153,7 @@ func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *confi
 	return s.options.ProgressInterval
 }
 
-// install starts to install a release.
+// install starts the installation of a release.
 func (s *Simulator) install(version *configv1.ClusterVersion, release updategraph.Release, now time.Time) {
 	s.load, s.reset = nil, false
 	s.payload = release
@@ -159,8 +161,8 @@ func (s *Simulator) install(version *configv1.ClusterVersion, release updategrap
 	s.setReleaseAccepted(version, now)
 }
 
-// setReleaseAccepted reports the payload. Once another release was not loaded, the message lacks the
-// architecture.
+// setReleaseAccepted reports the payload. If loading another release has failed before, the message
+// does not contain the architecture.
 func (s *Simulator) setReleaseAccepted(version *configv1.ClusterVersion, now time.Time) {
 	message := fmt.Sprintf("Payload loaded version=%q image=%q", s.payload.Version, s.payload.Image())
 	if !s.reset {
@@ -169,12 +171,12 @@ func (s *Simulator) setReleaseAccepted(version *configv1.ClusterVersion, now tim
 	set(version, releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", message, now)
 }
 
-// retrieve returns the release, or the reason and the message of a rejection.
+// retrieve returns the release, or the reason and message of its rejection.
 func (s *Simulator) retrieve(version *configv1.ClusterVersion, desired *configv1.Update) (updategraph.Release, string, error) {
 	release, found := s.options.Catalog.Image(desired.Image)
 	failure := release.Refused
 	switch {
-	case (!found || release.Unsigned) && !desired.Force: // it verifies a release before it downloads it
+	case (!found || release.Unsigned) && !desired.Force: // a release is verified before it is downloaded
 		_, digest, _ := strings.Cut(desired.Image, "@")
 		failure = fmt.Sprintf("The update cannot be verified: unable to verify %s against keyrings: verifier-public-key-redhat", digest)
 	case !found:
@@ -195,8 +197,8 @@ func (s *Simulator) retrieve(version *configv1.ClusterVersion, desired *configv1
 	return release, "", nil
 }
 
-// rollbackProblem returns why a release cannot be rolled back to: only the one before the current one can,
-// within its minor version. Empty if it can.
+// rollbackProblem returns the reason why it is impossible to roll back to a release, or an empty
+// string. Only the previous release can be rolled back to, and only within the same minor version.
 func rollbackProblem(version *configv1.ClusterVersion, from, to semver.Version) string {
 	for _, entry := range version.Status.History {
 		if entry.Version == version.Status.Desired.Version && entry.Image == version.Status.Desired.Image {
@@ -216,8 +218,8 @@ func rollbackProblem(version *configv1.ClusterVersion, from, to semver.Version) 
 	return fmt.Sprintf("%s is less than the current target %s, and the cluster has no previous Semantic Version", to, from)
 }
 
-// checkPreconditions returns why a release must not be installed. That it is not recommended prevents
-// nothing, and is reported beside what does.
+// checkPreconditions returns an error if a release must not be installed. That a release is not
+// recommended is reported along with the reasons, but does not prevent the installation.
 func (s *Simulator) checkPreconditions(version *configv1.ClusterVersion, release updategraph.Release) error {
 	from, to := semver.MustParse(s.payload.Version), semver.MustParse(release.Version)
 	var failed []string
@@ -249,7 +251,8 @@ func (s *Simulator) checkPreconditions(version *configv1.ClusterVersion, release
 	return errors.New("Multiple precondition checks failed:\n* " + strings.Join(failed, "\n* "))
 }
 
-// notRecommended returns why an update is not recommended; an empty reason means that it is.
+// notRecommended returns the reason and message if an update is not recommended, and empty strings
+// otherwise.
 func notRecommended(version *configv1.ClusterVersion, from, to semver.Version) (reason, message string) {
 	wanted := to.String()
 	if slices.ContainsFunc(version.Status.AvailableUpdates, func(r configv1.Release) bool { return r.Version == wanted }) {

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// manifests is the number of manifests of a release. Progress is reported in manifests.
+// manifests is the number of manifests of a release, the unit in which progress is reported.
 const manifests = 901
 
 // report updates the history and the conditions.
 func (s *Simulator) report(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, invalid error, now time.Time) {
-	if s.load == nil { // otherwise the desired release is not the payload yet
+	if s.load == nil { // otherwise, the desired release is not the payload yet
 		version.Status.ObservedGeneration = version.Generation
 	}
 	s.reportHistory(version, now)
@@ -61,8 +61,8 @@ func (s *Simulator) report(version *configv1.ClusterVersion, operators []configv
 	}
 }
 
-// progress returns the reason and the message of an update in progress. The share of finished manifests is the share of
-// finished operators, plus the elapsed share of the current one.
+// progress returns the reason and the message of an update in progress. The share of applied
+// manifests is the share of updated operators plus the elapsed share of the current one.
 func (s *Simulator) progress(names []string, now time.Time) (reason, message string) {
 	count := len(s.options.Operators)
 	share := float64(s.work.current)
@@ -84,8 +84,8 @@ func (s *Simulator) progress(names []string, now time.Time) (reason, message str
 	}
 }
 
-// problem returns the reason and the message of a failing cluster, and the names of the operators
-// for which an update waits. An empty reason means that the cluster is not failing.
+// problem returns the reason and message of a failing cluster, and the names of the operators that
+// an update is waiting for. The reason is empty if the cluster is not failing.
 func (s *Simulator) problem(operators []configv1.ClusterOperator, now time.Time) (reason, message string, names []string) {
 	candidates := operators
 	if s.work != nil {
@@ -124,8 +124,8 @@ func reasonAndMessage(suffix, adjective string, names []string) (reason, message
 
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// reportHistory keeps an entry for the payload in front: Partial during the update, then Completed.
-// As in a real cluster, a superseded update stays Partial and gets a completion time.
+// reportHistory keeps an entry for the payload at the front: Partial during the update, then
+// Completed. As on a real cluster, a superseded update stays Partial and gets a completion time.
 func (s *Simulator) reportHistory(version *configv1.ClusterVersion, now time.Time) {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	version.Status.Desired = configv1.Release{

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// updates is a response of the update service, with its query.
+// updates is a response of the update service and the query for it.
 type updates struct {
 	query       graphQuery
 	fetched     time.Time
@@ -33,8 +33,8 @@ type updates struct {
 
 type graphQuery struct{ upstream, channel, version, id string }
 
-// syncUpdates queries the update service for the updates from the release of the running pod when the interval has passed or the query has changed. It
-// returns when to query again.
+// syncUpdates queries the update service for updates from the release of the running pod if the
+// interval has passed or the query has changed. It returns the time until the next query.
 func (s *Simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
 	query := graphQuery{
 		upstream: string(version.Spec.Upstream), channel: version.Spec.Channel,
@@ -120,7 +120,8 @@ func (s *Simulator) queryGraph(ctx context.Context, query graphQuery) (updategra
 	return graph, "", nil
 }
 
-// addConditional adds an update with risks. If no risk applies, it is also an available update.
+// addConditional adds an update with risks. If none of them applies, the update is also an
+// available update.
 func (s *Simulator) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
 	there := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == to })
 	if there < 0 {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Server serves the silences at /api/v2.
+// Server serves silences at /api/v2.
 type Server struct {
 	clock clock.PassiveClock
 	mux   http.ServeMux
@@ -27,7 +27,7 @@ type Server struct {
 	silences map[string]*silence
 }
 
-// New returns a server without silences.
+// New returns a server with no silences.
 func New(clk clock.PassiveClock) *Server {
 	s := &Server{clock: clk, silences: map[string]*silence{}}
 	s.mux.HandleFunc("GET /api/v2/silences", s.list)
@@ -66,7 +66,7 @@ type matcher struct {
 	IsEqual bool   `json:"isEqual"`
 }
 
-// UnmarshalJSON decodes a matcher; isEqual defaults to true.
+// UnmarshalJSON decodes a matcher. isEqual defaults to true.
 func (m *matcher) UnmarshalJSON(data []byte) error {
 	type plain matcher
 	p := plain{IsEqual: true}
@@ -77,7 +77,7 @@ func (m *matcher) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// filter returns the matcher in the syntax of filters.
+// filter returns the matcher in filter syntax.
 func (m matcher) filter() string {
 	operator := map[matcher]string{
 		{IsEqual: true}: "=", {}: "!=", {IsRegex: true, IsEqual: true}: "=~", {IsRegex: true}: "!~",
@@ -155,7 +155,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"silenceID": requested.ID})
 }
 
-// canUpdate reports whether a silence may become the other one without a new ID.
+// canUpdate reports whether a silence can be changed to another one without getting a new ID.
 func canUpdate(from, to *silence, now time.Time) bool {
 	if !slices.Equal(from.Matchers, to.Matchers) {
 		return false

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldwise simulates server-side apply by one field manager, with force: fields are merged one
-// by one, and a manager removes only what it alone owns. Lists are atomic.
+// Package fieldwise simulates forced server-side apply by a single field manager. Fields are merged
+// individually, and the manager removes only fields that no one else owns. Lists are atomic.
 package fieldwise
 
 import (
@@ -10,18 +10,18 @@ import (
 	"slices"
 )
 
-// Owned holds what a field manager has applied: its leaves, by path.
+// Owned holds the leaf fields that a field manager has applied, by path.
 type Owned map[string]leaf
 
-// leaf is a field that is no map.
+// leaf is a field that is not a map.
 type leaf struct {
 	path   []string
 	value  any
-	shared bool // another manager had set the same value before
+	shared bool // another manager had already set the same value
 }
 
-// Apply applies a configuration to an object, removes the fields that the manager owned and that the
-// configuration lacks, and returns what the manager owns now.
+// Apply applies a configuration to an object and removes owned fields that are missing from the
+// configuration. It returns the fields that the manager now owns.
 func Apply(object, config map[string]any, owned Owned) Owned {
 	after := Owned{}
 	apply(object, config, nil, owned, after)
@@ -54,8 +54,8 @@ func apply(object, config map[string]any, parent []string, owned, after Owned) {
 	}
 }
 
-// remove removes a field that still has a value, and the maps that are empty without it. A field that
-// another manager has changed belongs to it.
+// remove removes a field if it still has the given value, and then parent maps that are empty. A
+// field that another manager has changed belongs to that manager.
 func remove(object map[string]any, path []string, value any) {
 	name := path[0]
 	if len(path) == 1 {

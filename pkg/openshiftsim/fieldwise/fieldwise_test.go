@@ -18,7 +18,7 @@ func TestApply(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object  fields
 		configs []fields
-		change  func(fields) // by another manager, before the last configuration
+		change  func(fields) // by another manager, before the last apply
 		want    fields
 	}{
 		"fields of a map are merged": {

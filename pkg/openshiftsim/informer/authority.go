@@ -18,13 +18,13 @@ import (
 
 // authority signs the certificates of one informer.
 type authority struct {
-	bundle         []byte // in PEM
+	bundle         []byte // PEM-encoded
 	serving, other *tls.Certificate
 }
 
 const validity = 24 * time.Hour
 
-// newAuthority makes a certificate for a name, and one for another name.
+// newAuthority creates a certificate for the given name and one for another name.
 func newAuthority(name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -59,5 +59,5 @@ func template(name string, serial int64) *x509.Certificate {
 	}
 }
 
-// encodedBundle returns the bundle as an object contains it.
+// encodedBundle returns the CA bundle in the encoding of an object.
 func (a *authority) encodedBundle() string { return base64.StdEncoding.EncodeToString(a.bundle) }

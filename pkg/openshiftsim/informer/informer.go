@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package informer simulates update informers: real HTTPS servers at the cluster IPs of their
-// Services, each registered by an UpdateInformer, that answer, hang, or break.
+// Services, each registered by an UpdateInformer, that respond, hang, or fail.
 //
-// It needs a cluster whose service network is within loopback, and knows nothing about the Update
+// It needs a cluster whose service network is a loopback network. It knows nothing about the Update
 // Status Controller.
 package informer
 
@@ -33,50 +33,50 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// Break is a way in which an informer fails.
+// Break is a failure mode of an informer.
 type Break string
 
-// The ways.
+// Failure modes.
 const (
 	// BreakConnection closes each connection.
 	BreakConnection Break = "connection"
 	// BreakCertificate presents a certificate for another name.
 	BreakCertificate Break = "certificate"
-	// BreakStatus answers with status 500.
+	// BreakStatus responds with status 500.
 	BreakStatus Break = "status"
 	// BreakRedirect redirects to another server.
 	BreakRedirect Break = "redirect"
-	// BreakJSON answers with a text that is no JSON.
+	// BreakJSON responds with text that is not JSON.
 	BreakJSON Break = "json"
-	// BreakSize answers with 2 MiB.
+	// BreakSize responds with 2 MiB.
 	BreakSize Break = "size"
 )
 
-// Breaks returns all ways.
+// Breaks returns all failure modes.
 func Breaks() []Break {
 	return []Break{BreakConnection, BreakCertificate, BreakStatus, BreakRedirect, BreakJSON, BreakSize}
 }
 
-// Behavior is how an informer answers requests for insights. The zero value answers with success and
-// no insights.
+// Behavior describes how an informer responds to requests for insights. The zero value responds
+// with success and no insights.
 type Behavior struct {
-	// Insights are the insights of both handlers. Times of acquisition default to the time of the
-	// answer.
+	// Insights are the insights returned by both handlers. Missing acquisition times default to the
+	// time of the response.
 	Insights []hooksv1alpha.Insight `json:"insights,omitempty"`
-	// Response is Success, which is the default, Failure, or Wait.
+	// Response is Success (the default), Failure, or Wait.
 	Response hooksv1alpha.Response `json:"response,omitempty"`
 	// Message explains a Failure or a Wait.
 	Message string `json:"message,omitempty"`
-	// Hang answers no request until the behavior changes.
+	// Hang delays all responses until the behavior changes.
 	Hang bool `json:"hang,omitempty"`
-	// Break is a way to fail; empty means nothing fails. It also applies to the discovery.
+	// Break, if set, is the failure mode. It also applies to discovery.
 	Break Break `json:"break,omitempty"`
 }
 
 // port is the port of each Service. Ports below 1024 require root.
 const port = 8443
 
-// Server is a running informer. Its methods may be called from several goroutines.
+// Server is a running informer. Its methods are safe for concurrent use.
 type Server struct {
 	name, namespace string
 	address         string
@@ -86,13 +86,13 @@ type Server struct {
 
 	mu       sync.Mutex
 	behavior Behavior
-	changed  chan struct{} // is closed when the behavior changes
+	changed  chan struct{} // closed when the behavior changes
 	requests map[string]int
 }
 
-// Start registers an informer and serves it: it applies the namespace, the Service, and the
-// UpdateInformer, with the authority of its certificate as bundle. The client needs the definitions
-// of update status.
+// Start registers and serves an informer: it applies the namespace, the Service, and an
+// UpdateInformer whose CA bundle contains the authority of the informer's certificate. The
+// CustomResourceDefinitions of update status must be installed.
 func Start(ctx context.Context, c client.Client, namespace, name string) (*Server, error) {
 	s := &Server{name: name, namespace: namespace, changed: make(chan struct{}), requests: map[string]int{}, ended: make(chan error, 1)}
 	var err error
@@ -118,7 +118,7 @@ func Start(ctx context.Context, c client.Client, namespace, name string) (*Serve
 	return s, nil
 }
 
-// register applies the objects of the informer, and finds its address.
+// register applies the objects of the informer and determines its address.
 func (s *Server) register(ctx context.Context, c client.Client) error {
 	service := map[string]any{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": s.namespace, "name": s.name},
@@ -154,13 +154,13 @@ func (s *Server) register(ctx context.Context, c client.Client) error {
 	return manifests.Apply(ctx, c, []*unstructured.Unstructured{{Object: registration}})
 }
 
-// Address returns the address at which the informer listens.
+// Address returns the address that the informer listens on.
 func (s *Server) Address() string { return s.address }
 
-// CA returns the bundle of the authority of the certificate.
+// CA returns the CA bundle of the informer's certificate.
 func (s *Server) CA() []byte { return s.authority.bundle }
 
-// Behave changes how the informer answers. Requests that hang are answered.
+// Behave changes the behavior of the informer and releases hanging requests.
 func (s *Server) Behave(b Behavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,14 +169,14 @@ func (s *Server) Behave(b Behavior) {
 	s.changed = make(chan struct{})
 }
 
-// Requests returns how many requests the informer received, by path.
+// Requests returns the number of requests that the informer has received on a path.
 func (s *Server) Requests(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[path]
 }
 
-// Stop ends the server; its objects are kept. It may be called again.
+// Stop stops the server but keeps its objects. It may be called more than once.
 func (s *Server) Stop() error {
 	if s.server == nil {
 		return nil
@@ -190,7 +190,7 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// current returns the behavior, and a channel that is closed when it changes.
+// current returns the behavior and a channel that is closed when it changes.
 func (s *Server) current() (Behavior, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return s.authority.serving, nil
 }
 
-// handler breaks, hangs, or lets the kit answer.
+// handler returns a handler that fails, hangs, or lets the SDK respond.
 func (s *Server) handler() (http.Handler, error) {
 	find := func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 		b, _ := s.current()
@@ -217,7 +217,7 @@ func (s *Server) handler() (http.Handler, error) {
 		}
 		return b.Insights, nil
 	}
-	authorize := func(context.Context, string) error { return nil } // any token
+	authorize := func(context.Context, string) error { return nil } // accept any token
 	kit, err := informersdk.NewHandler(informersdk.Options{UpdateInsights: find, PlanInsights: find, Authorize: authorize, MaxConcurrent: 64})
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (s *Server) handler() (http.Handler, error) {
 	}), nil
 }
 
-// respondBroken answers a request in a way to fail, and reports whether it did.
+// respondBroken responds according to a failure mode. It reports whether it has responded.
 func respondBroken(w http.ResponseWriter, r *http.Request, b Break) bool {
 	switch b {
 	case BreakConnection:
@@ -250,10 +250,10 @@ func respondBroken(w http.ResponseWriter, r *http.Request, b Break) bool {
 	case BreakRedirect:
 		http.Redirect(w, r, "https://example.com/", http.StatusTemporaryRedirect)
 	case BreakJSON:
-		_, _ = io.WriteString(w, "<html>no JSON</html>") // a caller that is gone needs no answer
+		_, _ = io.WriteString(w, "<html>no JSON</html>") // errors are irrelevant if the caller is gone
 	case BreakSize:
 		_, _ = io.Copy(w, strings.NewReader(strings.Repeat(" ", 2<<20)))
-	case BreakCertificate: // in the handshake
+	case BreakCertificate: // fails in the handshake
 		return false
 	default:
 		return false

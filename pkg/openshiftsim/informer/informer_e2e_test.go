@@ -25,7 +25,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// start returns an informer of a new cluster, and a function that requests insights.
+// start starts an informer on a new cluster. It returns the informer and a function that requests
+// insights.
 func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 	t.Helper()
 	running := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
@@ -69,7 +70,7 @@ func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 	}
 }
 
-// manifestOf returns the Service of the UpdateInformer.
+// manifestOf returns the name of the Service in the UpdateInformer.
 func manifestOf(t *testing.T, c client.Client) string {
 	t.Helper()
 	objects, err := manifests.Decode([]byte(`{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInformer", "metadata": {"name": "mine"}}`))
@@ -99,7 +100,7 @@ func TestServer(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		behavior informer.Behavior
-		want     string // a part of the answer or of the error
+		want     string // part of the response or the error
 		fails    bool
 	}{
 		{"insight", informer.Behavior{Insights: []hooksv1alpha.Insight{insight}}, `"uid":"a"`, false},

@@ -11,27 +11,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations of a pod that choose how its simulated containers behave. A pod with an invalid value
-// fails with a message. Without annotations, a pod runs forever if its restart policy is Always, and
-// otherwise succeeds after two seconds.
+// Pod annotations that determine the behavior of the simulated containers. A pod with an invalid
+// value fails with a message. Without annotations, a pod runs forever if its restart policy is
+// Always; otherwise it succeeds after two seconds.
 const (
-	// ExitCode is the exit code of the containers, as in "1".
+	// ExitCode is the exit code of the containers, such as "1".
 	ExitCode = "devcluster.openshift.io/exit-code"
-	// Duration is how long the containers run before they exit, as in "90s".
+	// Duration is the time after which the containers exit, such as "90s".
 	Duration = "devcluster.openshift.io/duration"
-	// NeverEnds, if it is "true", has the containers run until the pod is deleted.
+	// NeverEnds, if "true", keeps the containers running until the pod is deleted.
 	NeverEnds = "devcluster.openshift.io/never-ends"
-	// ImagePull, if it is "fail", has the pod stay pending because its images cannot be pulled.
+	// ImagePull, if "fail", keeps the pod pending because its images cannot be pulled.
 	ImagePull = "devcluster.openshift.io/image-pull"
-	// RunMode, if it is "local", has the containers run their commands as local processes, with the
-	// rights of the dev cluster itself. In virtual time, such a pod behaves by its other annotations.
+	// RunMode, if "local", runs the commands of the containers as local processes with the permissions
+	// of the dev cluster itself. In virtual time, the other annotations determine the behavior of such
+	// a pod.
 	RunMode = "devcluster.openshift.io/run"
 )
 
-// behavior is how the containers of a pod behave.
+// behavior is the behavior of a pod's containers.
 type behavior struct {
-	exitCode      *int32        // nil means the result of what runs in them
-	duration      time.Duration // 0 means as short as possible
+	exitCode      *int32        // nil for the result of the pod's program
+	duration      time.Duration // 0 for the shortest possible time
 	neverEnds     bool
 	imagePullFail bool
 	local         bool

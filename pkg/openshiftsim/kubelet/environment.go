@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limits of Linux for what a process is started with: one string, with its terminating zero byte, and
-// all strings together (a quarter of the default stack).
+// Linux limits for starting a process: the size of a single string, including its terminating zero
+// byte, and the total size of all strings (a quarter of the default stack size).
 const (
 	maxArgument  = 128 << 10
 	maxArguments = 2 << 20
 )
 
-// checkArgumentSizes returns the error of Linux if the environment and the arguments of a container
-// are too large to start its process. Values of other objects are not counted.
+// checkArgumentSizes returns the error that Linux would return if the environment and the arguments
+// of a container are too large. Values from other objects are not counted.
 func checkArgumentSizes(pod *corev1.Pod) error {
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -50,11 +50,11 @@ func checkSizes(strs []string) error {
 	return nil
 }
 
-// environment is the environment of a container, in order.
+// environment is the ordered environment of a container.
 type environment []corev1.EnvVar
 
-// expandEnvironment returns the variables of a container as a kubelet computes them: a value may
-// refer to variables before it. The function returns the values that come from elsewhere.
+// expandEnvironment computes the variables of a container like a kubelet: a value may refer to
+// previous variables. The function resolves values with a source.
 func expandEnvironment(vars []corev1.EnvVar, from func(*corev1.EnvVarSource) string) environment {
 	var env environment
 	values := map[string]string{}
@@ -69,7 +69,7 @@ func expandEnvironment(vars []corev1.EnvVar, from func(*corev1.EnvVarSource) str
 	return env
 }
 
-// values returns the value of each variable; the last one of a name counts.
+// values returns the values of the variables. If a name is repeated, the last value counts.
 func (e environment) values() map[string]string {
 	values := map[string]string{}
 	for _, v := range e {
@@ -78,7 +78,7 @@ func (e environment) values() map[string]string {
 	return values
 }
 
-// strings returns the environment as a process receives it.
+// strings returns the environment in the form that a process receives.
 func (e environment) strings() []string {
 	values, seen := e.values(), map[string]bool{}
 	var all []string
@@ -91,8 +91,8 @@ func (e environment) strings() []string {
 	return all
 }
 
-// expand replaces each $(NAME) by the value of a variable, and $$ by $, as a kubelet does in values,
-// commands, and arguments. A reference to an unknown variable stays.
+// expand replaces $(NAME) with the value of a variable and $$ with $, like a kubelet does in
+// values, commands, and arguments. References to unknown variables stay unchanged.
 func expand(text string, values map[string]string) string {
 	var out strings.Builder
 	for {

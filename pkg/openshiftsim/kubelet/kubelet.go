@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubelet simulates kubelets with their heartbeats and reboots, the taints of the node
-// lifecycle controller, a simple scheduler, and pods that run and end.
+// lifecycle controller, a simple scheduler, and pods that run and complete.
 //
-// It does not handle pools and machine configs: its users reboot nodes.
+// It does not handle pools and machine configs. Its users reboot the nodes.
 package kubelet
 
 import (
@@ -31,43 +31,44 @@ type Kubelets struct {
 	clock   clock.PassiveClock
 	wake    chan event.GenericEvent // nodes to reconcile again
 	options Options
-	local   *localPods // nil means pods cannot run as local processes
+	local   *localPods // nil if pods cannot run as local processes
 
 	mu    sync.Mutex
-	nodes map[string]*machine // by the name of the node
+	nodes map[string]*machine // by node name
 
 	scheduling sync.Mutex
-	scheduled  map[types.UID]string // nodes of pods whose binding the cache may not show yet
+	scheduled  map[types.UID]string // nodes of pods whose binding may not be in the cache yet
 }
 
 // Run runs the content of a pod that ends by itself. If it returns an error, the pod fails with
 // that message.
 type Run func(ctx context.Context, pod *corev1.Pod) error
 
-// machine is the machine of a node.
+// machine is the machine behind a node.
 type machine struct {
 	down        bool      // powered off
-	rebootUntil time.Time // when the current reboot ends; zero means no reboot
+	rebootUntil time.Time // end of the current reboot; zero if there is none
 	boots       int
 }
 
-// farFuture exceeds the life of any dev cluster, and can be added to a time.
+// farFuture exceeds the lifetime of any dev cluster and can be added to a time.
 const farFuture = 365 * 24 * time.Hour
 
 // Options configure the kubelets.
 type Options struct {
 	// Clock is the clock of the nodes.
 	Clock clock.PassiveClock
-	// Run runs the content of a pod that ends by itself; nil means it succeeds at once.
+	// Run runs the content of a pod that ends by itself. By default, such a pod succeeds immediately.
 	Run Run
-	// LocalDir is the folder for the logs and working folders of pods that run as local processes;
-	// empty if there are none.
+	// LocalDir is the folder for the logs and working folders of pods that run as local processes. If
+	// it is empty, pods cannot run as local processes.
 	LocalDir string
-	// Reader reads the ConfigMaps and Secrets that the environment of local processes refers to.
+	// Reader reads the ConfigMaps and Secrets referenced by the environment of local processes.
 	Reader client.Reader
-	// PodRetry is how long a pod waits for a node, or for the kubelet of its node; 0 means 2s.
+	// PodRetry is the retry interval while a pod waits for a node or for the kubelet of its node. It
+	// defaults to 2s.
 	PodRetry time.Duration
-	// StatusInterval is how often an unchanged status is posted; 0 means every 5m.
+	// StatusInterval is the interval at which an unchanged status is posted. It defaults to 5m.
 	StatusInterval time.Duration
 }
 
@@ -92,7 +93,7 @@ func New(options Options) *Kubelets {
 	return k
 }
 
-// Controllers declares the controllers that simulate nodes and pods.
+// Controllers returns the controllers that simulate nodes and pods.
 func (k *Kubelets) Controllers() []manager.Controller {
 	return []manager.Controller{{
 		Name:        "node-simulator",
@@ -104,7 +105,7 @@ func (k *Kubelets) Controllers() []manager.Controller {
 	}, k.PodController()}
 }
 
-// PodController declares the controller that simulates pods, for clusters whose nodes are simulated
+// PodController returns the controller that simulates pods, for clusters whose nodes are simulated
 // by something else.
 func (k *Kubelets) PodController() manager.Controller {
 	var channels []manager.Channel
@@ -127,8 +128,8 @@ func (k *Kubelets) bind(c manager.Clients) error {
 	return nil
 }
 
-// AddToManager adds the kubelets and their heartbeats to a manager. Local processes end with it. The
-// folder is the one for their logs.
+// AddToManager adds the kubelets and their heartbeats to a manager. Local processes end with the
+// manager, and their logs are in localDir.
 func AddToManager(mgr ctrlmanager.Manager, run Run, localDir string) (*Kubelets, error) {
 	k := New(Options{Clock: clock.RealClock{}, Run: run, LocalDir: localDir, Reader: mgr.GetAPIReader()})
 	if err := stage.Add(mgr, k.Controllers()...); err != nil {
@@ -143,7 +144,7 @@ func AddToManager(mgr ctrlmanager.Manager, run Run, localDir string) (*Kubelets,
 	return k, nil
 }
 
-// Reboot takes a node down for a duration. It does not affect a reboot in progress.
+// Reboot takes a node down for the given duration. It has no effect during another reboot.
 func (k *Kubelets) Reboot(name string, duration time.Duration, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,8 +171,8 @@ func (k *Kubelets) enqueue(name string) {
 	k.wake <- event.GenericEvent{Object: node}
 }
 
-// State reports whether a node is up, the number of its reboots, and the remaining duration of the
-// current one; 0 means that no end is known.
+// State reports whether a node is up, how often it has rebooted, and how much time the current
+// reboot still takes, or 0 if there is no known end.
 func (k *Kubelets) State(name string, now time.Time) (up bool, boots int, remaining time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -23,18 +23,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// localPods runs the containers of pods as local processes. They have the environment and the
-// arguments that a kubelet computes, beside PATH, HOME, and HOSTNAME; there are no init containers, no
-// volumes, and no token of the service account. A container without a command runs the program of the
-// name of its image: curl for quay.io/curl/curl:8. Processes end with the dev cluster.
+// localPods runs the containers of pods as local processes. They get the environment and the
+// arguments that a kubelet would compute, plus PATH, HOME, and HOSTNAME. Init containers, volumes,
+// and service account tokens are not supported. A container without a command runs the program
+// named like its image: curl for quay.io/curl/curl:8. All processes are killed with the dev
+// cluster.
 type localPods struct {
 	dir    string
 	reader client.Reader
-	wake   chan event.GenericEvent // pods whose processes have ended
+	wake   chan event.GenericEvent // pods whose processes have exited
 
 	mu    sync.Mutex
 	pods  map[types.UID][]*localContainer
-	ended bool // nothing is started from now on
+	ended bool // no more processes are started
 }
 
 // localContainer is a container that runs as a process.
@@ -47,7 +48,7 @@ func newLocalPods(dir string, reader client.Reader) *localPods {
 	return &localPods{dir: dir, reader: reader, wake: make(chan event.GenericEvent, 1024), pods: map[types.UID][]*localContainer{}}
 }
 
-// start starts the processes of a pod, once.
+// start starts the processes of a pod unless it has already done so.
 func (l *localPods) start(ctx context.Context, pod *corev1.Pod) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +114,7 @@ func programOf(image string) string {
 	return name
 }
 
-// environment returns the variables of a container.
+// environment returns the environment variables of a container.
 func (l *localPods) environment(ctx context.Context, pod *corev1.Pod, container *corev1.Container) (environment, error) {
 	var vars []corev1.EnvVar
 	for _, source := range container.EnvFrom {
@@ -165,7 +166,7 @@ func (l *localPods) secret(ctx context.Context, namespace, name string) (map[str
 	return data, nil
 }
 
-// valueOf returns the value of a variable that comes from elsewhere.
+// valueOf returns the value of a variable with a source.
 func (l *localPods) valueOf(ctx context.Context, pod *corev1.Pod, source *corev1.EnvVarSource) (string, error) {
 	switch {
 	case source.ConfigMapKeyRef != nil:
@@ -199,11 +200,11 @@ func fieldOf(pod *corev1.Pod, fieldPath string) (string, error) {
 	return value, nil
 }
 
-// maxMessage is the largest part of an output that a kubelet copies to the status.
+// maxMessage is the maximum output that a kubelet copies to the status, in bytes.
 const maxMessage = 2048
 
-// results returns how the containers of a pod have ended, and whether all have. Containers that
-// another dev cluster has run were killed with it.
+// results returns how the containers of a pod ended, and whether all of them have ended. Containers
+// of an earlier dev cluster were killed with it.
 func (l *localPods) results(pod *corev1.Pod) ([]corev1.ContainerStateTerminated, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +228,7 @@ func (l *localPods) results(pod *corev1.Pod) ([]corev1.ContainerStateTerminated,
 	return results, true
 }
 
-// lastOutput returns the end of a log file; nothing if it cannot be read.
+// lastOutput returns the end of a log file, or an empty string if it cannot be read.
 func lastOutput(name string) string {
 	file, err := os.Open(name) //nolint:gosec // our own log file
 	if err != nil {
@@ -246,7 +247,8 @@ func lastOutput(name string) string {
 	return strings.ToValidUTF8(string(content), "")
 }
 
-// stop terminates the processes of a pod, and kills those that have not ended after the grace period.
+// stop terminates the processes of a pod and kills those that have not exited within the grace
+// period.
 func (l *localPods) stop(uid types.UID, grace time.Duration) error {
 	if l == nil {
 		return nil

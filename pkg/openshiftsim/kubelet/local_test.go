@@ -52,7 +52,7 @@ type localWorld struct {
 	kubelets *Kubelets
 	pod      *corev1.Pod
 	dir      string
-	end      context.CancelFunc // ends the dev cluster
+	end      context.CancelFunc // stops the dev cluster
 }
 
 func newLocalWorld(t *testing.T, containers ...corev1.Container) *localWorld {
@@ -88,7 +88,7 @@ func newLocalWorld(t *testing.T, containers ...corev1.Container) *localWorld {
 	return w
 }
 
-// reconcile reconciles the pod, and returns its state.
+// reconcile reconciles the pod and returns it.
 func (w *localWorld) reconcile() *corev1.Pod {
 	w.t.Helper()
 	if _, err := w.kubelets.reconcilePod(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w.pod)}); err != nil {
@@ -101,7 +101,7 @@ func (w *localWorld) reconcile() *corev1.Pod {
 	return &pod
 }
 
-// runToEnd reconciles the pod until it has ended.
+// runToEnd reconciles the pod until it has completed.
 func (w *localWorld) runToEnd() *corev1.Pod {
 	w.t.Helper()
 	for range len(w.pod.Spec.Containers) {
@@ -246,7 +246,7 @@ func TestLocalPod_is_terminated_when_it_is_deleted(t *testing.T) {
 	if text, err := os.ReadFile(log); err != nil || string(text) != "hello\nbye\n" {
 		t.Errorf("the log is %q, error %v", text, err)
 	}
-	// The next dev cluster finds the pod running, and its process gone.
+	// The next dev cluster finds the pod running although its process is gone.
 	if pod := w.reconcile(); pod.Status.Phase == corev1.PodRunning {
 		pod = w.reconcile()
 		if got := pod.Status.ContainerStatuses[0].State.Terminated; got == nil || got.ExitCode != 137 {

@@ -20,16 +20,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Intervals of a real kubelet: it renews its lease every 10s, and posts an unchanged status every
-// 5m.
+// Intervals of a real kubelet, which renews its lease every 10 seconds and posts an unchanged
+// status every 5 minutes.
 const (
 	leaseInterval  = 10 * time.Second
 	leaseDuration  = 40 * time.Second
 	statusInterval = 5 * time.Minute
 )
 
-// Register creates a node and its first status, like the kubelet of a machine that is up. If ready
-// is false, the caller must have powered the node off; otherwise, it becomes ready soon.
+// Register creates a node with its first status, like the kubelet of a machine that is up. If ready
+// is false, the caller must have powered the node off; otherwise it becomes ready soon.
 func Register(ctx context.Context, c client.Client, now time.Time, name string, ready bool, labels, annotations map[string]string, taints ...corev1.Taint) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{
 		corev1.LabelHostname:   name,
@@ -88,7 +88,7 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
 	stale := ready == nil || now.Sub(ready.LastHeartbeatTime.Time) >= k.options.StatusInterval
-	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // also if the reboot ended between two reconciles
+	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // even if the reboot ended between two reconciles
 	changed := ready != nil && (rebooted || (ready.Status == corev1.ConditionTrue) != up)
 	switch {
 	case up && (stale || changed):
@@ -104,8 +104,8 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	return nil
 }
 
-// syncTaints sets the taints of the node lifecycle controller: no pod is scheduled to a node that
-// is cordoned or down.
+// syncTaints sets the taints of the node lifecycle controller, which keep new pods off nodes that
+// are cordoned or down.
 func (k *Kubelets) syncTaints(ctx context.Context, node *corev1.Node, now time.Time) error {
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
@@ -134,8 +134,8 @@ func setTaint(node *corev1.Node, key string, effect corev1.TaintEffect, desired 
 	}
 }
 
-// postStatus sets the status that a kubelet posts, or the one of a node whose kubelet stopped
-// posting.
+// postStatus sets the status that a kubelet posts, or the status of a node whose kubelet has
+// stopped posting.
 func postStatus(node *corev1.Node, up bool, boots int, now time.Time) {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
@@ -198,7 +198,7 @@ func condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCon
 	return nil
 }
 
-// heartbeat renews the leases of the nodes that are up, until the context ends.
+// heartbeat renews the leases of all nodes that are up until the context ends.
 func (k *Kubelets) heartbeat(ctx context.Context) error {
 	ticker := time.NewTicker(leaseInterval)
 	defer ticker.Stop()
@@ -209,7 +209,7 @@ func (k *Kubelets) heartbeat(ctx context.Context) error {
 		case now := <-ticker.C:
 			var nodes corev1.NodeList
 			if err := k.client.List(ctx, &nodes); err != nil {
-				continue // the API server is down, and so are the heartbeats
+				continue // the API server is down, so there are no heartbeats
 			}
 			for i := range nodes.Items {
 				k.renew(ctx, nodes.Items[i].Name, now)
@@ -224,5 +224,5 @@ func (k *Kubelets) renew(ctx context.Context, name string, now time.Time) {
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}
 	patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
-	_ = k.client.Patch(ctx, lease, client.RawPatch("application/merge-patch+json", []byte(patch))) // the next beat tries again
+	_ = k.client.Patch(ctx, lease, client.RawPatch("application/merge-patch+json", []byte(patch))) // the next heartbeat retries
 }

@@ -18,15 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Delays in real time: the controllers that watch pods are real.
+// Delays in real time, because the controllers that watch pods are real.
 const (
 	podStartDelay       = 500 * time.Millisecond // from scheduled to ready
-	podCompletionDelay  = 2 * time.Second        // from created to ended, for pods that end by themselves
-	podTerminationDelay = time.Second            // from deleted to gone, at most
-	podRetryInterval    = 2 * time.Second        // between attempts to schedule
+	podCompletionDelay  = 2 * time.Second        // from creation to completion, for pods that complete by themselves
+	podTerminationDelay = time.Second            // from deletion to removal, at most
+	podRetryInterval    = 2 * time.Second        // between scheduling attempts
 )
 
-// reconcilePod advances a pod: it is scheduled, started, completed, or terminated.
+// reconcilePod advances a pod: it schedules, starts, completes, or terminates it.
 func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
 	if err := k.client.Get(ctx, request.NamespacedName, &pod); err != nil {
@@ -52,8 +52,8 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	}
 }
 
-// schedule binds a pod to the node with the fewest pods that accepts it. It counts pods whose
-// binding the cache does not show yet, so pods created at the same time are spread.
+// schedule binds a pod to the eligible node with the fewest pods. It counts pods whose binding is
+// not in the cache yet, so that pods created at the same time are spread.
 func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	k.scheduling.Lock()
 	defer k.scheduling.Unlock()
@@ -111,7 +111,7 @@ func fits(pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// start makes a pod ready, unless its annotations or its environment prevent that.
+// start makes a pod ready unless its annotations or its environment prevent that.
 func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if remaining := podStartDelay - now.Sub(pod.CreationTimestamp.Time); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
@@ -156,8 +156,8 @@ func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (r
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// statuses returns the statuses of the containers of a pod in the state that the function returns for
-// their image.
+// statuses returns the statuses of a pod's containers, with the state that the function returns for
+// each image.
 func statuses(pod *corev1.Pod, state func(image string) corev1.ContainerState) []corev1.ContainerStatus {
 	var all []corev1.ContainerStatus
 	for i := range pod.Spec.Containers {
@@ -172,11 +172,11 @@ func statuses(pod *corev1.Pod, state func(image string) corev1.ContainerState) [
 // startErrorCode is the exit code of a container that cannot be started.
 const startErrorCode = 128
 
-// completeLocal ends a pod whose local processes have ended.
+// completeLocal completes a pod when its local processes have exited.
 func (k *Kubelets) completeLocal(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	results, ended := k.local.results(pod)
 	if !ended {
-		return reconcile.Result{}, nil // their end wakes the controller
+		return reconcile.Result{}, nil // their exit wakes the controller
 	}
 	before := pod.DeepCopy()
 	finished := metav1.NewTime(now.Truncate(time.Second))
@@ -193,13 +193,13 @@ func (k *Kubelets) completeLocal(ctx context.Context, pod *corev1.Pod, now time.
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// complete ends a pod that ends by itself, or restarts its containers if they fail and its restart
-// policy is OnFailure.
+// complete completes a pod that ends by itself, or restarts its containers if they have failed and
+// the restart policy is OnFailure.
 func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	before := pod.DeepCopy()
 	b, err := behaviorOf(pod)
 	switch {
-	case err != nil: // it was valid when the pod was started
+	case err != nil: // it was valid when the pod started
 		finished := metav1.NewTime(now.Truncate(time.Second))
 		end(pod, corev1.ContainerStateTerminated{ExitCode: startErrorCode, Reason: "Error", Message: err.Error(), FinishedAt: finished})
 		return reconcile.Result{}, k.patch(ctx, pod, before)
@@ -238,7 +238,7 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// remainingRun returns how long the containers of a pod still run.
+// remainingRun returns how much longer the containers of a pod will run.
 func remainingRun(pod *corev1.Pod, b behavior, now time.Time) time.Duration {
 	if b.duration > 0 {
 		return b.duration - now.Sub(startedAt(pod).Time)
@@ -246,7 +246,7 @@ func remainingRun(pod *corev1.Pod, b behavior, now time.Time) time.Duration {
 	return podCompletionDelay - now.Sub(pod.CreationTimestamp.Time)
 }
 
-// startedAt returns when the containers of a pod were started last.
+// startedAt returns the time of the last start of a pod's containers.
 func startedAt(pod *corev1.Pod) metav1.Time {
 	for i := range pod.Status.ContainerStatuses {
 		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil {
@@ -256,7 +256,7 @@ func startedAt(pod *corev1.Pod) metav1.Time {
 	return ptr.Deref(pod.Status.StartTime, pod.CreationTimestamp)
 }
 
-// end ends the containers of a pod, and the pod.
+// end completes a pod and its containers.
 func end(pod *corev1.Pod, ended corev1.ContainerStateTerminated) {
 	pod.Status.Phase = corev1.PodSucceeded
 	if ended.ExitCode != 0 {
@@ -273,7 +273,8 @@ func end(pod *corev1.Pod, ended corev1.ContainerStateTerminated) {
 	}
 }
 
-// terminate removes a deleted pod, within its grace period. It waits for the kubelet of its node.
+// terminate removes a deleted pod within its grace period. It waits while the kubelet of its node
+// is down.
 func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if pod.Spec.NodeName != "" {
 		if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
@@ -295,7 +296,8 @@ func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time
 	return reconcile.Result{}, nil
 }
 
-// patch saves the status. It fails if the cache was behind, so no pod returns to an earlier state.
+// patch saves the status. It fails if the cache was stale, so that no pod returns to an earlier
+// state.
 func (k *Kubelets) patch(ctx context.Context, pod, before *corev1.Pod) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pauses of a kubelet before it restarts a container that has failed.
+// Backoff of a kubelet before it restarts a failed container.
 const (
 	firstRestartBackoff = 10 * time.Second
 	maxRestartBackoff   = 5 * time.Minute
 )
 
-// crash has the containers of a pod wait for their restart.
+// crash makes the containers of a pod wait for a restart.
 func crash(pod *corev1.Pod, ended corev1.ContainerStateTerminated) {
 	setReady(pod, false, ended.FinishedAt)
 	for i := range pod.Status.ContainerStatuses {
@@ -30,12 +30,12 @@ func crash(pod *corev1.Pod, ended corev1.ContainerStateTerminated) {
 	}
 }
 
-// restarting reports whether the containers of a pod wait for their restart.
+// restarting reports whether the containers of a pod are waiting for a restart.
 func restarting(pod *corev1.Pod) bool {
 	return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil
 }
 
-// restartIn returns how long the containers of a pod still wait for their restart.
+// restartIn returns the time until the containers of a pod are restarted.
 func restartIn(pod *corev1.Pod, now time.Time) time.Duration {
 	if !restarting(pod) || pod.Status.ContainerStatuses[0].LastTerminationState.Terminated == nil {
 		return 0
@@ -48,7 +48,7 @@ func restartIn(pod *corev1.Pod, now time.Time) time.Duration {
 	return status.LastTerminationState.Terminated.FinishedAt.Add(min(pause, maxRestartBackoff)).Sub(now)
 }
 
-// setRunning starts the containers of a pod again.
+// setRunning restarts the containers of a pod.
 func setRunning(pod *corev1.Pod, now metav1.Time) {
 	setReady(pod, true, now)
 	for i := range pod.Status.ContainerStatuses {

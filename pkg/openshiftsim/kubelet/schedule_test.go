@@ -66,7 +66,7 @@ func TestReboot_ends_and_SetDown_does_not(t *testing.T) {
 	k := &Kubelets{wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
 	start := time.Now()
 	k.Reboot("a", time.Minute, start)
-	k.Reboot("a", time.Hour, start.Add(time.Second)) // it is rebooting already
+	k.Reboot("a", time.Hour, start.Add(time.Second)) // it is already rebooting
 	if up, boots, remaining := k.State("a", start.Add(20*time.Second)); up || boots != 1 || remaining != 40*time.Second {
 		t.Errorf("during the reboot: up %t, boots %d, back in %s", up, boots, remaining)
 	}

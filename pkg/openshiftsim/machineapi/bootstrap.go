@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bootstrap creates MachineSets, and the Machines of existing workers, spread over the MachineSets.
+// Bootstrap creates MachineSets, and Machines for existing workers, spread over the MachineSets.
 func Bootstrap(ctx context.Context, c client.Client, sets []MachineSet, cluster string, workers []string) error {
 	for i, set := range sets {
 		var nodes []string
@@ -55,7 +55,7 @@ func (m MachineSet) object(cluster string, replicas int32) (*machinev1beta1.Mach
 	return object, nil
 }
 
-// bootstrapMachine creates the Machine of a node.
+// bootstrapMachine creates the Machine for a node.
 func bootstrapMachine(ctx context.Context, c client.Client, set *machinev1beta1.MachineSet, node string) error {
 	machine := machineFor(set)
 	machine.GenerateName, machine.Name = "", node
@@ -68,7 +68,7 @@ func bootstrapMachine(ctx context.Context, c client.Client, set *machinev1beta1.
 	return c.Status().Update(ctx, machine)
 }
 
-// machineFor returns a new Machine of a MachineSet.
+// machineFor returns a new Machine for a MachineSet.
 func machineFor(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	return &machinev1beta1.Machine{

@@ -41,7 +41,7 @@ func (s *Simulator) reconcileMachine(ctx context.Context, request reconcile.Requ
 	return s.install(ctx, &machine)
 }
 
-// install creates an instance in the simulated cloud. It registers the node when the installation
+// install creates an instance in the simulated cloud and registers the node when the installation
 // is complete.
 func (s *Simulator) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	provider, err := providerOf(machine)
@@ -76,7 +76,7 @@ func providerOf(machine *machinev1beta1.Machine) (Provider, error) {
 	return provider, nil
 }
 
-// remove drains the node of a deleted Machine if it is ready, deletes the node, and removes the
+// remove drains the node of a deleted Machine if it is ready, then deletes the node and removes the
 // finalizer.
 func (s *Simulator) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1beta1.MachineFinalizer) {
@@ -108,7 +108,7 @@ func (s *Simulator) remove(ctx context.Context, machine *machinev1beta1.Machine)
 	return reconcile.Result{}, nil
 }
 
-// drain cordons a node and evicts its pods. It reports whether none is left. A node that is not
+// drain cordons a node and evicts its pods. It reports whether no pods are left. A node that is not
 // ready needs no drain.
 func (s *Simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !node.Spec.Unschedulable {

@@ -33,7 +33,7 @@ import (
 // Namespace is the namespace of MachineSets and Machines.
 const Namespace = "openshift-machine-api"
 
-// The labels of Machines: role and type, and their MachineSet.
+// Labels of Machines: role, type, and MachineSet.
 const (
 	labelCluster    = "machine.openshift.io/cluster-api-cluster"
 	labelRole       = "machine.openshift.io/cluster-api-machine-role"
@@ -41,10 +41,11 @@ const (
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
 )
 
-// defaultInstallDuration is how long a real cluster takes from a new Machine to a ready kubelet.
+// defaultInstallDuration is the time from a new Machine until its kubelet is ready on a real
+// cluster.
 const defaultInstallDuration = timescale.Duration(4 * time.Minute)
 
-// drainRetry is in real time: the controllers that watch nodes and pods are real.
+// drainRetry is in real time, because the controllers that watch nodes and pods are real.
 const drainRetry = time.Second
 
 // MachineSet is a MachineSet of workers. The initial workers are spread over all MachineSets.
@@ -53,20 +54,20 @@ type MachineSet struct {
 	Provider `json:",inline"`
 }
 
-// Provider configures the installation of new machines. It is the providerSpec of the MachineSet,
-// where it can be changed.
+// Provider configures the installation of new machines. It is stored, and can be changed, in the
+// providerSpec of the MachineSet.
 type Provider struct {
-	// InstallTakes is how long a machine takes to become a node in a real cluster, or "never"; it
+	// InstallTakes is the time that a machine takes to become a node on a real cluster, or "never". It
 	// defaults to 4m.
 	InstallTakes timescale.Duration `json:"installTakes,omitempty"`
-	// Refused is the error with which the cloud rejects instances, as in "InsufficientResources:
-	// You have exceeded your quota."; empty means it creates them.
+	// Refused, if set, is the error with which the cloud rejects instances, as in
+	// "InsufficientResources: You have exceeded your quota."
 	Refused string `json:"refused,omitempty"`
-	// NotReady means that the nodes never become ready.
+	// NotReady keeps the nodes from ever becoming ready.
 	NotReady bool `json:"notReady,omitempty"`
 }
 
-// refusal splits the error of the cloud into a reason and a message.
+// refusal splits the cloud's error into a reason and a message.
 func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message string) {
 	first, rest, found := strings.Cut(p.Refused, ": ")
 	if !found {
@@ -79,16 +80,16 @@ func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message s
 type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
-	// Clock is the clock of the cloud; nil means the real one.
+	// Clock is the clock of the cloud. It defaults to the real clock.
 	Clock clock.PassiveClock
-	// DrainRetry is how long a drain waits before it requests evictions again; 0 means 1s.
+	// DrainRetry is the delay before a drain requests evictions again. It defaults to 1s.
 	DrainRetry time.Duration
 }
 
 // Simulator simulates the machine API with its controllers.
 type Simulator struct {
 	client  client.Client
-	live    client.Reader // bypasses the cache, so no Machine is created twice
+	live    client.Reader // bypasses the cache, so that no Machine is created twice
 	options Options
 }
 
@@ -103,7 +104,7 @@ func New(options Options) *Simulator {
 	return &Simulator{options: options}
 }
 
-// Controllers declares the controllers that simulate MachineSets and Machines.
+// Controllers returns the controllers that simulate MachineSets and Machines.
 func (s *Simulator) Controllers() []manager.Controller {
 	bind := func(c manager.Clients) error {
 		s.client, s.live = c.Client, c.Live
@@ -146,7 +147,7 @@ func machineSetOf(_ context.Context, machine client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}}}
 }
 
-// machineOf returns a request for the Machine of a node, which has the same name.
+// machineOf returns a request for the Machine with the name of a node.
 func machineOf(_ context.Context, node client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: Namespace, Name: node.GetName()}}}
 }

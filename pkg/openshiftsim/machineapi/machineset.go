@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// reconcileMachineSet creates and deletes Machines, and counts them. The garbage collector deletes the Machines of a
-// deleted MachineSet.
+// reconcileMachineSet creates, deletes, and counts Machines. When a MachineSet is deleted, the
+// garbage collector deletes its Machines.
 func (s *Simulator) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var set machinev1beta1.MachineSet
 	if err := s.live.Get(ctx, request.NamespacedName, &set); err != nil {
@@ -38,7 +38,7 @@ func (s *Simulator) reconcileMachineSet(ctx context.Context, request reconcile.R
 	return reconcile.Result{}, s.syncStatus(ctx, &set, machines)
 }
 
-// scale creates missing Machines, or deletes the newest surplus ones.
+// scale creates missing Machines or deletes surplus ones, newest first.
 func (s *Simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	for range want - len(machines) {

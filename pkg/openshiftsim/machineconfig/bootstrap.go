@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 )
 
-// Bootstrap creates the pools and nodes of a cluster that was installed with a release.
+// Bootstrap creates the pools and nodes of a cluster installed with a release.
 func Bootstrap(ctx context.Context, c client.Client, now time.Time, pools []Pool, release string) error {
 	for _, pool := range pools {
 		if err := bootstrapPool(ctx, c, pool, release); err != nil {
@@ -76,7 +76,7 @@ func bootstrapNode(ctx context.Context, c client.Client, now time.Time, pool, na
 	return kubelet.Register(ctx, c, now, name, true, labels, configAnnotations(RenderedName(pool, release)), taints...)
 }
 
-// configAnnotations returns the annotations of a node that has a configuration.
+// configAnnotations returns the annotations of a node with a configuration.
 func configAnnotations(config string) map[string]string {
 	return map[string]string{
 		CurrentConfig: config, DesiredConfig: config, State: StateDone, Reason: "",
@@ -84,8 +84,8 @@ func configAnnotations(config string) map[string]string {
 	}
 }
 
-// AddNode creates the node of a new worker, unless it exists. Its labels select its pool, and it
-// has the configuration of that pool.
+// AddNode creates the node of a new worker if it does not exist. Its labels select its pool, and it
+// gets the pool's configuration.
 func AddNode(ctx context.Context, c client.Client, now time.Time, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
 	labels = maps.Clone(labels)
 	if labels == nil {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Annotations of a node, through which controller and daemon communicate.
+// Node annotations through which the controller and the daemon communicate.
 const (
 	CurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
@@ -37,15 +37,15 @@ const (
 	StateDegraded = "Degraded"
 )
 
-// Intervals between attempts, in real time.
+// Retry intervals in real time.
 const (
 	drainRetry = time.Second // to evict
 	writeRetry = time.Second // to write files
 )
 
-// daemon is the progress of the update of one node.
+// daemon is the progress of a node's update.
 type daemon struct {
-	config    string    // the configuration to which the node is updated
+	config    string    // the configuration that the node is updating to
 	startTime time.Time // of the update, or of its drain
 	rebooted  bool
 }
@@ -124,8 +124,8 @@ func (s *Simulator) brokenBy(node string) string {
 	return s.broken[node]
 }
 
-// drain cordons the node and evicts its pods. When none is left, the drain is complete. A drain
-// that takes too long makes the node degraded, and continues.
+// drain cordons the node and evicts its pods. It is complete when no pods are left. A drain that
+// takes too long makes the node degraded but continues.
 func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string, start, now time.Time) (time.Duration, error) {
 	if !node.Spec.Unschedulable {
 		node.Spec.Unschedulable = true
@@ -148,8 +148,8 @@ func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string
 	return s.options.DrainRetry, nil
 }
 
-// Evict requests the eviction of all pods of a node that a drain removes, and returns the names of
-// those that are left.
+// Evict requests the eviction of all pods that a drain removes from a node. It returns the names of
+// the pods that remain.
 func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods); err != nil {
@@ -175,8 +175,8 @@ func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 	return strings.Join(left, ", "), errors.Join(errs...)
 }
 
-// skippedByDrain reports whether a drain ignores a pod: DaemonSets and static pods would return at
-// once, and finished pods do not block it.
+// skippedByDrain reports whether a drain ignores a pod. Pods of DaemonSets and static pods would
+// return immediately, and finished pods do not block a drain.
 func skippedByDrain(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineconfig simulates the machine config operator. Its operator reads the release and
-// reports in the ClusterOperator "machine-config". Its controller updates the nodes of each
-// MachineConfigPool, no more at a time than the pool allows. Its daemons cordon their node, drain
-// it through the real Eviction API, reboot it, and uncordon it. They communicate through the
-// annotations of the real ones.
+// Package machineconfig simulates the machine config operator. The operator reads the release and
+// reports in the ClusterOperator "machine-config". The controller updates the nodes of each
+// MachineConfigPool, at most as many at a time as the pool allows. The daemons cordon their nodes,
+// drain them through the real Eviction API, reboot, and uncordon them. They communicate through the
+// same annotations as the real components.
 //
 // It does not decide when a release is published to it.
 package machineconfig
@@ -32,11 +32,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// Durations of a real cluster.
+// Durations on a real cluster.
 const (
 	prepareDuration       = timescale.Duration(30 * time.Second) // to write the files of a new configuration
-	defaultRebootDuration = timescale.Duration(4 * time.Minute)  // from the reboot to a ready kubelet
-	drainTimeout          = timescale.Duration(time.Hour)        // until a drain that does not end makes the node degraded
+	defaultRebootDuration = timescale.Duration(4 * time.Minute)  // from the reboot until the kubelet is ready
+	drainTimeout          = timescale.Duration(time.Hour)        // after which a drain makes the node degraded
 )
 
 // The pools of every cluster.
@@ -47,13 +47,12 @@ const (
 
 // Pool is a MachineConfigPool.
 type Pool struct {
-	// Name is the name of the pool and the role of its nodes. Nodes are named after the pool and
-	// numbered.
+	// Name is the name of the pool and the role of its nodes. The nodes' names consist of this name
+	// and a number.
 	Name string `json:"name"`
-	// Nodes is the number of nodes in the pool. For the pools master and worker, the cluster sets
-	// it.
+	// Nodes is the number of nodes in the pool. For the pools master and worker, the cluster sets it.
 	Nodes int `json:"nodes,omitempty"`
-	// MaxUnavailable is how many nodes may be updated at a time; it defaults to 1.
+	// MaxUnavailable is the number of nodes that may be updated at a time. It defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// Paused stops updates of the nodes.
 	Paused bool `json:"paused,omitempty"`
@@ -62,10 +61,10 @@ type Pool struct {
 // Node configures the behavior of a node.
 type Node struct {
 	Name string `json:"name"`
-	// RebootTakes is how long a reboot takes in a real cluster, or "never"; it defaults to 4m.
+	// RebootTakes is the duration of a reboot on a real cluster, or "never". It defaults to 4m.
 	RebootTakes timescale.Duration `json:"rebootTakes,omitempty"`
-	// Broken is the reason why the daemon of the node cannot write the files of a new
-	// configuration, which makes the node degraded; empty if it can.
+	// Broken, if not empty, is the reason why the node's daemon cannot write the files of a new
+	// configuration, making the node degraded.
 	Broken *string `json:"broken,omitempty"`
 }
 
@@ -73,10 +72,10 @@ type Node struct {
 type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
-	Nodes    []Node // the nodes that do not behave like the others
-	// Clock is the clock of the nodes; nil means the real one.
+	Nodes    []Node // nodes with special behavior
+	// Clock is the clock of the nodes. It defaults to the real clock.
 	Clock clock.PassiveClock
-	// DrainRetry is how long a drain waits before it requests evictions again; 0 means 1s.
+	// DrainRetry is the delay before a drain requests evictions again. It defaults to 1s.
 	DrainRetry time.Duration
 }
 
@@ -86,9 +85,9 @@ type Simulator struct {
 	options Options
 
 	mu      sync.Mutex
-	reboots map[string]timescale.Duration // durations of reboots, by the name of the node
-	broken  map[string]string             // why files cannot be written, by the name of the node
-	daemons map[string]*daemon            // by the name of the node
+	reboots map[string]timescale.Duration // durations of reboots, by node name
+	broken  map[string]string             // why files cannot be written, by node name
+	daemons map[string]*daemon            // by node name
 }
 
 // New returns a simulator.
@@ -106,7 +105,7 @@ func New(options Options) *Simulator {
 	return s
 }
 
-// Controllers declares the controllers that simulate the operator, the pools, and the daemons.
+// Controllers returns the controllers that simulate the operator, the pools, and the daemons.
 func (s *Simulator) Controllers() []manager.Controller {
 	bind := func(c manager.Clients) error {
 		s.client = c.Client
@@ -147,7 +146,7 @@ func AddToManager(mgr ctrlmanager.Manager, options Options) (*Simulator, error) 
 	return s, nil
 }
 
-// SetNode changes the behavior of a node. Unset fields change nothing.
+// SetNode changes the behavior of a node. Unset fields have no effect.
 func (s *Simulator) SetNode(node Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func enqueueMCO(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cvo.MachineConfig}}}
 }
 
-// release returns the version that was published last; empty means none.
+// release returns the last published version, or an empty string.
 func (s *Simulator) release(ctx context.Context) (string, error) {
 	var images corev1.ConfigMap
 	key := client.ObjectKey{Namespace: cvo.MachineConfigNamespace, Name: cvo.MachineConfigImages}

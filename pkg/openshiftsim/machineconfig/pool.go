@@ -29,12 +29,12 @@ const (
 	versionLabel = "machineconfiguration.openshift.io/release-image-version"
 )
 
-// RenderedName returns the name of the MachineConfig of a pool at a release.
+// RenderedName returns the name of the MachineConfig for a pool and a release.
 func RenderedName(pool, release string) string {
 	return fmt.Sprintf("rendered-%s-%x", pool, md5.Sum([]byte(pool+" "+release))) //nolint:gosec // see above
 }
 
-// reconcilePool assigns the new configuration to the next nodes, and updates the status.
+// reconcilePool assigns the new configuration to the next nodes and updates the status.
 func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pool mcfgv1.MachineConfigPool
 	if err := s.client.Get(ctx, request.NamespacedName, &pool); err != nil {
@@ -66,8 +66,8 @@ func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request
 	return reconcile.Result{}, nil
 }
 
-// render creates the MachineConfig of a release and sets it in the spec of the pool. This includes
-// paused pools, whose nodes are not updated.
+// render creates the MachineConfig of a release and sets it in the pool's spec, even if the pool is
+// paused and its nodes are not updated.
 func (s *Simulator) render(ctx context.Context, pool *mcfgv1.MachineConfigPool, release string) error {
 	if err := client.IgnoreAlreadyExists(s.client.Create(ctx, newRenderedConfig(pool.Name, release))); err != nil {
 		return fmt.Errorf("creating the configuration of pool %s: %w", pool.Name, err)
@@ -97,8 +97,8 @@ func configuration(pool, release string) mcfgv1.MachineConfigPoolStatusConfigura
 	}
 }
 
-// nodesOf returns the nodes of a pool, sorted by name. A node of a custom pool also has the worker role, and belongs to
-// the custom pool.
+// nodesOf returns the nodes of a pool, sorted by name. Nodes of custom pools also have the worker
+// role but belong to the custom pool.
 func (s *Simulator) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := s.client.List(ctx, &nodes); err != nil {
@@ -113,7 +113,7 @@ func (s *Simulator) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool)
 	return members, nil
 }
 
-// owner returns the name of the pool of a node; empty means none.
+// owner returns the name of a node's pool, or an empty string.
 func owner(node *corev1.Node, pools []mcfgv1.MachineConfigPool) string {
 	var names []string
 	for i := range pools {
@@ -194,8 +194,8 @@ func unavailable(node *corev1.Node) bool {
 
 func degraded(node *corev1.Node) bool { return node.Annotations[State] == StateDegraded }
 
-// syncPoolStatus updates the status of the pool. Its configuration is the new one once all nodes
-// have it.
+// syncPoolStatus updates the status of the pool. The new configuration becomes the pool's
+// configuration once all nodes have it.
 func syncPoolStatus(pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, now time.Time) {
 	target := pool.Spec.Configuration.Name
 	done := filter(nodes, updated(target))
@@ -262,7 +262,7 @@ func setCondition(pool *mcfgv1.MachineConfigPool, kind mcfgv1.MachineConfigPoolC
 func (s *Simulator) enqueueAllPools(ctx context.Context, _ client.Object) []reconcile.Request {
 	var pools mcfgv1.MachineConfigPoolList
 	if err := s.client.List(ctx, &pools); err != nil {
-		return nil // the cache is not synced; the events of the pools follow
+		return nil // the cache has not synced; events for the pools will follow
 	}
 	var requests []reconcile.Request
 	for i := range pools.Items {
@@ -271,7 +271,8 @@ func (s *Simulator) enqueueAllPools(ctx context.Context, _ client.Object) []reco
 	return requests
 }
 
-// remaining returns the rest of a duration that started at a time.
+// remaining returns the remaining time of something that began at start and takes the given
+// duration on a real cluster.
 func (s *Simulator) remaining(duration timescale.Duration, start, now time.Time) time.Duration {
 	return s.options.Speed.Scale(duration) - now.Sub(start)
 }

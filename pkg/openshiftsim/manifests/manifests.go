@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests applies YAML files to a cluster, as "kubectl apply --server-side" does.
+// Package manifests applies YAML files to a cluster like "kubectl apply --server-side".
 //
 // It does not interpret the objects.
 package manifests
@@ -30,7 +30,7 @@ import (
 
 const fieldOwner = client.FieldOwner("devcluster")
 
-// Client returns a client for objects of any kind, including kinds that are added later.
+// Client returns a client for objects of any kind, including kinds added later.
 func Client(config *rest.Config) (client.Client, error) {
 	c, err := client.New(config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
@@ -39,8 +39,8 @@ func Client(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Read returns the objects of all YAML files of a folder in the order of the file names, without subfolders and without
-// kustomizations.
+// Read returns the objects of all YAML files in a folder in the order of the file names. It skips
+// subfolders and kustomizations.
 func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -64,7 +64,7 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Decode returns the objects of a YAML text with several documents.
+// Decode returns the objects in a multi-document YAML text.
 func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
@@ -82,9 +82,9 @@ func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies the objects, namespaces and CustomResourceDefinitions first, and waits until the
-// latter are served. Objects of the kinds in skip are left out; any other kind that is not served
-// is an error.
+// Apply applies the objects, starting with namespaces and CustomResourceDefinitions, and waits
+// until the latter are served. Objects of the kinds in skip are omitted. It returns an error for
+// any other kind that is not served.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, skip ...string) error {
 	sorted := slices.Clone(objects)
 	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
@@ -123,11 +123,11 @@ func rank(object *unstructured.Unstructured) int {
 	}
 }
 
-// served is how long await waits for one CustomResourceDefinition.
+// served limits how long await waits for each CustomResourceDefinition.
 const served = 2 * time.Minute
 
-// await waits until the CustomResourceDefinitions among the objects are established and discovered: discovery lags
-// behind on a loaded machine.
+// await waits until the CustomResourceDefinitions among the objects are established and discovered.
+// Discovery lags behind on a busy machine.
 func await(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if rank(object) != definition {
@@ -151,8 +151,9 @@ func await(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 	return nil
 }
 
-// isDiscovered says whether a CustomResourceDefinition is established, and whether the mapper finds all its versions. It
-// names each version: for a group without a version, the mapper keeps the versions that it found first.
+// isDiscovered reports whether a CustomResourceDefinition is established and the mapper finds all
+// of its versions. It asks for each version explicitly, because for a group without a version, the
+// mapper keeps the versions that it found first.
 func isDiscovered(mapper meta.RESTMapper, crd apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	established := slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue

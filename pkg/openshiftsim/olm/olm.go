@@ -1,12 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olm simulates the Operator Lifecycle Manager v0.46.0: it offers the releases that annotations of
-// Subscriptions name, one InstallPlan for all Subscriptions of a namespace, and installs what is
-// approved. A Subscription is AtLatestKnown as soon as its ClusterServiceVersion exists, until the next
-// resolution.
+// Package olm simulates the Operator Lifecycle Manager v0.46.0. It offers the releases named in
+// annotations of Subscriptions, with one InstallPlan for all Subscriptions in a namespace, and
+// installs approved releases. A Subscription is AtLatestKnown as soon as its ClusterServiceVersion
+// exists, until the next resolution.
 //
-// It runs no operator and no catalog. It reports each CatalogSource as connected once.
+// It runs neither operators nor catalogs. It reports each CatalogSource as connected once.
 package olm
 
 import (
@@ -29,10 +29,10 @@ import (
 // Annotations of a Subscription.
 const (
 	// AnnotationReleases lists the names of ClusterServiceVersions, separated by spaces, from the
-	// installed one to the newest one. They are installed one after the other.
+	// installed one to the newest. They are installed one after another.
 	AnnotationReleases = "devcluster.openshift.io/releases"
-	// AnnotationInstallTime is how long the installation of a release takes, for example 30s. Absent
-	// means no time.
+	// AnnotationInstallTime is the installation time of a release, for example 30s. By default,
+	// installation takes no time.
 	AnnotationInstallTime = "devcluster.openshift.io/install-time"
 	// AnnotationFails is the name of a ClusterServiceVersion whose installation fails.
 	AnnotationFails = "devcluster.openshift.io/fails"
@@ -63,7 +63,8 @@ type Simulator struct {
 
 type object = map[string]any
 
-// Advance does once what OLM does whenever an object changes. A conflict is left to the next call.
+// Advance performs one round of what OLM does when objects change. Conflicts are left to the next
+// call.
 func (s *Simulator) Advance(ctx context.Context) error {
 	all, err := s.list(ctx, Subscriptions)
 	if err != nil {
@@ -85,14 +86,14 @@ func (s *Simulator) Advance(ctx context.Context) error {
 		byNamespace[namespace], changed[namespace] = append(byNamespace[namespace], subscription), changed[namespace] || updated || err != nil
 	}
 	for namespace, subscriptions := range byNamespace {
-		if !changed[namespace] { // else a later resolution reads what was written
+		if !changed[namespace] { // otherwise, a later resolution reads what was written
 			errs = append(errs, s.resolve(ctx, namespace, subscriptions))
 		}
 	}
 	return errors.Join(slices.DeleteFunc(errs, apierrors.IsConflict)...)
 }
 
-// connect reports that the catalogs that have no connection yet are connected.
+// connect reports unconnected catalogs as connected.
 func (s *Simulator) connect(ctx context.Context) error {
 	catalogs, err := s.list(ctx, Catalogs)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Simulator) list(ctx context.Context, kind schema.GroupVersionKind) ([]*
 	return all, nil
 }
 
-// install installs the releases of an approved InstallPlan.
+// install installs the releases in an approved InstallPlan.
 func (s *Simulator) install(ctx context.Context, plan *unstructured.Unstructured, all []*unstructured.Unstructured) error {
 	approved, _, _ := unstructured.NestedBool(plan.Object, "spec", "approved")
 	phase := field(plan, "status", "phase")
@@ -151,8 +152,8 @@ func (s *Simulator) install(ctx context.Context, plan *unstructured.Unstructured
 	return s.setStatus(ctx, plan, object{"phase": "Complete"})
 }
 
-// observe advances the installation of the current release, and reports it in the Subscription. It
-// reports whether it has changed the Subscription.
+// observe advances the installation of the current release and reports it in the Subscription. It
+// returns whether the Subscription has changed.
 func (s *Simulator) observe(ctx context.Context, subscription *unstructured.Unstructured) (bool, error) {
 	releases := strings.Fields(subscription.GetAnnotations()[AnnotationReleases])
 	if len(releases) == 0 {
@@ -185,7 +186,8 @@ func (s *Simulator) observe(ctx context.Context, subscription *unstructured.Unst
 	return true, s.setStatus(ctx, subscription, fields)
 }
 
-// advanceCSV advances the phase of a ClusterServiceVersion. The first release is installed at once.
+// advanceCSV advances the phase of a ClusterServiceVersion. The first release is installed
+// immediately.
 func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructured.Unstructured, first bool) error {
 	phase, now := field(csv, "status", "phase"), s.Clock.Now()
 	switch {
@@ -210,9 +212,9 @@ func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructu
 	return s.setStatus(ctx, csv, object{"phase": "Succeeded", "reason": "InstallSucceeded"})
 }
 
-// resolve creates one InstallPlan for all Subscriptions of a namespace whose next release is offered.
-// It needs approval if any Subscription of the namespace does, even one without another release. A release
-// that is being installed has no successor yet.
+// resolve creates one InstallPlan for all Subscriptions in a namespace that have a next release. It
+// needs approval if any Subscription in the namespace does, even one without a next release. A
+// release has no successor while it is being installed.
 func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions []*unstructured.Unstructured) error {
 	var names []string
 	var upgraded []*unstructured.Unstructured
@@ -249,7 +251,7 @@ func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions
 	return nil
 }
 
-// next returns the release that the catalog offers after the installed one; empty means none.
+// next returns the release that the catalog offers after the installed one, or an empty string.
 func (s *Simulator) next(ctx context.Context, subscription *unstructured.Unstructured) (string, error) {
 	releases := strings.Fields(subscription.GetAnnotations()[AnnotationReleases])
 	current := field(subscription, "status", "currentCSV")
@@ -268,7 +270,7 @@ func (s *Simulator) next(ctx context.Context, subscription *unstructured.Unstruc
 	return releases[next], nil
 }
 
-// csvSpec returns what the schema of a ClusterServiceVersion requires.
+// csvSpec returns the required fields of a ClusterServiceVersion's spec.
 func csvSpec(name string) object {
 	return object{
 		"displayName": name, "version": "0.0.0",
@@ -287,7 +289,7 @@ func (s *Simulator) create(ctx context.Context, kind schema.GroupVersionKind, na
 	return nil
 }
 
-// setStatus sets fields of the status, and what the schemas require.
+// setStatus sets status fields and adds the fields that the schemas require.
 func (s *Simulator) setStatus(ctx context.Context, target *unstructured.Unstructured, fields object) error {
 	status, _, _ := unstructured.NestedMap(target.Object, "status")
 	if status == nil {

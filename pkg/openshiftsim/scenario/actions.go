@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runAction runs one action. The object is the one that the rule applies to; nil means the rule is
-// not about objects.
+// runAction runs one action. object is the object that the rule applies to, or nil if the rule has
+// no objects.
 func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, action Action, object *unstructured.Unstructured) error {
 	switch {
 	case action.Patch != nil:
@@ -44,7 +44,7 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 	}
 }
 
-// awaitStatement waits until a statement holds. While it waits, the run reports that.
+// awaitStatement waits until a statement holds. Meanwhile, the run reports that it is waiting.
 func (r *Run) awaitStatement(ctx context.Context, wait func(time.Duration) bool, statement Statement) error {
 	defer r.observations.setAwaited(statement.key(), "")
 	for {
@@ -65,13 +65,13 @@ func (r *Run) awaitDenial(ctx context.Context, wait func(time.Duration) bool, ob
 	for err == nil && wait(checkInterval) {
 		err = r.world.Objects().Create(ctx, object.DeepCopy(), client.DryRunAll)
 	}
-	if err != nil && !strings.Contains(err.Error(), "denied") { // so webhooks and policies answer
+	if err != nil && !strings.Contains(err.Error(), "denied") { // the messages of webhooks and policies contain this word
 		return fmt.Errorf("simulating the creation of %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return nil
 }
 
-// changeWorld runs an action on what is not an object.
+// changeWorld runs an action that does not change objects.
 func (r *Run) changeWorld(ctx context.Context, action Action) error {
 	switch {
 	case action.Release != nil:
@@ -108,14 +108,14 @@ const (
 	killLeader = "killLeader"
 )
 
-// servers returns what the action does to each server; "" means nothing.
+// servers returns the verbs of the action by server, empty for unaffected servers.
 func (a Action) servers() map[Server]string {
 	return map[Server]string{
 		APIServer: a.APIServer, Etcd: a.Etcd, Prometheus: a.Prometheus, Alertmanager: a.Alertmanager, Receiver: a.Receiver,
 	}
 }
 
-// requiresMonitoring reports whether the action fails on a cluster without monitoring.
+// requiresMonitoring reports whether the action requires a cluster with monitoring.
 func (a Action) requiresMonitoring() bool {
 	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" ||
 		a.Check != nil && a.Check.For.requiresMonitoring() || a.Until != nil && a.Until.For.requiresMonitoring()
@@ -167,8 +167,8 @@ func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstr
 	return nil
 }
 
-// conditions returns the object's conditions with some of them changed. A merge patch replaces the
-// whole list.
+// conditions returns the object's conditions with the changes applied. A merge patch must contain
+// the whole list.
 func (r *Run) conditions(ctx context.Context, changes map[string]string, object *unstructured.Unstructured) ([]any, error) {
 	current := object.DeepCopy()
 	if err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// binaryKinds are kinds whose controllers or effects exist on a dev cluster only.
+// binaryKinds returns kinds whose controllers or effects exist only on a dev cluster.
 func binaryKinds() []string {
 	return []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
 }
 
 // validateBinary returns an error for each part of a scenario that needs the operator's binary or a
-// real server, unless the scenario declares that.
+// real server but does not declare that.
 func (s *Scenario) validateBinary() field.ErrorList {
 	if s.Binary {
 		return nil

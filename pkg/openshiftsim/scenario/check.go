@@ -22,7 +22,7 @@ import (
 
 const checkInterval = 200 * time.Millisecond
 
-// Check returns what is not as expected at this moment; nothing if all expectations are met.
+// Check returns the expectations that are not met at this time.
 func (r *Run) Check(ctx context.Context) []string {
 	requests, held, failures := r.observations.snapshot()
 	expect := r.Scenario.Expect
@@ -59,9 +59,9 @@ func (r *Run) violated(held map[string]string) []string {
 	return violations
 }
 
-// Wait waits until all expectations are met, and remain so for as long as the scenario requires, and returns nothing.
-// Otherwise it returns what is not as expected when the time is over, or as soon as an expectation can no longer be
-// met.
+// Wait waits until all expectations are met and stay met for the required time, and then returns
+// nil. Otherwise, it returns the unmet expectations at the time limit, or as soon as one of them
+// can no longer be met.
 func (r *Run) Wait(ctx context.Context) []string {
 	limit := r.StartTime.Add(time.Duration(r.Scenario.Expect.Within))
 	for {
@@ -142,8 +142,8 @@ func (r *Run) checkUpgradeJob(ctx context.Context, expected ExpectedUpgradeJob) 
 	return checkRecord(job, name, expected.Phase, expected.Conditions, expected.Steps)
 }
 
-// upgradeJob returns the expected UpgradeJob, or nil if it does not exist. The jobs of an
-// UpgradeConfig are named after it and after the time of their slot.
+// upgradeJob returns the expected UpgradeJob, or nil if it does not exist. The name of a job
+// consists of the name of its UpgradeConfig and the time of its slot.
 func (r *Run) upgradeJob(ctx context.Context, expected ExpectedUpgradeJob) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(Object{Kind: "UpgradeJobList", APIVersion: MaintenanceAPIVersion}.GVK())
@@ -161,7 +161,7 @@ func (r *Run) upgradeJob(ctx context.Context, expected ExpectedUpgradeJob) (*uns
 	return first, nil
 }
 
-// Newest returns the newest element of the history of an upgrade; nil if there is none.
+// Newest returns the newest element in the history of an upgrade, or nil if the history is empty.
 func Newest(upgrade *unstructured.Unstructured) map[string]any {
 	history, _, _ := unstructured.NestedSlice(upgrade.Object, "status", "history")
 	if len(history) == 0 {
@@ -226,10 +226,11 @@ func (r *Run) checkVersion(ctx context.Context, expected ExpectedVersion, reques
 	return problems
 }
 
-// eventTypes is the prefix of the types of all CloudEvents.
+// eventTypes is the common prefix of all CloudEvent types.
 const eventTypes = "io.openshift.managed.upgrade."
 
-// checkNotifications compares the notifications of the expected types with the expected ones.
+// checkNotifications compares the received notifications of the expected types with the expected
+// ones.
 func (r *Run) checkNotifications(expected []string) []string {
 	got := make([]string, 0, len(expected))
 	for _, each := range r.world.Notifications() {
@@ -264,11 +265,11 @@ func (r *Run) checkStatement(ctx context.Context, statement Statement) []string 
 	return []string{statement.key() + ": does not hold"}
 }
 
-// cleanupTimeout bounds how long AwaitCleanup waits, in the time of the world.
+// cleanupTimeout limits how long AwaitCleanup waits, in the time of the world.
 const cleanupTimeout = 2 * time.Minute
 
-// AwaitCleanup waits until the clean-up after each failed attempt is complete, and for two minutes
-// at most. It is for people who read the final status.
+// AwaitCleanup waits up to two minutes until the cleanup of all failed attempts is complete, so
+// that the printed status is final.
 func (r *Run) AwaitCleanup(ctx context.Context) error {
 	limit := r.world.Now().Add(cleanupTimeout)
 	for r.world.Now().Before(limit) {
@@ -283,7 +284,7 @@ func (r *Run) AwaitCleanup(ctx context.Context) error {
 	return nil
 }
 
-// cleaningUp reports whether an attempt has failed, but is not complete.
+// cleaningUp reports whether a failed attempt has not been cleaned up.
 func (r *Run) cleaningUp(ctx context.Context) (bool, error) {
 	for _, kind := range r.Scenario.upgradeKinds() {
 		objects, err := r.world.List(ctx, kind)

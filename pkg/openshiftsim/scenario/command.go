@@ -16,40 +16,41 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// Command runs a command as an administrator types it.
+// Command runs a command as an administrator would.
 type Command struct {
-	// Run is the command line, such as "oc update status". The command "oc update" is kubectl-update, and others are
-	// commands of kubectl. In virtual time, there are "oc update", "oc scale", and "oc patch" only.
+	// Run is the command line, such as "oc update status". "oc update" runs kubectl-update, and all
+	// other commands run kubectl. Virtual time supports only "oc update", "oc scale", and "oc patch".
 	Run string `json:"run"`
-	// ExitCode is the exit code that it must return.
+	// ExitCode is the required exit code.
 	ExitCode int `json:"exitCode,omitempty"`
-	// Prints are regular expressions. Each must match what the command prints, in which ^ and $ match the
-	// beginning and the end of a line.
+	// Prints are regular expressions that must match the output. ^ and $ match at the beginning and
+	// end of each line.
 	Prints []string `json:"prints,omitempty"`
-	// Lacks are regular expressions that must not match.
+	// Lacks are regular expressions that must not match the output.
 	Lacks []string `json:"lacks,omitempty"`
-	// Within is for how long the command is repeated until it does what it must. It defaults to once.
+	// Within is how long the command is repeated until the result is as expected. By default, it runs
+	// once.
 	Within timescale.Duration `json:"within,omitempty"`
-	// Follow runs the commands that it prints below "Do", which must succeed.
+	// Follow also runs the commands that the output lists below "Do". They must succeed.
 	Follow bool `json:"follow,omitempty"`
 }
 
-// CommandResult holds what a command did.
+// CommandResult is the result of a command.
 type CommandResult struct {
-	// Printed is everything it printed to standard output and standard error.
+	// Printed is the combined standard output and standard error.
 	Printed string
-	// ExitCode is its exit code.
+	// ExitCode is the exit code.
 	ExitCode int
 }
 
-// The time between two runs of a command that is repeated is commandInterval, or longer so that there are
-// maxCommands at most.
+// A repeated command waits for commandInterval between two runs, or longer to limit the number of
+// runs to maxCommands.
 const (
 	commandInterval = time.Second
 	maxCommands     = 100
 )
 
-// runCommand runs a command until it does what it must, and then those that it prints.
+// runCommand runs a command until the result is as expected, and then the commands in its output.
 func (r *Run) runCommand(ctx context.Context, wait func(time.Duration) bool, command Command) error {
 	defer r.observations.setAwaited(command.Run, "")
 	limit := r.world.Now().Add(time.Duration(command.Within))
@@ -81,7 +82,7 @@ func (r *Run) command(ctx context.Context, wait func(time.Duration) bool, line s
 	return result, nil
 }
 
-// compare returns how a result differs from what the command must do.
+// compare returns the differences between a result and the expected one.
 func (c Command) compare(result CommandResult) error {
 	var problems []string
 	if result.ExitCode != c.ExitCode {
@@ -104,10 +105,10 @@ func (c Command) compare(result CommandResult) error {
 	return fmt.Errorf("%s: %s; it printed:\n%s", c.Run, strings.Join(problems, "; "), result.Printed)
 }
 
-// compilePattern compiles a pattern that is valid.
+// compilePattern compiles a valid pattern.
 func compilePattern(pattern string) *regexp.Regexp { return regexp.MustCompile("(?m)" + pattern) }
 
-// follow runs the commands that a command has printed, if the scenario says so.
+// follow runs the commands in a command's output if the scenario requires it.
 func (r *Run) follow(ctx context.Context, wait func(time.Duration) bool, command Command, result CommandResult) error {
 	if !command.Follow {
 		return nil
@@ -129,7 +130,7 @@ func (r *Run) follow(ctx context.Context, wait func(time.Duration) bool, command
 	return nil
 }
 
-// PrintedCommands returns the commands of a screen of kubectl-update, which stand on lines of their own.
+// PrintedCommands returns the commands that kubectl-update prints on separate lines.
 func PrintedCommands(screen string) []string {
 	var commands []string
 	for line := range strings.Lines(screen) {
@@ -140,8 +141,8 @@ func PrintedCommands(screen string) []string {
 	return commands
 }
 
-// Words splits a command line as a shell does. Words may be in single or in double quotes; there are no
-// variables, backslashes, or operators.
+// Words splits a command line like a shell. It supports single and double quotes, but no variables,
+// backslashes, or operators.
 func Words(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -59,7 +59,7 @@ func (e expression) holds(object map[string]any, now time.Time) (bool, error) {
 }
 
 // absent reports whether an expression failed because a field or a list element is missing. CEL has
-// no error type for that.
+// no error type for this.
 func absent(err error) bool {
 	return strings.Contains(err.Error(), "no such key") || strings.Contains(err.Error(), "index out of bounds") ||
 		strings.Contains(err.Error(), "no such overload")

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// Kinds that the API server does not serve. A scenario can read them, but not change them.
+// Kinds that the API server does not serve. A scenario can read but not change their objects.
 const (
 	KindAlert      = "Alert"
 	KindSilence    = "Silence"
@@ -28,13 +28,14 @@ const (
 // MaintenanceAPIVersion is the API version of scheduled maintenance.
 const MaintenanceAPIVersion = "managedupgrade.appuio.io/v1beta1"
 
-// maintenanceKinds returns the kinds of scheduled maintenance. Two of them have the name of another
-// kind, so an Object of these needs its API version.
+// maintenanceKinds returns the kinds of scheduled maintenance. Two of them share their names with
+// other kinds, so an Object must have an API version to select them.
 func maintenanceKinds() []string {
 	return []string{"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 }
 
-// setMaintenanceDefaults sets the API version and the namespace of an object of scheduled maintenance.
+// setMaintenanceDefaults defaults the API version and the namespace of a scheduled maintenance
+// object.
 func setMaintenanceDefaults(content map[string]any) {
 	if content["apiVersion"] == nil {
 		content["apiVersion"] = MaintenanceAPIVersion
@@ -44,7 +45,7 @@ func setMaintenanceDefaults(content map[string]any) {
 	}
 }
 
-// kinds maps the known kinds to their API versions, which may be left out.
+// kinds maps kinds to their API versions. Objects of these kinds may omit the version.
 var kinds = map[string]string{
 	"ClusterOperator":     "config.openshift.io/v1",
 	"ClusterVersion":      "config.openshift.io/v1",
@@ -71,7 +72,7 @@ var kinds = map[string]string{
 	KindCloudEvent: ExternalAPIVersion,
 }
 
-// GVK returns the group, version, and kind. The version of a known kind may be left out.
+// GVK returns the group, version, and kind. The version may be omitted for known kinds.
 func (o Object) GVK() schema.GroupVersionKind {
 	version := o.APIVersion
 	if version == "" {
@@ -83,8 +84,8 @@ func (o Object) GVK() schema.GroupVersionKind {
 // IsExternal reports whether the API server does not serve the kind.
 func (o Object) IsExternal() bool { return o.GVK().GroupVersion().String() == ExternalAPIVersion }
 
-// NewExternal returns an object of a kind that the API server does not serve. Its ID
-// distinguishes objects of one name.
+// NewExternal returns an object of a kind that the API server does not serve. The ID distinguishes
+// objects with the same name.
 func NewExternal(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ExternalAPIVersion, kind))
@@ -93,7 +94,7 @@ func NewExternal(kind string, content map[string]any, name, id string) *unstruct
 	return object
 }
 
-// NewCloudEvent returns a CloudEvent that a receiver got.
+// NewCloudEvent returns a received CloudEvent as an object.
 func NewCloudEvent(received event.Event) (*unstructured.Unstructured, error) {
 	content := map[string]any{}
 	text, err := json.Marshal(received)
@@ -106,22 +107,23 @@ func NewCloudEvent(received event.Event) (*unstructured.Unstructured, error) {
 	return NewExternal(KindCloudEvent, content, received.ID(), received.Source()+" "+received.ID()), nil
 }
 
-// requiresMonitoring reports whether only a cluster with monitoring has such objects.
+// requiresMonitoring reports whether the kind exists only on clusters with monitoring.
 func (o Object) requiresMonitoring() bool { return o.Kind == KindAlert || o.Kind == KindSilence }
 
-// Matches reports whether an object of that kind is one of the named ones.
+// Matches reports whether an object of the kind is selected.
 func (o Object) Matches(object *unstructured.Unstructured) bool {
 	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) && (o.Name == "" || o.Name == object.GetName())
 }
 
-// isOurs reports whether the operator serves the kind. Objects of such a kind are in its namespace.
+// isOurs reports whether the kind belongs to the operator. Its objects are in the operator's
+// namespace.
 func (o Object) isOurs() bool {
 	group := o.GVK().Group
 	return group == "upgrade.managed.openshift.io" || group+"/v1beta1" == MaintenanceAPIVersion
 }
 
-// reference returns an object to write to. The namespace of an object of the operator's kinds
-// defaults to the operator's.
+// reference returns an object to write to. For the operator's kinds, the namespace defaults to the
+// operator's.
 func (o Object) reference() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(o.GVK())

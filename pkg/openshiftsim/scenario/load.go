@@ -34,8 +34,8 @@ func Names(files fs.FS) ([]string, error) {
 	return found, nil
 }
 
-// Load reads a scenario by its name in a folder, or else by its path. The functions may change it
-// before defaults are applied.
+// Load reads a scenario by name from a folder, or else by path. The functions may change it before
+// defaults are applied.
 func Load(files fs.FS, nameOrPath string, adjust ...func(*Scenario) error) (*Scenario, error) {
 	content, err := fs.ReadFile(files, nameOrPath+".yaml")
 	if err == nil {
@@ -52,9 +52,9 @@ func Load(files fs.FS, nameOrPath string, adjust ...func(*Scenario) error) (*Sce
 	return Decode(nameOrPath, content, adjust...)
 }
 
-// Decode decodes a scenario, applies defaults, and validates it. The error names the file and, on a
-// line of its own, each unknown field and each invalid value. A syntax error or a value of another
-// type than its field is reported alone.
+// Decode decodes a scenario, applies defaults, and validates it. The error has one line for each
+// unknown field and each invalid value, prefixed with the file name. A syntax error or a value of
+// the wrong type is reported alone.
 func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scenario, error) {
 	s := &Scenario{}
 	allErrs, err := strict.Unmarshal(content, s)
@@ -66,7 +66,7 @@ func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scen
 			return nil, err
 		}
 	}
-	allErrs = append(allErrs, s.Cluster.Validate(field.NewPath("cluster"))...) // as written: defaults move items
+	allErrs = append(allErrs, s.Cluster.Validate(field.NewPath("cluster"))...) // without defaults, which would change indexes
 	s.setDefaults()
 	allErrs = append(allErrs, s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))...)
 	if len(allErrs) == 0 {
@@ -133,7 +133,7 @@ func highest(cluster openshiftsim.Spec) string {
 		left, err := semver.Parse(a)
 		right, otherErr := semver.Parse(b)
 		if err != nil || otherErr != nil {
-			return cmp.Compare(a, b) // the validation returns the error
+			return cmp.Compare(a, b) // validation returns the error
 		}
 		return left.Compare(right)
 	})

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// moment is a variable in the text of an object: a time relative to the creation of the object. In
-// "${now+90s}" it is written by RFC 3339, in "${cron+90s}" as a cron expression of UTC that matches the
-// first full minute at or after it, once a year.
+// moment matches a variable in a string of an object. It stands for a time relative to the creation
+// of the object: "${now+90s}" in RFC 3339 format, "${cron+90s}" as a cron expression in UTC that
+// matches the first full minute at or after that time, once a year.
 var moment = regexp.MustCompile(`\$\{(now|cron)([^}]*)\}`)
 
-// withMoments returns a copy of a decoded value whose texts have times instead of variables.
+// withMoments returns a copy of a decoded value with the variables in strings replaced by times.
 func withMoments(value any, now time.Time) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -13,23 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// observations collects what has been observed during a run.
+// observations collects the observations made during a run.
 type observations struct {
 	mu       sync.Mutex
 	requests int               // number of requests for another version
 	desired  string            // the last requested version and image
-	held     map[string]string // by statement that has held, the object and the time
+	held     map[string]string // the object and the time, by statement that has held
 	failures []string          // errors of actions and expressions
-	awaited  map[string]string // by statement that an action waits for, why it does not hold
-	commands map[*Rule]int     // by rule with commands, how often it has still to be completed
+	awaited  map[string]string // the problem, by statement that an action is waiting for
+	commands map[*Rule]int     // the number of missing completions, by rule with commands
 }
 
 func newObservations() *observations {
 	return &observations{held: map[string]string{}, awaited: map[string]string{}, commands: map[*Rule]int{}}
 }
 
-// setAwaited records why a statement that an action waits for does not hold; "" means that no action
-// waits for it.
+// setAwaited records why a statement that an action is waiting for does not hold. An empty problem
+// indicates that the action no longer waits.
 func (o *observations) setAwaited(key, problem string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,7 @@ func (o *observations) setAwaited(key, problem string) {
 	}
 }
 
-// unmet returns a line for each statement that an action waits for.
+// unmet returns a line for each statement that an action is waiting for.
 func (o *observations) unmet() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,21 +51,21 @@ func (o *observations) unmet() []string {
 	return lines
 }
 
-// expectCommands requires that a rule is completed that often.
+// expectCommands requires the given number of completions of a rule.
 func (o *observations) expectCommands(rule *Rule, times int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.commands[rule] = times
 }
 
-// completed records that all actions of a rule were run.
+// completed records that all actions of a rule have run.
 func (o *observations) completed(rule *Rule) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.commands[rule]--
 }
 
-// incomplete returns a line for each rule with commands that has not been completed as often as it should.
+// incomplete returns a line for each rule with commands that is not completed often enough.
 func (o *observations) incomplete() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +93,7 @@ func (o *observations) snapshot() (requests int, held map[string]string, failure
 	return o.requests, maps.Clone(o.held), slices.Clone(o.failures)
 }
 
-// checks returns the statements of the actions.
+// checks returns the statements in the actions.
 func (s *Scenario) checks() []Statement {
 	var all []Statement
 	for _, rule := range s.Rules {
@@ -111,7 +111,7 @@ func (s *Scenario) checks() []Statement {
 
 func (s Statement) key() string { return s.For.String() + ": " + s.That }
 
-// upgradeKinds returns the kinds that request upgrades, as far as the scenario uses them.
+// upgradeKinds returns the kinds of upgrade requests that the scenario uses.
 func (s *Scenario) upgradeKinds() []Object {
 	var all []Object
 	if len(s.UpgradeConfigs) > 0 {
@@ -123,7 +123,7 @@ func (s *Scenario) upgradeKinds() []Object {
 	return all
 }
 
-// observe subscribes the expectations to the objects that they are about.
+// observe subscribes to the objects that the expectations are about.
 func (r *Run) observe() error {
 	if err := r.world.Subscribe(Object{Kind: "ClusterVersion", Name: "version"}, r.observations.clusterVersion); err != nil {
 		return err

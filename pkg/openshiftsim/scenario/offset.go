@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Offset is a time relative to another one, such as "+5s" or "-1h".
+// Offset is a relative time, such as "+5s" or "-1h".
 type Offset time.Duration
 
-// invalidOffset is decoded from any other text; validate returns an error for it.
+// invalidOffset is the result of decoding any other string. Validation rejects it.
 const invalidOffset = Offset(math.MinInt64)
 
 // MarshalJSON encodes the offset.
@@ -26,10 +26,10 @@ func (o Offset) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// UnmarshalJSON decodes "+5s" or "-1h". It accepts anything, so validation can report all invalid
-// values at once.
+// UnmarshalJSON decodes "+5s" or "-1h". It accepts anything, so that validation can report all
+// invalid values at once.
 func (o *Offset) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" { // as for every type: not set
+	if string(data) == "null" { // as for every type, null leaves the field unset
 		return nil
 	}
 	*o = invalidOffset

@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// trigger decides when a rule about objects applies.
+// trigger decides when a rule with objects applies.
 type trigger struct {
 	rule *Rule
-	when *expression // nil means as soon as the object exists
+	when *expression // if nil, the rule applies as soon as the object exists
 	fire func(object *unstructured.Unstructured)
 	fail func(error)
 	now  func() time.Time
 
 	mu        sync.Mutex
-	held      map[types.UID]bool // by object, the last value of the condition
+	held      map[types.UID]bool // the last value of the condition, by object
 	remaining int
 }
 
@@ -46,7 +46,7 @@ func (t *trigger) evaluate(object *unstructured.Unstructured, deleted bool) {
 	}
 }
 
-// prepareRules subscribes the rules about objects to these.
+// prepareRules subscribes the rules with objects.
 func (r *Run) prepareRules() error {
 	for i := range r.Scenario.Rules {
 		rule := &r.Scenario.Rules[i]
@@ -75,7 +75,7 @@ func (r *Run) prepareRules() error {
 	return nil
 }
 
-// startRules starts the rules about time alone.
+// startRules starts the rules without objects.
 func (r *Run) startRules() {
 	for i := range r.Scenario.Rules {
 		if rule := &r.Scenario.Rules[i]; rule.For == nil {
@@ -84,7 +84,7 @@ func (r *Run) startRules() {
 	}
 }
 
-// runRule runs the actions of a rule that many times in the background.
+// runRule runs the actions of a rule the given number of times in the background.
 func (r *Run) runRule(rule *Rule, object *unstructured.Unstructured, times int) {
 	r.world.Go(func(ctx context.Context, wait func(time.Duration) bool) {
 		for range times {
@@ -95,7 +95,8 @@ func (r *Run) runRule(rule *Rule, object *unstructured.Unstructured, times int) 
 	})
 }
 
-// runActions reports whether all actions succeeded before the run ended.
+// runActions runs the actions of a rule. It reports whether all of them succeeded before the run
+// ended.
 func (r *Run) runActions(ctx context.Context, wait func(time.Duration) bool, rule *Rule, object *unstructured.Unstructured) bool {
 	r.logf("· %s", rule.Name)
 	for i, action := range rule.Do {

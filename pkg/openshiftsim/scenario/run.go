@@ -15,17 +15,17 @@ import (
 
 // Options configure a run.
 type Options struct {
-	// Log receives a line for each rule that applies; nil means no log.
+	// Log receives a line for each rule that applies. If it is nil, nothing is logged.
 	Log io.Writer
-	// Watch is called with each state of each UpgradeConfig, of both groups, and of each UpgradeJob;
-	// nil means no calls. It must return quickly.
+	// Watch, if set, is called with each state of each UpgradeConfig (of both API groups) and
+	// UpgradeJob. It must return quickly.
 	Watch func(*unstructured.Unstructured)
 }
 
-// Run is a scenario that runs on a world.
+// Run is a running scenario.
 type Run struct {
 	Scenario *Scenario
-	// StartTime is when the UpgradeConfigs and the objects of scheduled maintenance were created.
+	// StartTime is when the UpgradeConfigs and the scheduled maintenance objects were created.
 	StartTime time.Time
 
 	world        World
@@ -34,8 +34,8 @@ type Run struct {
 	logMu        sync.Mutex
 }
 
-// Start prepares the world, starts the operator, and creates the UpgradeConfigs and the objects of
-// scheduled maintenance. The caller stops the world.
+// Start prepares the world, starts the operator, and creates the UpgradeConfigs and scheduled
+// maintenance objects. The caller must stop the world.
 func Start(ctx context.Context, scenario *Scenario, world World, options Options) (*Run, error) {
 	r := &Run{Scenario: scenario, world: world, options: options, observations: newObservations()}
 	if err := world.Apply(ctx, toObjects(scenario.Objects, world.Now())); err != nil {
@@ -61,7 +61,7 @@ func Start(ctx context.Context, scenario *Scenario, world World, options Options
 	return r, r.createUpgrades(ctx)
 }
 
-// toObjects returns objects with times instead of variables.
+// toObjects returns objects with the variables replaced by times.
 func toObjects(contents []map[string]any, now time.Time) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, content := range contents {
@@ -106,7 +106,7 @@ func (u UpgradeConfig) object(now time.Time) *unstructured.Unstructured {
 	return object
 }
 
-// merge puts one mapping over another.
+// merge merges from into into.
 func merge(into, from map[string]any) {
 	for key, value := range from {
 		inner, is := value.(map[string]any)
@@ -119,7 +119,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// logf writes a line with the time of the world. A log that cannot be written is ignored.
+// logf writes a line with the time of the world. Errors of the log are ignored.
 func (r *Run) logf(format string, args ...any) {
 	if r.options.Log == nil {
 		return

@@ -374,8 +374,8 @@ func TestConfigFile_contains_addresses(t *testing.T) {
 	}
 }
 
-// maxBinary limits the scenarios that need the operator's binary. The others run in virtual time,
-// within seconds.
+// maxBinary limits the number of scenarios that need the operator's binary. All others run in
+// virtual time and take seconds.
 const maxBinary = 17
 
 func TestScenarios_most_run_in_virtual_time(t *testing.T) {

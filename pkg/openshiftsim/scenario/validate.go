@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/informer"
 )
 
-// validate returns an error for each invalid field, apart from the fields of the cluster.
+// validate returns an error for each invalid field, except in the cluster.
 func (s *Scenario) validate(fileName string) field.ErrorList {
 	var allErrs field.ErrorList
 	if s.Name != fileName {
@@ -57,10 +57,10 @@ func (s *Scenario) validate(fileName string) field.ErrorList {
 	return append(allErrs, s.Expect.validate(field.NewPath("expect"), names)...)
 }
 
-// maxReplicas is the number of operators that a laptop can run beside a cluster.
+// maxReplicas is the maximum number of operator processes that a laptop can run beside a cluster.
 const maxReplicas = 5
 
-// validateConfig parses the configuration as the operator does.
+// validateConfig parses the configuration like the operator.
 func (s *Scenario) validateConfig() field.ErrorList {
 	if s.Operator.Replicas < 0 || s.Operator.Replicas > maxReplicas {
 		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", maxReplicas))}
@@ -76,14 +76,14 @@ func (s *Scenario) validateConfig() field.ErrorList {
 	return nil
 }
 
-// Variables in the operator's configuration that stand for the addresses of servers.
+// Variables for server addresses in the operator's configuration.
 const (
 	PrometheusURL   = "${PROMETHEUS_URL}"
 	AlertmanagerURL = "${ALERTMANAGER_URL}"
 	ReceiverURL     = "${RECEIVER_URL}"
 )
 
-// ConfigFile returns the text of an operator's configuration file. It replaces the variables by the
+// ConfigFile returns the text of the operator's configuration file with the variables replaced by
 // addresses.
 func ConfigFile(settings map[string]any, addresses map[string]string) (string, error) {
 	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
@@ -99,7 +99,7 @@ func ConfigFile(settings map[string]any, addresses map[string]string) (string, e
 	return strings.NewReplacer(pairs...).Replace(string(text)), nil
 }
 
-// validateMonitoring returns an error for each use of monitoring in a cluster without it.
+// validateMonitoring returns an error for each use of monitoring if the cluster has none.
 func (s *Scenario) validateMonitoring() field.ErrorList {
 	if s.Cluster.Monitoring != nil {
 		return nil
@@ -150,7 +150,7 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// set reports for each field of an action whether it is set.
+// set reports which fields of an action are set.
 func (a Action) set() map[string]bool {
 	return map[string]bool{
 		"alertmanager": a.Alertmanager != "",
@@ -251,7 +251,7 @@ func (n Node) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// validateVerbs returns the errors of the actions that start, stop, or kill a program.
+// validateVerbs validates the verbs of actions that start, stop, or kill a program.
 func (a Action) validateVerbs(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if verbs := []string{kill, killLeader, restart, start, stop}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
@@ -281,7 +281,8 @@ func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
 	return allErrs
 }
 
-// validateTarget validates the object that an action changes; nil means the one of the rule.
+// validateTarget validates the object that an action changes. If it is nil, the rule must have an
+// object.
 func validateTarget(path *field.Path, target *Object, hasObject bool) field.ErrorList {
 	switch {
 	case target == nil && hasObject:
@@ -307,7 +308,7 @@ func (o Object) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateMaintenance validates an object of scheduled maintenance.
+// validateMaintenance validates a scheduled maintenance object.
 func validateMaintenance(path *field.Path, object map[string]any) field.ErrorList {
 	allErrs := validateObject(path, object)
 	if version, _ := object["apiVersion"].(string); version != MaintenanceAPIVersion && version != "" {
@@ -319,7 +320,7 @@ func validateMaintenance(path *field.Path, object map[string]any) field.ErrorLis
 	return allErrs
 }
 
-// validateObject validates that a whole object has a kind and a name, and its variables.
+// validateObject requires a kind and a name, and validates the variables in a complete object.
 func validateObject(path *field.Path, object map[string]any) field.ErrorList {
 	const whole = "must be set, as in every object"
 	allErrs := validateMoments(path, object)
@@ -385,7 +386,7 @@ func (j ExpectedUpgradeJob) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// eachStatement calls a function with the path of each statement and the statement.
+// eachStatement calls a function with each statement and its path.
 func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	for _, list := range []struct {
 		name       string
@@ -397,7 +398,7 @@ func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	}
 }
 
-// notificationTypes returns the types of CloudEvents without their common prefix.
+// notificationTypes returns the types of CloudEvents without the common prefix.
 func notificationTypes() []string {
 	var known []string
 	for _, each := range webhook.Types() {

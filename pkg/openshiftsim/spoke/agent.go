@@ -17,7 +17,7 @@ import (
 // Finalizer is the agent's finalizer on ManifestWorks.
 const Finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
-// Apply applies a work, and returns its status.
+// Apply applies a work and returns its status.
 func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{}
 	applied, available := metav1.ConditionTrue, metav1.ConditionTrue
@@ -58,7 +58,7 @@ func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.Manifes
 	}
 	former := c.works[work.Name]
 	c.works[work.Name] = owned
-	for _, key := range former { // what a former generation of the work contained
+	for _, key := range former { // objects that only an earlier generation of the work contained
 		if !slices.Contains(owned, key) && !c.isOrphanedID(work, key) {
 			c.release(key)
 		}
@@ -69,8 +69,8 @@ func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.Manifes
 	return status
 }
 
-// Delete deletes the objects of a work that is being deleted, but those that it orphaned when it was
-// applied last: an edit of its deleteOption that was not applied has no effect.
+// Delete deletes the objects of a deleted work, except those that were orphaned when it was last
+// applied: a change of deleteOption has no effect until it is applied.
 func (c *Cluster) Delete(work *workv1.ManifestWork) {
 	former := c.works[work.Name]
 	delete(c.works, work.Name)
@@ -79,8 +79,7 @@ func (c *Cluster) Delete(work *workv1.ManifestWork) {
 	}
 }
 
-// release deletes an object that a work no longer owns, unless another work owns it: two works may contain
-// one object.
+// release deletes an object that a work no longer owns, unless another work also contains it.
 func (c *Cluster) release(key id) {
 	for _, owned := range c.works {
 		if slices.Contains(owned, key) {
@@ -108,7 +107,7 @@ func metaOf(ordinal int32, o *unstructured.Unstructured) workv1.ManifestResource
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// optionOf returns the first configuration of a manifest; nil means none.
+// optionOf returns the first configuration for a manifest, or nil.
 func optionOf(work *workv1.ManifestWork, o *unstructured.Unstructured) *workv1.ManifestConfigOption {
 	for i := range work.Spec.ManifestConfigs {
 		if r := &work.Spec.ManifestConfigs[i].ResourceIdentifier; r.Group == o.GroupVersionKind().Group && r.Resource == resourceOf(o.GetKind()) &&
@@ -137,7 +136,7 @@ func (c *Cluster) isOrphanedID(work *workv1.ManifestWork, key id) bool {
 	return o == nil || isOrphaned(work, o)
 }
 
-// report returns the feedback of an object.
+// report returns the feedback values of an object.
 func (c *Cluster) report(o *unstructured.Unstructured, rules []workv1.FeedbackRule) []workv1.FeedbackValue {
 	var values []workv1.FeedbackValue
 	for i := range rules {

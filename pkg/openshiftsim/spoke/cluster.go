@@ -24,23 +24,24 @@ func idOf(o *unstructured.Unstructured) id {
 
 var versionID = id{"config.openshift.io", "ClusterVersion", "", "version"}
 
-// Cluster has the objects of a managed cluster.
+// Cluster contains the objects of a managed cluster.
 type Cluster struct {
 	// Name is the name of the cluster and of its namespace on the hub.
 	Name string
-	// RawJSON is the feature gate RawFeedbackJsonString of the agent.
+	// RawJSON enables the agent's feature gate RawFeedbackJsonString.
 	RawJSON bool
-	// Conditions are reported by the agent about an object beside Applied and Available, by its kind and name: the
-	// rules of its manifest evaluate to them.
+	// Conditions are the conditions that the agent reports about an object, by kind and name, in
+	// addition to Applied and Available. They stand for the results of the condition rules of its
+	// manifest.
 	Conditions map[string]map[string]metav1.ConditionStatus
 
-	created string // the release with which the cluster was created
+	created string // the initial release of the cluster
 	objects map[id]*unstructured.Unstructured
-	applied map[id]fieldwise.Owned // the fields of specs that the agent owns, by object
-	works   map[string][]id        // the objects that a work owns
+	applied map[id]fieldwise.Owned // the spec fields that the agent owns, by object
+	works   map[string][]id        // the objects that each work owns
 }
 
-// New returns a cluster that has a release, by an update of another client.
+// New returns a cluster at a release that another client has updated it to.
 func New(name, release string, at time.Time) *Cluster {
 	c := &Cluster{Name: name, created: release, objects: map[id]*unstructured.Unstructured{}, applied: map[id]fieldwise.Owned{}, works: map[string][]id{}}
 	version := &unstructured.Unstructured{Object: map[string]any{
@@ -54,9 +55,9 @@ func New(name, release string, at time.Time) *Cluster {
 	return c
 }
 
-// leftover returns what a former update by another client has left in spec.desiredUpdate: the release that
-// is installed, with its image. A client that writes only some of the fields requests nothing, since the cluster
-// version operator compares the image.
+// leftover returns the spec.desiredUpdate that an earlier update by another client has left: the
+// installed release, with its image. Writing only some of the fields then requests nothing, because
+// the cluster version operator compares the image.
 func leftover(release string) map[string]any {
 	return map[string]any{"version": release, "image": Image(release), "force": false, "architecture": ""}
 }
@@ -95,8 +96,8 @@ func (c *Cluster) Objects(kind string) []*unstructured.Unstructured {
 	return found
 }
 
-// Desired returns the release that the ClusterVersion requests. It is empty if it requests none, the one
-// with which the cluster was created, or a version with the image of another one.
+// Desired returns the release that the ClusterVersion requests. It is empty if there is no request,
+// if the request is for the initial release, or if version and image do not match.
 func (c *Cluster) Desired() string {
 	desired, _, _ := unstructured.NestedMap(c.Version().Object, "spec", "desiredUpdate")
 	version, _ := desired["version"].(string)
@@ -107,7 +108,8 @@ func (c *Cluster) Desired() string {
 	return version
 }
 
-// Request has a user of the cluster request a release; empty withdraws the request.
+// Request requests a release as a user of the cluster would. An empty release withdraws the
+// request.
 func (c *Cluster) Request(release string) {
 	spec, _ := c.Version().Object["spec"].(map[string]any)
 	delete(spec, "desiredUpdate")
@@ -117,7 +119,7 @@ func (c *Cluster) Request(release string) {
 	c.Version().SetGeneration(c.Version().GetGeneration() + 1)
 }
 
-// History returns the history of the ClusterVersion as release and state, the newest first.
+// History returns the history of the ClusterVersion as "version state", newest first.
 func (c *Cluster) History() []string {
 	var lines []string
 	for _, e := range c.history() {
@@ -145,13 +147,13 @@ func (c *Cluster) setHistory(entries ...map[string]any) {
 	status["observedGeneration"] = c.Version().GetGeneration()
 }
 
-// Accept has the cluster version operator begin to install a release.
+// Accept makes the cluster version operator start installing a release.
 func (c *Cluster) Accept(release string, at time.Time) {
 	c.setHistory(append([]map[string]any{entry(release, "Partial", at)}, c.history()...)...)
 	c.SetCondition(c.Version(), "Progressing", "True", "Upgrading", "Working towards "+release, at)
 }
 
-// Complete has the cluster version operator complete the newest release.
+// Complete makes the cluster version operator complete the newest release.
 func (c *Cluster) Complete(at time.Time) {
 	entries := c.history()
 	entries[0]["state"] = "Completed"
@@ -159,10 +161,10 @@ func (c *Cluster) Complete(at time.Time) {
 	c.SetCondition(c.Version(), "Progressing", "False", "AsExpected", fmt.Sprintf("Cluster version is %s", entries[0]["version"]), at)
 }
 
-// Observe has the cluster version operator observe the spec.
+// Observe makes the cluster version operator observe the spec.
 func (c *Cluster) Observe() { c.setHistory(c.history()...) }
 
-// SetCondition sets a condition of an object. Its time changes with its status.
+// SetCondition sets a condition of an object. Its transition time changes only with its status.
 func (*Cluster) SetCondition(o *unstructured.Unstructured, name, status, reason, message string, at time.Time) {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	condition := map[string]any{
@@ -177,16 +179,16 @@ func (*Cluster) SetCondition(o *unstructured.Unstructured, name, status, reason,
 		}
 		conditions[i] = condition
 	}
-	_ = unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions") // of a tree of plain values
+	_ = unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions") // a tree of plain values
 }
 
-// apply applies a manifest as the update strategy says.
+// apply applies a manifest according to the update strategy.
 func (c *Cluster) apply(manifest *unstructured.Unstructured, strategy workv1.UpdateStrategyType) {
 	key := idOf(manifest)
 	existing := c.objects[key]
 	switch {
 	case strategy == workv1.UpdateStrategyTypeReadOnly:
-		return // also if it does not exist
+		return // even if the object does not exist
 	case existing == nil:
 		created := manifest.DeepCopy()
 		created.SetGeneration(1)
@@ -198,7 +200,7 @@ func (c *Cluster) apply(manifest *unstructured.Unstructured, strategy workv1.Upd
 	c.merge(key, existing, manifest)
 }
 
-// merge writes the fields of the spec, as server-side apply does.
+// merge writes the spec fields like server-side apply.
 func (c *Cluster) merge(key id, existing, manifest *unstructured.Unstructured) {
 	wanted, _, _ := unstructured.NestedMap(manifest.Object, "spec")
 	spec, _, _ := unstructured.NestedMap(existing.Object, "spec")

@@ -11,12 +11,13 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// maxRawJSON is the length of the longest JSON that the agent reports.
+// maxRawJSON is the maximum length of JSON that the agent reports.
 const maxRawJSON = 1024
 
-// Evaluate returns the value of an object at a path, as the work agent of Open Cluster Management v1.2.0
-// reports it; nil means none. A missing key is no value. The first match counts. With rawJSON, the
-// feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
+// Evaluate returns the value of an object at a path as the work agent of Open Cluster Management
+// v1.2.0 would report it, or nil for no value. A missing key yields no value. If the path matches
+// several values, the first one counts. With rawJSON, which stands for the feature gate
+// RawFeedbackJsonString, all matches count, and values of any type are reported as JSON.
 func Evaluate(object map[string]any, path workv1.JsonPath, rawJSON bool) (*workv1.FeedbackValue, error) {
 	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path.Path + "}"); err != nil {

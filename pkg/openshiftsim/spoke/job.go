@@ -14,16 +14,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// approver is the prefix of the names of Jobs that approve operators.
+// approver is the name prefix of Jobs that approve operators.
 const approver = "installplan-approver"
 
-// Remove has a user of the cluster delete an object.
+// Remove deletes an object as a user of the cluster would.
 func (c *Cluster) Remove(o *unstructured.Unstructured) { delete(c.objects, idOf(o)) }
 
-// Put has a user of the cluster create an object.
+// Put creates an object as a user of the cluster would.
 func (c *Cluster) Put(o *unstructured.Unstructured) { c.objects[idOf(o)] = o }
 
-// BeginJob has a Job begin. A Job that approves operators reports the InstallPlans of the cluster.
+// BeginJob starts a Job. A Job that approves operators reports the cluster's InstallPlans.
 func (c *Cluster) BeginJob(job *unstructured.Unstructured) {
 	if !strings.HasPrefix(job.GetName(), approver) {
 		return
@@ -35,7 +35,7 @@ func (c *Cluster) BeginJob(job *unstructured.Unstructured) {
 	written := report.New(len(plans), plans)
 	all, err := written.Annotations()
 	if err != nil {
-		return // there are too many
+		return // too many to report
 	}
 	annotations := map[string]string{}
 	for name, value := range all {
@@ -46,8 +46,8 @@ func (c *Cluster) BeginJob(job *unstructured.Unstructured) {
 	job.SetAnnotations(annotations)
 }
 
-// EndJob has a Job end with a condition, Complete or Failed. A Job that approves operators has approved
-// the InstallPlans of the namespaces in which it may.
+// EndJob ends a Job with the condition Complete or Failed. A Job that approves operators approves
+// the InstallPlans in the namespaces that it is allowed to approve.
 func (c *Cluster) EndJob(job *unstructured.Unstructured, end string, at time.Time) {
 	c.SetCondition(job, end, "True", end, "the Job is "+end, at)
 	if !strings.HasPrefix(job.GetName(), approver) {

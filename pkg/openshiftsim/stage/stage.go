@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Add makes the controllers part of a manager.
+// Add adds the controllers to a manager.
 func Add(mgr ctrlmanager.Manager, controllers ...manager.Controller) error {
 	for _, c := range controllers {
 		if err := manager.Add(mgr, c); err != nil {
@@ -28,15 +28,15 @@ func Add(mgr ctrlmanager.Manager, controllers ...manager.Controller) error {
 	return nil
 }
 
-// Retry returns the backoff of a simulator: the given delay at first, and never more than a second,
-// so simulators recover quickly.
+// Retry returns the backoff of a simulator. It starts at the given delay and never exceeds a
+// second, so that simulators recover quickly.
 func Retry(first time.Duration) func() workqueue.TypedRateLimiter[reconcile.Request] {
 	return func() workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, time.Second)
 	}
 }
 
-// Options returns the options of a controller that declares nothing.
+// Options returns the controller options of the simulators.
 func Options(workers int, first time.Duration) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timescale accelerates the simulated parts of a dev cluster: at speed 60, they do in a
-// minute what takes a real cluster an hour.
+// Package timescale accelerates the simulated parts of a dev cluster: at speed 60, they take a
+// minute for what takes a real cluster an hour.
 //
-// It does not affect clocks: the clocks of a dev cluster show the real time.
+// It does not affect clocks. A dev cluster uses real time.
 package timescale
 
 import (
@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Speed is the speed of the simulated parts relative to real ones. It is greater than 0.
+// Speed is the speed of the simulated parts relative to real ones. It must be greater than 0.
 type Speed float64
 
-// Scale returns the duration at this speed of what takes a real cluster d. Never stays Never.
+// Scale converts a duration on a real cluster to the duration at this speed. Never stays Never.
 func (s Speed) Scale(d Duration) time.Duration {
 	if d == Never {
 		return time.Duration(Never)
@@ -26,16 +26,17 @@ func (s Speed) Scale(d Duration) time.Duration {
 	return time.Duration(float64(d) / float64(s))
 }
 
-// Duration is a time.Duration that is encoded as in "1h30m", or as "never".
+// Duration is a time.Duration that is encoded like "1h30m", or as "never".
 type Duration time.Duration
 
-// Never exceeds the life of any dev cluster.
+// Never exceeds the lifetime of any dev cluster.
 const Never = Duration(math.MaxInt64)
 
-// invalid is decoded from a text that is no duration. Like all negative durations, it is rejected by Validate.
+// invalid represents a string that is not a duration. Like every negative duration, it fails
+// validation.
 const invalid = Duration(-1)
 
-// String returns the encoded duration.
+// String formats the duration as in JSON.
 func (d Duration) String() string {
 	if d == Never {
 		return "never"
@@ -46,10 +47,10 @@ func (d Duration) String() string {
 // MarshalJSON encodes the duration.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON decodes "1h30m" or "never". It accepts anything, so Validate can report all invalid
-// values at once.
+// UnmarshalJSON decodes "1h30m" or "never". It accepts anything, so that Validate can report all
+// invalid values at once.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" { // as for every type: not set
+	if string(data) == "null" { // as for every type, null leaves the field unset
 		return nil
 	}
 	*d = invalid
@@ -71,7 +72,7 @@ func parse(text string) Duration {
 	return Duration(parsed)
 }
 
-// Validate returns an error for a negative duration and for a text that is no duration.
+// Validate returns an error if the duration is negative or was decoded from an invalid string.
 func (d Duration) Validate(path *field.Path) field.ErrorList {
 	if d < 0 {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, `must be a duration such as "90s" or "1h30m", or "never"`)}
@@ -79,7 +80,7 @@ func (d Duration) Validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// MinNonZero returns the smaller of two durations; 0 means none.
+// MinNonZero returns the smaller of two durations, ignoring 0.
 func MinNonZero(a, b time.Duration) time.Duration {
 	switch {
 	case a == 0:

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updategraph simulates the update service of OpenShift (Cincinnati): the releases, their
+// Package updategraph simulates OpenShift's update service (Cincinnati): the releases, their
 // channels, and the updates between them with their known risks.
 //
-// It does not know clusters: the simulated cluster version operator asks the catalog whether a risk
-// applies.
+// It knows nothing about clusters. The simulated cluster version operator asks the catalog whether
+// a risk applies.
 package updategraph
 
 import (
@@ -22,18 +22,17 @@ import (
 type Release struct {
 	// Version is a semantic version, such as 4.20.6.
 	Version string `json:"version"`
-	// Channels offer the release, such as stable-4.20. The installed release is implicitly in the
-	// channel of the cluster.
+	// Channels are the channels that contain the release, such as stable-4.20. The installed release
+	// is implicitly in the channel of the cluster.
 	Channels []string `json:"channels,omitempty"`
-	// From are the versions that can be updated to this one. Empty means each lower version of the
-	// same minor version and of the one before it.
+	// From lists the versions that can be updated to this one. It defaults to all lower versions of
+	// the same minor version and of the previous one.
 	From []string `json:"from,omitempty"`
 	// Risks make updates to this release conditional.
 	Risks []Risk `json:"risks,omitempty"`
-	// Refused is the reason why the release cannot be loaded, such as a missing manifest. Empty if
-	// it can.
+	// Refused, if set, is the reason why the release cannot be loaded, such as a missing manifest.
 	Refused string `json:"refused,omitempty"`
-	// Unsigned releases are refused because they have no signature.
+	// Unsigned releases have no signature and are therefore rejected.
 	Unsigned bool `json:"unsigned,omitempty"`
 }
 
@@ -42,12 +41,12 @@ type Risk struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
 	URL     string `json:"url"`
-	// Applies is whether the cluster is exposed to the risk: "yes", "no", or "unknown". Empty means
-	// "yes".
+	// Applies states whether the cluster is exposed to the risk: "yes" (the default), "no", or
+	// "unknown".
 	Applies string `json:"applies,omitempty"`
-	// PromQL is the query of the real cluster version operator to Prometheus: 1 means that the
-	// cluster is exposed, 0 means that it is not. It defaults to a query that returns Applies. The
-	// simulated one uses Applies only.
+	// PromQL is the Prometheus query of the real cluster version operator: it returns 1 if the cluster
+	// is exposed and 0 if not. It defaults to a query with the result given by Applies. The simulated
+	// operator only uses Applies.
 	PromQL string `json:"promQL,omitempty"`
 }
 
@@ -58,24 +57,24 @@ const (
 	Unknown = "unknown"
 )
 
-// Image returns the pull spec of the release, by digest. It depends on the version alone.
+// Image returns the pull spec of the release by digest. It depends only on the version.
 func (r Release) Image() string { return repository + "@" + r.Digest() }
 
-// Digest returns the digest that the signature of the release signs.
+// Digest returns the signed digest of the release.
 func (r Release) Digest() string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(r.Version))) }
 
 const repository = "quay.io/openshift-release-dev/ocp-release"
 
-// URL returns the address of the release's errata.
+// URL returns the URL of the release's errata.
 func (r Release) URL() string { return "https://access.redhat.com/errata/RHBA-" + r.Version }
 
-// Catalog is the set of releases that exist. It may be changed while it is being served.
+// Catalog is the set of existing releases. It may be changed while it is served.
 type Catalog struct {
 	mu       sync.RWMutex
 	releases map[string]Release
 }
 
-// NewCatalog returns a catalog of the releases.
+// NewCatalog returns a catalog with the given releases.
 func NewCatalog(releases ...Release) *Catalog {
 	c := &Catalog{releases: map[string]Release{}}
 	for _, release := range releases {
@@ -84,14 +83,14 @@ func NewCatalog(releases ...Release) *Catalog {
 	return c
 }
 
-// Set adds a release, or replaces the one of that version.
+// Set adds a release or replaces the release with the same version.
 func (c *Catalog) Set(release Release) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.releases[release.Version] = release
 }
 
-// Version returns the release of a version.
+// Version returns the release with a version.
 func (c *Catalog) Version(version string) (Release, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -99,7 +98,7 @@ func (c *Catalog) Version(version string) (Release, bool) {
 	return release, found
 }
 
-// Image returns the release of a pull spec.
+// Image returns the release with a pull spec.
 func (c *Catalog) Image(image string) (Release, bool) {
 	for _, release := range c.sorted() {
 		if release.Image() == image {
@@ -109,7 +108,7 @@ func (c *Catalog) Image(image string) (Release, bool) {
 	return Release{}, false
 }
 
-// Exposed reports whether a risk of a release applies: Yes, No, or Unknown.
+// Exposed returns whether a risk of a release applies: Yes, No, or Unknown.
 func (c *Catalog) Exposed(version, risk string) string {
 	release, _ := c.Version(version)
 	for _, known := range release.Risks {
@@ -120,7 +119,7 @@ func (c *Catalog) Exposed(version, risk string) string {
 	return Unknown
 }
 
-// sorted returns the releases from the lowest version to the highest.
+// sorted returns the releases in ascending order of their versions.
 func (c *Catalog) sorted() []Release {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -132,7 +131,7 @@ func (c *Catalog) sorted() []Release {
 	return all
 }
 
-// canUpdate reports whether there is an update from one release to the other.
+// canUpdate reports whether the graph has an update between two releases.
 func canUpdate(from, to Release) bool {
 	if len(to.From) > 0 {
 		return slices.Contains(to.From, from.Version)

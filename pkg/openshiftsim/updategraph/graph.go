@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Graph is a response of the update service: the releases of a channel and the updates between
-// them. The format is
+// Graph is a response of the update service: the releases in a channel and the updates between
+// them. For the format, see
 // https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
 type Graph struct {
 	Nodes            []Node            `json:"nodes"`
@@ -17,7 +17,7 @@ type Graph struct {
 	ConditionalEdges []ConditionalEdge `json:"conditionalEdges,omitempty"`
 }
 
-// Node is a release.
+// Node is a release in a Graph.
 type Node struct {
 	Version  string            `json:"version"`
 	Payload  string            `json:"payload"`
@@ -56,12 +56,12 @@ type MatchingRule struct {
 	PromQL *PromQL `json:"promql,omitempty"`
 }
 
-// PromQL is a query that returns 1 on an exposed cluster.
+// PromQL is a query that returns 1 if the cluster is exposed to the risk.
 type PromQL struct {
 	PromQL string `json:"promql"`
 }
 
-// Graph returns the releases of a channel and the updates between them.
+// Graph returns the releases in a channel and the updates between them.
 func (c *Catalog) Graph(channel string) Graph {
 	var members []Release
 	for _, release := range c.sorted() {
@@ -104,7 +104,7 @@ func toGraphRisks(risks []Risk) []GraphRisk {
 	return graph
 }
 
-// query returns the PromQL query of the risk; without one, a query that returns Applies.
+// query returns the PromQL query of the risk, or else a query with the result given by Applies.
 func (r Risk) query() string {
 	switch {
 	case r.PromQL != "":
@@ -112,7 +112,7 @@ func (r Risk) query() string {
 	case r.Applies == No:
 		return "vector(0)"
 	case r.Applies == Unknown:
-		return "vector(0) > 0" // no answer
+		return "vector(0) > 0" // no result
 	default:
 		return "vector(1)"
 	}

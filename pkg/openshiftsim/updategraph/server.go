@@ -20,7 +20,7 @@ type Server struct {
 	done     chan error
 }
 
-// Serve starts a server, which runs until Stop. A nil signer means no signatures.
+// Serve starts a server that runs until Stop. If signer is nil, it serves no signatures.
 func Serve(catalog *Catalog, signer Signer) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
 	if err != nil {
@@ -35,16 +35,16 @@ func Serve(catalog *Catalog, signer Signer) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the value of spec.upstream of a ClusterVersion.
+// URL returns the value for spec.upstream of a ClusterVersion.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/graph" }
 
-// SignaturesURL returns the URL of the signatures: the signature of a release is at sha256=<digest>/signature-1 below
-// it.
+// SignaturesURL returns the base URL of the signatures. The signature of a release is at
+// sha256=<digest>/signature-1 below it.
 func (s *Server) SignaturesURL() string {
 	return "http://" + s.listener.Addr().String() + "/signatures"
 }
 
-// Stop ends the server.
+// Stop stops the server.
 func (s *Server) Stop() error {
 	if err := s.server.Close(); err != nil {
 		return fmt.Errorf("stopping the update graph: %w", err)
@@ -55,15 +55,15 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Signer signs releases. It may be called from several goroutines.
+// Signer signs releases. It must be safe for concurrent use.
 type Signer interface {
 	// Sign returns a signature of the release in the format of containers/image.
 	Sign(release Release) ([]byte, error)
 }
 
 // Handler serves GET /graph with the graph of the channel in the query. Like the real service, it
-// requires the parameters that a cluster sends. It also serves the signatures of the releases if
-// there is a signer.
+// requires the parameters that a cluster sends. If signer is not nil, it also serves the signatures
+// of the releases.
 func Handler(catalog *Catalog, signer Signer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {

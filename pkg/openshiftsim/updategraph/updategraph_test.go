@@ -100,7 +100,7 @@ func TestCatalog_graph_of_a_channel(t *testing.T) {
 	}
 }
 
-// signer returns the version as the signature.
+// signer signs a release with its version.
 type signer struct{}
 
 func (signer) Sign(release updategraph.Release) ([]byte, error) { return []byte(release.Version), nil }
