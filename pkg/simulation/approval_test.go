@@ -19,24 +19,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// approved upgrades like OSD, once another client has approved the upgrade.
+// approved upgrades like OSD, but only after another client has approved the upgrade.
 type approved struct{ upgraders.OSD }
 
-// Runbook returns the runbook of OSD that waits for an approval.
+// Runbook returns the runbook of OSD with an approval.
 func (a approved) Runbook(attempt upgraders.Attempt) engine.Runbook {
 	s := upgraders.NewStepSet(a.Deps, attempt)
 	return a.OSD.Runbook(attempt).InsertAfter("StartedNotificationSent", s.ApprovalGranted(20*time.Minute)).WithCommitGates(s.StillApproved())
 }
 
-// TestApproval has another client answer at a minute of an upgrade that starts at 12:10 and waits until
-// 12:30.
+// TestApproval makes another client respond at a given minute of an upgrade that starts at 12:10
+// and waits until 12:30.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		answers map[time.Duration]metav1.ConditionStatus // by the time after 12:00
-		reason  string                                   // of the end of the upgrade
+		answers map[time.Duration]metav1.ConditionStatus // by time since 12:00
+		reason  string                                   // why the upgrade ended
 		step    string                                   // message of the step at 12:25
-		sick    bool                                     // the cluster is unhealthy from 12:09 to 12:20
+		sick    bool                                     // whether the cluster is unhealthy from 12:09 to 12:20
 	}{
 		"approved ahead of time":    {map[time.Duration]metav1.ConditionStatus{time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board", false},
 		"approved while it waits":   {map[time.Duration]metav1.ConditionStatus{15 * time.Minute: "True"}, "Upgraded", "approved: CHG0042: True by the board", false},

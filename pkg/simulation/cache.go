@@ -22,21 +22,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// informer is the cache of one kind in one process. It holds what the controllers of the process
-// declare, and follows the API server, at a distance if it lags.
+// informer is the cache of one kind in a process. It contains what the process's controllers
+// declare and follows the API server, with a delay if it lags.
 type informer struct {
 	process *Process
 	kind    manager.Kind
 	gvr     schema.GroupVersionResource
 	objects map[types.NamespacedName]client.Object
-	// position is the number of changes of the kind that were consumed.
+	// position is the number of consumed changes of the kind.
 	position int
-	// behindUntil is until when the informer receives nothing.
+	// behindUntil is the time until which the informer receives nothing.
 	behindUntil time.Time
 	watches     []kindWatch
 }
 
-// kindWatch is how one controller reacts to the changes of a kind.
+// kindWatch is the reaction of one controller to changes of a kind.
 type kindWatch struct {
 	kind  manager.Kind
 	queue *queue
@@ -51,7 +51,7 @@ func newInformer(p *Process, kind manager.Kind) (*informer, error) {
 	return &informer{process: p, kind: kind, gvr: gvr, objects: map[types.NamespacedName]client.Object{}}, nil
 }
 
-// list fills the cache, as the first list of an informer does.
+// list fills the cache like the initial list of an informer.
 func (i *informer) list() {
 	store := i.process.world.store
 	i.position = store.offset[i.gvr] + len(store.journal[i.gvr])
@@ -65,7 +65,7 @@ func (i *informer) list() {
 	}
 }
 
-// deliver consumes the changes that have happened.
+// deliver consumes all pending changes.
 func (i *informer) deliver() {
 	store := i.process.world.store
 	if i.process.world.now.Before(i.behindUntil) {
@@ -100,7 +100,7 @@ func (i *informer) apply(change Change) {
 	i.notify(old, updated, false)
 }
 
-// transformed returns what the cache holds of an object; nil if it is not selected.
+// transformed returns the cached form of an object, or nil if it is not selected.
 func (i *informer) transformed(stored client.Object) client.Object {
 	if i.kind.Name != "" && stored.GetName() != i.kind.Name {
 		return nil
@@ -129,7 +129,7 @@ func (i *informer) transformed(stored client.Object) client.Object {
 	return result
 }
 
-// notify queues the requests that a change causes.
+// notify queues the requests caused by a change.
 func (i *informer) notify(old, updated client.Object, initial bool) {
 	for _, w := range i.watches {
 		if w.kind.Requests == nil || !passes(w.kind.Predicates, old, updated, initial) {
@@ -159,7 +159,7 @@ func passes(predicates []predicate.Predicate, old, updated client.Object, initia
 	})
 }
 
-// sorted returns the objects of a namespace (empty means all) by name.
+// sorted returns the objects in a namespace, or in all namespaces if it is empty, ordered by name.
 func (i *informer) sorted(namespace string) []client.Object {
 	var objects []client.Object
 	for _, key := range slices.SortedFunc(maps.Keys(i.objects), compareKeys) {

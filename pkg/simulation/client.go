@@ -28,11 +28,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
-// Client returns a client of an actor: a person, another controller, a test. It reads from the API
-// server, and its requests never fail by a plan.
+// Client returns a client for an actor, such as a user, another controller, or a test. It reads
+// from the API server, and no plan makes its requests fail.
 func (w *World) Client(actor string) client.WithWatch { return w.client(actor, w.live(), nil) }
 
-// live answers reads from the API server.
+// live serves reads from the API server.
 func (w *World) live() objects.Source {
 	return objects.Source{
 		Scheme: w.scheme,
@@ -54,11 +54,11 @@ func (w *World) live() objects.Source {
 	}
 }
 
-// StopServing removes a resource of which there are no objects from the API server, as the deletion
-// of its CustomResourceDefinition does: reads of it fail from now on.
+// StopServing removes a resource without objects from the API server, like deleting its
+// CustomResourceDefinition. After that, reads fail.
 func (w *World) StopServing(resource schema.GroupResource) { w.unserved[resource] = true }
 
-// served returns the resource of a kind, or the error of a client if the API server lacks it.
+// served returns the resource of a kind, or a client's error if the API server does not serve it.
 func (w *World) served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	if w.unserved[gvr.GroupResource()] {
@@ -67,7 +67,7 @@ func (w *World) served(gvk schema.GroupVersionKind) (schema.GroupVersionResource
 	return gvr, nil
 }
 
-// gate decides what becomes of a request; do serves it.
+// gate determines the outcome of a request; do serves it.
 type gate func(request Request, do func() error) error
 
 func (w *World) client(actor string, reads objects.Source, gate gate) client.WithWatch {
@@ -136,7 +136,7 @@ func (w *World) client(actor string, reads objects.Source, gate gate) client.Wit
 	})
 }
 
-// patchOptions returns the field manager of a patch, and whether it has other options.
+// patchOptions returns the field manager of a patch, and whether there are other options.
 func patchOptions(opts []client.PatchOption) (fieldManager string, others bool) {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
 	fieldManager, options.FieldManager = options.FieldManager, ""
@@ -155,7 +155,8 @@ func (w *World) request(verb, sub string, obj runtime.Object) Request {
 	return request
 }
 
-// isDryRun reports whether an apply request must not change anything, unlike with the fake client.
+// isDryRun reports whether an apply request must not change anything. The fake client ignores this
+// option.
 func isDryRun(opts []client.ApplyOption) bool {
 	options := &client.ApplyOptions{}
 	options.ApplyOptions(opts)
@@ -176,7 +177,7 @@ func applyRequest(config runtime.ApplyConfiguration) Request {
 	return request
 }
 
-// create generates names that depend on nothing but the history. Unlike with the fake client, a dry run also validates.
+// create generates deterministic names. Unlike the fake client, it also validates in a dry run.
 func (w *World) create(ctx context.Context, api client.Client, obj client.Object, opts ...client.CreateOption) error {
 	if len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
 		return w.createDryRun(obj)
@@ -196,8 +197,7 @@ func (w *World) create(ctx context.Context, api client.Client, obj client.Object
 	return err
 }
 
-// answer gives an object the state in which it is stored. The fake client does so for typed objects
-// only.
+// answer fills an object with its stored state. The fake client does this only for typed objects.
 func (w *World) answer(u *unstructured.Unstructured) error {
 	stored, _, gvk, err := w.stored(u)
 	if err != nil || stored == nil {
@@ -234,7 +234,7 @@ func (w *World) createDryRun(obj client.Object) error {
 	return w.admit(gvk, nil, typed)
 }
 
-// delete checks the preconditions, and gives pods that run their grace period.
+// delete checks the preconditions and gives running pods their grace period.
 func (w *World) delete(ctx context.Context, api client.Client, obj client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	gvk, err := apiutil.GVKForObject(obj, w.scheme)
@@ -260,7 +260,7 @@ func (w *World) delete(ctx context.Context, api client.Client, obj client.Object
 	return w.deletePod(pod.DeepCopy(), options.GracePeriodSeconds)
 }
 
-// deletePod begins the termination of a pod; its kubelet ends it.
+// deletePod starts the termination of a pod. Its kubelet completes it.
 func (w *World) deletePod(pod *corev1.Pod, seconds *int64) error {
 	gvr := corev1.SchemeGroupVersion.WithResource("pods")
 	period := int64(30)
@@ -284,7 +284,7 @@ func (w *World) deletePod(pod *corev1.Pod, seconds *int64) error {
 	return w.store.Update(gvr, pod, pod.Namespace)
 }
 
-// createSub serves the subresources of pods that the fake client does not.
+// createSub serves the pod subresources that the fake client does not support.
 func (w *World) createSub(ctx context.Context, api client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
 	gvr := corev1.SchemeGroupVersion.WithResource("pods")
 	pod, isPod := w.store.get(gvr, client.ObjectKeyFromObject(obj)).(*corev1.Pod)
@@ -306,8 +306,8 @@ func (w *World) createSub(ctx context.Context, api client.Client, sub string, ob
 	return w.evict(pod, eviction)
 }
 
-// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption or whose status is
-// stale refuses, whether the preconditions hold or not.
+// evict serves the Eviction API. A PodDisruptionBudget that allows no disruption or has a stale
+// status rejects an eviction even if its preconditions do not hold.
 func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	remove := func() error {
 		options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
@@ -339,7 +339,8 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	return remove()
 }
 
-// refuseEviction returns the answer to an eviction that a budget does not allow now.
+// refuseEviction returns the response to an eviction that a PodDisruptionBudget does not currently
+// allow.
 func refuseEviction(retryAfter int, cause string) error {
 	refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
 	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
@@ -364,24 +365,24 @@ func budgetSelects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 
 // Request is a request of a process to the API server, or a read from its cache.
 type Request struct {
-	// Process is the name of the process, Life counts its lives from 1.
+	// Process is the name of the process, and Life the number of its life, starting at 1.
 	Process string
 	Life    int
-	// Number counts the requests of the process over its lives, from 1; Write counts its writes, 0
-	// for a read.
+	// Number counts the requests of the process over all its lives, starting at 1. Write counts its
+	// writes and is 0 for a read.
 	Number, Write int
 	// Verb is get, list, create, update, patch, apply, or delete.
 	Verb        string
 	Kind        string
 	Subresource string
 	Key         client.ObjectKey
-	// Cached reports that a read is answered by the cache.
+	// Cached reports whether the read is served by the cache.
 	Cached bool
 	// Time is the virtual time of the API server.
 	Time time.Time
 }
 
-// String returns the request as in "patch UpgradeConfig/status team-a/upgrade".
+// String formats the request as in "patch UpgradeConfig/status team-a/upgrade".
 func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s", r.Verb, r.what(), r.Key)
 }

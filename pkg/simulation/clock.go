@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ from the clock of
-// the API server: Step moves it.
+// Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ
+// from the API server's clock (see Step).
 type Clock struct {
 	world *World
 	skew  time.Duration
@@ -18,24 +18,24 @@ type Clock struct {
 // Now returns the virtual time.
 func (c *Clock) Now() time.Time { return c.world.now.Add(c.skew) }
 
-// Since returns the virtual time that has passed since t.
+// Since returns the virtual time elapsed since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// WithTimeout is context.WithTimeout in virtual time, whatever time the machine takes.
+// WithTimeout is context.WithTimeout in virtual time, independent of real time.
 func (c *Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	return virtualContext{ctx, c.world, c.world.now.Add(d)}, cancel
 }
 
-// virtualContext is a context that ends at a virtual time. Its Done is closed only if its parent ends:
-// nothing in a simulation waits while time passes.
+// virtualContext is a context that ends at a virtual time. Its Done channel is closed only with its
+// parent's, because nothing in a simulation waits while time passes.
 type virtualContext struct {
 	context.Context //nolint:containedctx // It is a context itself.
 	world           *World
 	deadline        time.Time
 }
 
-// Err returns DeadlineExceeded once the virtual time has come.
+// Err returns DeadlineExceeded once the virtual deadline has passed.
 func (c virtualContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c virtualContext) Err() error {
 	return nil
 }
 
-// deadlineKey is the key of the virtual deadline among the values of a context.
+// deadlineKey is the context key of the virtual deadline.
 type deadlineKey struct{}
 
 // Value returns the value of a key.
@@ -57,12 +57,11 @@ func (c virtualContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Deadline returns the virtual time at which a context ends; false if none was set.
+// Deadline returns the virtual deadline of a context, or false if there is none.
 func Deadline(ctx context.Context) (time.Time, bool) {
 	deadline, set := ctx.Value(deadlineKey{}).(time.Time)
 	return deadline, set
 }
 
-// Step moves the clock by d, as an administrator or NTP does. Timers that are running are not
-// affected.
+// Step moves the clock by d, like an administrator or NTP. Running timers are not affected.
 func (c *Clock) Step(d time.Duration) { c.skew += d }

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Each timeout of the engine ends in virtual time, however fast the machine is.
+// All timeouts of the engine are in virtual time, no matter how fast the machine is.
 func TestTimeoutsOfTheEngineAreVirtual(t *testing.T) {
 	t.Parallel()
 	w := New(Options{})

@@ -19,9 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// deploymentController keeps the number of pods of Deployments, and their status. The pods belong to
-// the Deployment itself, with names and labels as of a ReplicaSet: there are no ReplicaSets, and a
-// changed template changes nothing.
+// deploymentController maintains the number of pods and the status of Deployments. The pods belong
+// directly to the Deployment, with names and labels as if there were a ReplicaSet. Changing the
+// template has no effect.
 func deploymentController(c client.Client) manager.Controller {
 	return manager.Controller{
 		Name: "deployment",
@@ -69,7 +69,8 @@ func syncDeployment(ctx context.Context, c client.Client, key client.ObjectKey) 
 	return c.Status().Update(ctx, &deployment)
 }
 
-// templateHash is added by a ReplicaSet to the names and the labels of its pods.
+// templateHash takes the place of the hash that a ReplicaSet adds to the names and labels of its
+// pods.
 const templateHash = "7c9f4d68b5"
 
 func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {

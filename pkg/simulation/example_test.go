@@ -31,13 +31,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// freeze is the ConfigMap that declares that nothing may be changed.
+// freeze is the ConfigMap that declares a change freeze.
 var freeze = client.ObjectKey{Namespace: "shop", Name: "change-freeze"}
 
-// shop upgrades like OSD, except while there is a change freeze.
+// shop upgrades like OSD, except during a change freeze.
 type shop struct{ upgraders.OSD }
 
-// Runbook returns the runbook of OSD with one more step.
+// Runbook returns the runbook of OSD with an additional step.
 func (s shop) Runbook(attempt upgraders.Attempt) engine.Runbook {
 	return s.OSD.Runbook(attempt).InsertAfter("PreHealthCheck", engine.Step{
 		Name: "NoChangeFreeze", Doc: "Waits until no change freeze is declared.",
@@ -51,7 +51,7 @@ func (s shop) Runbook(attempt upgraders.Attempt) engine.Runbook {
 	})
 }
 
-// operator returns the operator with the upgrader of the shop as a program of a simulation.
+// operator returns the operator with the shop's upgrader as a simulated program.
 func operator() *simulation.Program {
 	return &simulation.Program{Name: "operator", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 		upgrades, err := metrics.NewUpgrades(prometheus.NewRegistry())
@@ -79,9 +79,9 @@ func operator() *simulation.Program {
 	}}
 }
 
-// Example runs an upgrade with a runbook of its own on a scripted cluster. A change freeze ends at
+// Example runs an upgrade with a custom runbook on a scripted cluster. A change freeze ends at
 // 12:30, and the step checks every five minutes. The operator crashes after its tenth write and
-// starts again a minute later.
+// restarts a minute later.
 func Example() {
 	world := simulation.New(simulation.Options{})
 	cluster, err := openshift.NewScript(world, "4.4.5", "fast-4.4", "4.4.6")

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// NewFakeClient returns a client of a World of its own, with copies of the objects: for code that
-// needs neither time nor controllers. Nothing is validated.
+// NewFakeClient returns a client for a new World that contains copies of the objects. It is for
+// code that needs neither time nor controllers. Nothing is validated.
 func NewFakeClient(tb testing.TB, objects ...client.Object) client.WithWatch {
 	tb.Helper()
 	w := New(Options{})
@@ -22,7 +22,7 @@ func NewFakeClient(tb testing.TB, objects ...client.Object) client.WithWatch {
 	return w.Client("test")
 }
 
-// WithReadErrors returns the client, except that reads of the matching objects and lists fail.
+// WithReadErrors returns a client that fails to read matching objects and lists.
 func WithReadErrors(cluster client.WithWatch, err error, matches func(objectOrList any) bool) client.WithWatch {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {

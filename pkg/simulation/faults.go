@@ -12,47 +12,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Outcome describes what becomes of a request.
+// Outcome is the outcome of a request.
 type Outcome int
 
-// The outcomes of a request.
+// Outcomes of a request.
 const (
 	// Serve serves the request.
 	Serve Outcome = iota
-	// Refuse answers with Fault.Err, or with an internal error, and changes nothing.
+	// Refuse returns Fault.Err, or an internal error by default, and changes nothing.
 	Refuse
-	// LoseAnswer serves the request and answers with a timeout.
+	// LoseAnswer serves the request but returns a timeout.
 	LoseAnswer
-	// Conflict answers that the object was modified, and changes nothing.
+	// Conflict returns a conflict and changes nothing.
 	Conflict
 	// CrashBefore ends the process before the request reaches the API server.
 	CrashBefore
-	// CrashAfter ends the process after the request was served.
+	// CrashAfter ends the process after the request has been served.
 	CrashAfter
-	// Stall suspends the process for Fault.For before the request is served. Everything else goes on in that time,
-	// other processes of the same program included.
+	// Stall suspends the process for Fault.For before the request is served. Everything else continues
+	// during that time, including other processes of the same program.
 	Stall
 )
 
-// Fault describes what a Plan decides for a request. The zero Fault serves it.
+// Fault is a Plan's decision about a request. The zero value serves the request.
 type Fault struct {
 	Outcome Outcome
-	// Err is the answer of Refuse.
+	// Err is the error for Refuse.
 	Err error
-	// For is how long Stall takes.
+	// For is the duration of Stall.
 	For time.Duration
-	// Lag lists kinds of which the caches of the process receive nothing for LagFor.
+	// Lag lists kinds whose changes do not reach the process's caches for LagFor.
 	Lag    []string
 	LagFor time.Duration
 }
 
-// Plan decides what becomes of each request of a process. It may act on the world by the clients of
-// others, so they come between a read and a write.
+// Plan determines the outcome of each request of a process. It may change the world with other
+// clients, which then happens between a read and a write of the process.
 type Plan func(Request) Fault
 
-// FaultyClient returns a client of an actor whose requests fail by a plan, for code that runs
-// without a process. It reads from the API server. The outcomes are Serve, Refuse, LoseAnswer, and
-// Conflict; others serve the request.
+// FaultyClient returns a client for code that runs without a process. Its requests fail according
+// to a plan, and it reads from the API server. It supports the outcomes Serve, Refuse, LoseAnswer,
+// and Conflict; all others serve the request.
 func (w *World) FaultyClient(actor string, plan Plan) client.WithWatch {
 	var counted counters
 	return w.client(actor, w.live(), func(request Request, do func() error) error {
@@ -72,7 +72,7 @@ func (c *counters) count(request *Request) {
 	}
 }
 
-// serve answers a request that does not end the process.
+// serve serves a request whose outcome does not end the process.
 func (f Fault) serve(request Request, do func() error) error {
 	switch f.Outcome {
 	case Refuse:
@@ -92,10 +92,10 @@ func (f Fault) serve(request Request, do func() error) error {
 	}
 }
 
-// crash ends a reconcile whose process has crashed.
+// crash unwinds a reconcile whose process has crashed.
 type crash struct{}
 
-// gate applies the plan of the program to a request of this life.
+// gate applies the program's plan to the requests of this life.
 func (p *Process) gate(cached bool) gate {
 	return func(request Request, do func() error) error {
 		if p.dead {

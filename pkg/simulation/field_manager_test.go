@@ -28,7 +28,7 @@ func ownersOf(version *configv1.ClusterVersion) []string {
 	return names
 }
 
-// TestFieldManagers checks that a field belongs to the client that has changed it last.
+// TestFieldManagers checks that a field is owned by the client that last changed it.
 func TestFieldManagers(t *testing.T) {
 	t.Parallel()
 	w := simulation.New(simulation.Options{})

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// EnableGarbageCollection deletes in the background each object all of whose owners are gone, also
-// if they are gone before it is created. An owner that was deleted with the policy Orphan releases
-// its dependents.
+// EnableGarbageCollection deletes objects in the background once all their owners are gone,
+// including objects created after that. If an owner is deleted with the Orphan policy, its
+// dependents are released.
 func (w *World) EnableGarbageCollection() {
 	w.collects = true
 	w.Observe(func(change Change) {
@@ -32,7 +32,7 @@ func (w *World) EnableGarbageCollection() {
 	})
 }
 
-// visitDependents calls the function with each object that names the owner.
+// visitDependents calls the function for each object that refers to the owner.
 func (w *World) visitDependents(owner types.UID, visit func(client.Object)) {
 	for _, gvr := range w.store.kinds() {
 		for _, object := range w.store.sorted(gvr, "") {
@@ -45,7 +45,7 @@ func (w *World) visitDependents(owner types.UID, visit func(client.Object)) {
 	}
 }
 
-// collect deletes an object without owners, or removes the references to those that are gone.
+// collect deletes an object that has no owners left, or removes the references to missing owners.
 func (w *World) collect(object client.Object) {
 	stored, _, _, err := w.stored(object)
 	if err != nil || stored.GetUID() != object.GetUID() || stored.GetDeletionTimestamp() != nil {
@@ -71,7 +71,7 @@ func (w *World) collect(object client.Object) {
 	}
 }
 
-// exists reports whether an owner is there, in the namespace of its dependent or in none.
+// exists reports whether an owner exists in the namespace of its dependent or cluster-wide.
 func (w *World) exists(reference metav1.OwnerReference, namespace string) bool {
 	gv, err := schema.ParseGroupVersion(reference.APIVersion)
 	if err != nil {
@@ -94,9 +94,9 @@ func (w *World) setOwners(stored client.Object, owners []metav1.OwnerReference) 
 	}
 }
 
-// propagate does what the policy of a deletion demands for the dependents before the owner is gone.
-// Without a policy, the API server orphans the pods of a Job of batch/v1, and nothing else. The
-// policy Foreground acts as Background.
+// propagate applies the propagation policy of a deletion to the dependents before the owner is
+// removed. By default, the API server orphans only the pods of batch/v1 Jobs. The Foreground policy
+// acts like Background.
 func (w *World) propagate(owner client.Object, policy *metav1.DeletionPropagation) {
 	_, isJob := owner.(*batchv1.Job)
 	fallback := metav1.DeletePropagationBackground

@@ -9,27 +9,27 @@ import (
 	"sync"
 )
 
-// HTTPFault describes what becomes of a request to a server other than the API server.
+// HTTPFault is the outcome of a request to a server other than the API server.
 type HTTPFault int
 
-// The faults.
+// Outcomes of a request.
 const (
 	// HTTPServe serves the request.
 	HTTPServe HTTPFault = iota
-	// HTTPRefuse answers 503 Service Unavailable, and changes nothing.
+	// HTTPRefuse responds with 503 Service Unavailable and changes nothing.
 	HTTPRefuse
-	// HTTPLoseRequest closes the connection, and changes nothing.
+	// HTTPLoseRequest closes the connection and changes nothing.
 	HTTPLoseRequest
 	// HTTPLoseAnswer serves the request and closes the connection.
 	HTTPLoseAnswer
-	// HTTPReplaceAnswer serves the request and answers 502 Bad Gateway.
+	// HTTPReplaceAnswer serves the request but responds with 502 Bad Gateway.
 	HTTPReplaceAnswer
 )
 
-// HTTPPlan decides what becomes of each request, counted from 1.
+// HTTPPlan determines the outcome of each request, counted from 1.
 type HTTPPlan func(request int) HTTPFault
 
-// FaultyHandler serves requests by a plan, and counts them. Its methods may be called at any time.
+// FaultyHandler serves requests according to a plan and counts them. It is safe for concurrent use.
 type FaultyHandler struct {
 	// Handler serves the requests.
 	Handler http.Handler
@@ -39,7 +39,8 @@ type FaultyHandler struct {
 	requests int
 }
 
-// SetPlan sets the plan of the requests from now on, and returns the plan before; nil serves all.
+// SetPlan sets the plan for all further requests and returns the previous plan. A nil plan serves
+// all requests.
 func (f *FaultyHandler) SetPlan(plan HTTPPlan) HTTPPlan {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +49,7 @@ func (f *FaultyHandler) SetPlan(plan HTTPPlan) HTTPPlan {
 	return before
 }
 
-// ResetRequests returns the number of requests so far, and sets it to n.
+// ResetRequests sets the number of requests to n and returns the previous number.
 func (f *FaultyHandler) ResetRequests(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

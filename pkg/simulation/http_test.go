@@ -18,7 +18,7 @@ func TestFaultyHandler(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault  simulation.HTTPFault
 		served int
-		status int // 0 means that the connection is closed
+		status int // 0 if the connection is closed
 	}{
 		"serve":          {simulation.HTTPServe, 1, http.StatusOK},
 		"refuse":         {simulation.HTTPRefuse, 0, http.StatusServiceUnavailable},
@@ -53,7 +53,7 @@ func TestFaultyHandler(t *testing.T) {
 	}
 }
 
-// post returns the status of the answer to a request; 0 means none.
+// post returns the status of the response, or 0 if there is none.
 func post(t *testing.T, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)

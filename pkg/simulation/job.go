@@ -26,15 +26,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Delays of the job controller between a failed pod and the next one.
+// Backoff of the job controller between a failed pod and the next one.
 const (
 	firstPodBackoff = 10 * time.Second
 	maxPodBackoff   = 10 * time.Minute
 )
 
-// jobs runs Jobs as the job controller of Kubernetes does: pods until enough of them have succeeded,
-// with growing pauses after failures, up to the backoff limit or the deadline. A pod that is deleted
-// counts as failed. Indexed Jobs and pod failure policies are not simulated.
+// jobs runs Jobs like the Kubernetes job controller: it creates pods until enough of them have
+// succeeded, backing off after failures, until the backoff limit or the deadline is reached. A
+// deleted pod counts as failed. Indexed Jobs and pod failure policies are not supported.
 type jobs struct {
 	client     client.Client
 	clock      clock.PassiveClock
@@ -53,7 +53,7 @@ func jobController(c client.Client, clk clock.PassiveClock) manager.Controller {
 	}
 }
 
-// ownerOf requests the reconcile of the owner of that kind.
+// ownerOf requests a reconcile of the controller owner with the given kind.
 func ownerOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, object client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(object)
@@ -73,7 +73,7 @@ func (j *jobs) reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if job.Name == "" { // it is gone
+	if job.Name == "" { // it was deleted
 		return reconcile.Result{}, j.releasePods(ctx, pods)
 	}
 	if jobEnd(&job) != nil {
@@ -94,7 +94,7 @@ func (j *jobs) reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return result, j.releasePods(ctx, counted)
 }
 
-// podsOf returns the pods of a Job, or all pods of its name if it is gone.
+// podsOf returns the pods of a Job, or all pods with its name if it has been deleted.
 func (j *jobs) podsOf(ctx context.Context, request reconcile.Request, job *batchv1.Job) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := j.client.List(ctx, &list, client.InNamespace(request.Namespace), client.MatchingLabels{batchv1.JobNameLabel: request.Name}); err != nil {
@@ -109,8 +109,8 @@ func (j *jobs) podsOf(ctx context.Context, request reconcile.Request, job *batch
 	return pods, nil
 }
 
-// count adds the pods that have ended to the status, and returns them and those that have not. The
-// finalizer of a pod shows that it was not counted yet.
+// count adds completed pods to the status. It returns the active pods and the counted ones. A pod
+// keeps its finalizer until it has been counted.
 func (j *jobs) count(job *batchv1.Job, pods []*corev1.Pod) (active, counted []*corev1.Pod) {
 	var ready int32
 	for _, pod := range pods {
@@ -134,7 +134,7 @@ func (j *jobs) count(job *batchv1.Job, pods []*corev1.Pod) (active, counted []*c
 	return active, counted
 }
 
-// advance ends the Job, or creates the pods that it lacks.
+// advance completes the Job or creates missing pods.
 func (j *jobs) advance(ctx context.Context, job *batchv1.Job, active []*corev1.Pod) (reconcile.Result, error) {
 	now := metav1.NewTime(j.clock.Now().Truncate(time.Second))
 	var result reconcile.Result
@@ -166,7 +166,7 @@ func (j *jobs) advance(ctx context.Context, job *batchv1.Job, active []*corev1.P
 	return result, nil
 }
 
-// endJob copies the reason of the end to the condition that shows it.
+// endJob sets the final condition with the reason for the end.
 func endJob(job *batchv1.Job, now metav1.Time) {
 	if met := jobCondition(job, batchv1.JobSuccessCriteriaMet); met != nil {
 		job.Status.CompletionTime = &now
@@ -178,7 +178,7 @@ func endJob(job *batchv1.Job, now metav1.Time) {
 	}
 }
 
-// restartsExceed reports whether the containers of pods that restart them have failed too often.
+// restartsExceed reports whether containers that are restarted in place have failed too often.
 func restartsExceed(job *batchv1.Job, active []*corev1.Pod, limit int32) bool {
 	if job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false
@@ -192,7 +192,8 @@ func restartsExceed(job *batchv1.Job, active []*corev1.Pod, limit int32) bool {
 	return restarts > 0 && restarts >= limit
 }
 
-// overdue reports whether the deadline of a Job has passed; if not, it requests a reconcile then.
+// overdue reports whether the deadline of a Job has passed. If not, it requests a reconcile at the
+// deadline.
 func overdue(job *batchv1.Job, now time.Time, result *reconcile.Result) bool {
 	if job.Spec.ActiveDeadlineSeconds == nil || job.Status.StartTime == nil {
 		return false
@@ -202,7 +203,7 @@ func overdue(job *batchv1.Job, now time.Time, result *reconcile.Result) bool {
 	return left <= 0
 }
 
-// createPods creates the pods that a Job lacks, unless it waits after a failure or is deleted.
+// createPods creates missing pods unless the Job is backing off or was deleted.
 func (j *jobs) createPods(ctx context.Context, job *batchv1.Job, completions int32, result *reconcile.Result) error {
 	if job.DeletionTimestamp != nil {
 		return nil
@@ -223,7 +224,7 @@ func (j *jobs) createPods(ctx context.Context, job *batchv1.Job, completions int
 	return nil
 }
 
-// backoff returns how long a Job waits before its next pod.
+// backoff returns how long a Job must wait before its next pod.
 func (j *jobs) backoff(job *batchv1.Job) time.Duration {
 	last, failed := j.lastFailed[job.UID]
 	if !failed {
@@ -245,7 +246,7 @@ func (j *jobs) deletePods(ctx context.Context, pods []*corev1.Pod) error {
 	return nil
 }
 
-// releasePods removes the finalizer of pods that were counted.
+// releasePods removes the finalizer from counted pods.
 func (j *jobs) releasePods(ctx context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {
 		before := pod.DeepCopy()
@@ -288,7 +289,7 @@ func setJobCondition(job *batchv1.Job, name batchv1.JobConditionType, reason, me
 	})
 }
 
-// jobEnd returns the condition that shows that a Job has ended, or nil if it has not.
+// jobEnd returns the condition of a Job that has ended, or nil.
 func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
 	if complete := jobCondition(job, batchv1.JobComplete); complete != nil {
 		return complete
@@ -296,7 +297,7 @@ func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
 	return jobCondition(job, batchv1.JobFailed)
 }
 
-// ttlController deletes Jobs that have ended, with their pods, after ttlSecondsAfterFinished.
+// ttlController deletes finished Jobs and their pods after ttlSecondsAfterFinished.
 func ttlController(c client.Client, clk clock.PassiveClock) manager.Controller {
 	return manager.Controller{
 		Name:  "ttl-after-finished",
@@ -320,8 +321,8 @@ func ttlController(c client.Client, clk clock.PassiveClock) manager.Controller {
 	}
 }
 
-// validateJob returns the error of an API server that rejects a Job: only the fields that authors of
-// templates forget, and those that must not change. Old is nil for a creation.
+// validateJob returns the error with which an API server rejects a Job. It checks only fields that
+// template authors tend to forget and immutable fields. old is nil for a creation.
 func validateJob(old, job *batchv1.Job) error {
 	var errs field.ErrorList
 	spec := field.NewPath("spec", "template", "spec")

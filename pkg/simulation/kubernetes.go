@@ -20,9 +20,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// KubeControllerManager returns the program that simulates what Kubernetes does by itself: it keeps
-// the status of PodDisruptionBudgets, Jobs, and Deployments, creates the pods of the latter two, and
-// deletes Jobs whose time to live has passed.
+// KubeControllerManager returns a program that simulates built-in controllers of Kubernetes: it
+// maintains the status of PodDisruptionBudgets, Jobs, and Deployments, creates the pods of Jobs and
+// Deployments, and deletes Jobs whose TTL has expired.
 func KubeControllerManager() *Program {
 	return &Program{
 		Name: "kube-controller-manager", Direct: true,
@@ -34,8 +34,8 @@ func KubeControllerManager() *Program {
 	}
 }
 
-// EnableKubelets has each pod that is deleted terminate after the time that the function returns,
-// or after its grace period if that is shorter. A negative time means that it never terminates.
+// EnableKubelets makes deleted pods terminate after the duration that shutdown returns, or after
+// their grace period if it is shorter. If the duration is negative, the pod never terminates.
 func (w *World) EnableKubelets(shutdown func(*corev1.Pod) time.Duration) {
 	w.Observe(func(change Change) {
 		pod, ok := change.New.(*corev1.Pod)
@@ -48,7 +48,7 @@ func (w *World) EnableKubelets(shutdown func(*corev1.Pod) time.Duration) {
 	})
 }
 
-// terminate ends the containers of a pod. It is gone if no finalizer keeps it.
+// terminate ends the containers of a pod. The pod is removed unless a finalizer keeps it.
 func (w *World) terminate(key client.ObjectKey, uid types.UID) {
 	gvr := corev1.SchemeGroupVersion.WithResource("pods")
 	stored, ok := w.store.get(gvr, key).(*corev1.Pod)
@@ -68,7 +68,7 @@ func (w *World) terminate(key client.ObjectKey, uid types.UID) {
 	}
 }
 
-// disruptionController keeps the status of PodDisruptionBudgets.
+// disruptionController maintains the status of PodDisruptionBudgets.
 func disruptionController(c client.Client) manager.Controller {
 	return manager.Controller{
 		Name: "disruption",

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OlderDefinition returns the CustomResourceDefinition of a file, alone, without fields of its status, as
-// an API server has it whose definitions are older than the controller.
+// OlderDefinition returns the CustomResourceDefinition in a file without some fields of its status,
+// like an API server whose definitions are older than the controller.
 func OlderDefinition(files fs.FS, file string, fields ...string) (fs.FS, error) {
 	data, err := fs.ReadFile(files, file)
 	if err != nil {

@@ -27,32 +27,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
-// Env holds what a life of a program has to work with.
+// Env contains the dependencies of one life of a program.
 type Env struct {
 	// Client reads from the caches of this life and writes to the API server.
 	Client client.Client
-	// Live reads from the API server.
+	// Live reads directly from the API server.
 	Live client.Reader
-	// Clock is the clock of the machine that the program runs on.
+	// Clock is the clock of the machine that runs the program.
 	Clock *Clock
-	// Log discards by default.
+	// Log discards its output by default.
 	Log logr.Logger
 }
 
-// Program is a program that runs on a World, such as the operator. Each Start begins a life of it.
+// Program is a program that runs in a World, such as the operator. Each Start begins a new life.
 type Program struct {
 	// Name is the actor of its requests.
 	Name string
-	// Controllers returns the controllers of one life, which begins with an empty memory.
+	// Controllers returns the controllers of one life, starting with empty memory.
 	Controllers func(Env) ([]manager.Controller, error)
-	// Plan decides what becomes of the requests; nil serves all.
+	// Plan determines the outcome of each request; nil serves all requests.
 	Plan Plan
-	// Latency is how long a write takes.
+	// Latency is the duration of a write.
 	Latency time.Duration
-	// Direct has the program read from the API server instead of from caches, as the simulators of
-	// other components do.
+	// Direct makes the program read from the API server instead of caches. The simulators of other
+	// components use it.
 	Direct bool
-	// OnCrash is called after a life has crashed, for example to start the next one after a time.
+	// OnCrash is called after a crash, for example to start the next life after a delay.
 	OnCrash func()
 
 	counters counters
@@ -88,12 +88,12 @@ type controllerRun struct {
 	running     int
 }
 
-// busy reports whether as many reconciles have begun as may run at a time.
+// busy reports whether the maximum number of concurrent reconciles has been reached.
 func (c *controllerRun) busy() bool {
 	return c.running >= max(1, c.declaration.MaxConcurrentReconciles)
 }
 
-// call is a reconcile that has begun.
+// call is a reconcile in progress.
 type call struct {
 	controller *controllerRun
 	request    reconcile.Request
@@ -106,8 +106,7 @@ type call struct {
 	wakeAt     time.Time
 }
 
-// Start begins a life of a program: with an empty memory, and caches that hold what the API server
-// has.
+// Start begins a life of a program, with empty memory and caches that reflect the API server.
 func (w *World) Start(program *Program) (*Process, error) {
 	program.lives++
 	p := &Process{
@@ -167,37 +166,37 @@ func (p *Process) addController(d manager.Controller, clients manager.Clients) e
 	return d.Bind(clients)
 }
 
-// sameKind reports whether two objects are of one kind in one Go type. Objects without a Go type of
-// their own carry their kind.
+// sameKind reports whether two objects have the same kind and Go type. Objects without a specific
+// Go type contain their kind.
 func sameKind(a, b client.Object) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }
 
-// Clock returns the clock of the machine that the process runs on.
+// Clock returns the clock of the machine that runs the process.
 func (p *Process) Clock() *Clock { return p.clock }
 
 // Alive reports whether the process is running.
 func (p *Process) Alive() bool { return !p.dead }
 
-// Lag keeps the changes of a kind from the caches of the process for d.
+// Lag keeps changes of a kind from the process's caches for d.
 func (p *Process) Lag(kind string, d time.Duration) {
 	for _, i := range p.informers {
 		if gvk, err := p.world.api.GroupVersionKindFor(i.kind.Object); err == nil && gvk.Kind == kind {
 			i.behindUntil = p.world.now.Add(d)
 		}
 	}
-	p.world.After(d, func() {}) // the changes are delivered then
+	p.world.After(d, func() {}) // then the changes are delivered
 }
 
-// Enqueue requests a reconcile of each of the controllers of the process, as a change does that
-// their watches map to it.
+// Enqueue requests a reconcile by every controller of the process, as if a watch had mapped a
+// change to the request.
 func (p *Process) Enqueue(request reconcile.Request) {
 	for _, c := range p.controllers {
 		c.queue.add(request)
 	}
 }
 
-// jump moves everything that the process waits for.
+// jump shifts all times that the process is waiting for.
 func (p *Process) jump(d time.Duration) {
 	for _, c := range p.controllers {
 		for request, at := range c.queue.due {
@@ -212,7 +211,7 @@ func (p *Process) jump(d time.Duration) {
 	}
 }
 
-// Kill ends the process at this moment, requests that stall included.
+// Kill ends the process immediately, including stalled requests.
 func (p *Process) Kill() {
 	if p.dead {
 		return
@@ -226,7 +225,7 @@ func (p *Process) Kill() {
 	p.stalled = nil
 }
 
-// discard unwinds a reconcile that stalls.
+// discard unwinds a stalled reconcile.
 func (p *Process) discard(c *call) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -266,7 +265,7 @@ func (p *Process) poll(c *controllerRun, channel manager.Channel) {
 	}
 }
 
-// position returns how many changes of a kind the process has consumed.
+// position returns the number of changes of a kind that the process has consumed.
 func (p *Process) position(gvr schema.GroupVersionResource) int {
 	for _, i := range p.informers {
 		if i.gvr == gvr {
@@ -283,7 +282,8 @@ func (p *Process) ready() bool {
 	}) || slices.ContainsFunc(p.stalled, func(c *call) bool { return !c.wakeAt.After(p.world.now) })
 }
 
-// next returns when the process has something to do; zero means never.
+// next returns the time at which the process has something to do, or the zero time if there is
+// nothing.
 func (p *Process) next() time.Time {
 	var next time.Time
 	consider := func(at time.Time) {
@@ -292,7 +292,7 @@ func (p *Process) next() time.Time {
 		}
 	}
 	for _, c := range p.controllers {
-		if !c.busy() { // the end of a reconcile frees it
+		if !c.busy() { // it continues when a reconcile ends
 			consider(c.queue.next())
 		}
 	}
@@ -302,7 +302,7 @@ func (p *Process) next() time.Time {
 	return next
 }
 
-// reconcileNext resumes a reconcile that has stalled, or begins the next one.
+// reconcileNext resumes a stalled reconcile or starts the next one.
 func (p *Process) reconcileNext() bool {
 	for i, c := range p.stalled {
 		if !c.wakeAt.After(p.world.now) {
@@ -364,7 +364,7 @@ func (p *Process) crashed() {
 	}
 }
 
-// finish does with the result of a reconcile what controller-runtime does.
+// finish handles the result of a reconcile like controller-runtime.
 func (p *Process) finish(c *call) {
 	q := c.controller.queue
 	switch {
@@ -380,8 +380,8 @@ func (p *Process) finish(c *call) {
 	q.done(c.request)
 }
 
-// stall suspends the reconcile that makes a request. A request that another goroutine makes cannot
-// be suspended: then the time passes at once.
+// stall suspends the reconcile that makes a request. Requests from other goroutines cannot be
+// suspended; for them, time passes immediately.
 func (p *Process) stall(d time.Duration) {
 	c := p.current
 	if c == nil || c.goroutine != goroutine() {
@@ -394,13 +394,14 @@ func (p *Process) stall(d time.Duration) {
 	p.current = c
 }
 
-// goroutine returns the identity of the goroutine.
+// goroutine returns the ID of the current goroutine.
 func goroutine() string {
 	var buffer [64]byte
 	return string(bytes.Fields(buffer[:runtime.Stack(buffer[:], false)])[1])
 }
 
-// cachedSource answers reads from the caches. A read of a kind that no controller declares fails.
+// cachedSource serves reads from the caches. Reading a kind that no controller declares is an
+// error.
 func (p *Process) cachedSource() objects.Source {
 	find := func(gvk schema.GroupVersionKind) (*informer, error) {
 		gvr, _ := meta.UnsafeGuessKindToResource(gvk)
@@ -442,8 +443,8 @@ func (c *cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	return c.reads.Get(ctx, key, obj, opts...)
 }
 
-// List reads from the cache as controller-runtime does: no list continues, a limit cuts the list off, and each list says
-// that it continues.
+// List reads from the cache like controller-runtime: lists cannot be continued, a limit truncates
+// the list, and every list claims to have a continuation.
 func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	if options.Continue != "" {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// FastestPass returns the processor time of a pass, which other work on the machine hardly changes: the least of ten
-// measurements of the thread. Each is of many passes, because the kernel counts the time of a thread in milliseconds.
+// FastestPass returns the processor time of a pass: the minimum of ten measurements, which other
+// load on the machine hardly affects. Each measurement consists of many passes, because the kernel
+// accounts for thread time in milliseconds.
 func FastestPass(tb testing.TB, passes int, pass func()) time.Duration {
 	tb.Helper()
 	runtime.LockOSThread()
@@ -28,7 +29,7 @@ func FastestPass(tb testing.TB, passes int, pass func()) time.Duration {
 	return fastest
 }
 
-// threadTime returns the processor time that the thread has used.
+// threadTime returns the processor time used by the thread.
 func threadTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage

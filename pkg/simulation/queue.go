@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the work queue of one controller on the virtual clock. As in controller-runtime, a
-// request is in it once, is not handed out while it is being processed, and keeps the earliest of
-// the times at which it is due.
+// queue is the work queue of a controller in virtual time. As in controller-runtime, it contains a
+// request at most once, does not hand out a request while it is being processed, and keeps the
+// earliest of several due times.
 type queue struct {
 	world      *World
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 	ready      []reconcile.Request
 	due        map[reconcile.Request]time.Time
-	processing map[reconcile.Request]bool // the value: requested again in that time
+	processing map[reconcile.Request]bool // the value is true if the request was added again during processing
 }
 
 func newQueue(w *World, limiter workqueue.TypedRateLimiter[reconcile.Request]) *queue {
@@ -49,7 +49,7 @@ func (q *queue) addAfter(request reconcile.Request, d time.Duration) {
 	}
 }
 
-// get hands out the next request.
+// get returns the next request.
 func (q *queue) get() (reconcile.Request, bool) {
 	q.release()
 	if len(q.ready) == 0 {
@@ -61,7 +61,7 @@ func (q *queue) get() (reconcile.Request, bool) {
 	return request, true
 }
 
-// done ends the processing of a request.
+// done marks a request as processed.
 func (q *queue) done(request reconcile.Request) {
 	again := q.processing[request]
 	delete(q.processing, request)
@@ -70,7 +70,7 @@ func (q *queue) done(request reconcile.Request) {
 	}
 }
 
-// release moves what is due to the end of the queue, the earliest first.
+// release moves due requests to the end of the queue, earliest first.
 func (q *queue) release() {
 	var due []reconcile.Request
 	for request, at := range q.due {
@@ -87,7 +87,7 @@ func (q *queue) release() {
 	}
 }
 
-// next returns when the next request is due; zero means never.
+// next returns when the next request is due, or the zero time if the queue is empty.
 func (q *queue) next() time.Time {
 	var next time.Time
 	for at := range maps.Values(q.due) {

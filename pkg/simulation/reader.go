@@ -10,8 +10,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
-// copyInto fills an object of any form from a stored one, without the field managers of a kind that does
-// not track them.
+// copyInto copies a stored object into a target in any form. It omits the field managers unless the
+// kind tracks them.
 func copyInto(stored, target client.Object, gvk schema.GroupVersionKind) error {
 	if err := objects.Copy(stored, target, gvk); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Backup is the state of the API server at one time.
+// Backup is the state of the API server at one point in time.
 type Backup struct {
 	objects map[schema.GroupVersionResource]map[types.NamespacedName]client.Object
 	version uint64
 }
 
-// Backup returns the present state of the API server.
+// Backup returns the current state of the API server.
 func (w *World) Backup() *Backup {
 	b := &Backup{objects: map[schema.GroupVersionResource]map[types.NamespacedName]client.Object{}, version: w.store.version}
 	for gvr, objects := range w.store.objects {
@@ -28,9 +28,8 @@ func (w *World) Backup() *Backup {
 	return b
 }
 
-// Restore puts the API server back into an earlier state, as a restore of etcd does: objects are as
-// they were, and resource versions go back. Caches observe the difference. The actor of these
-// changes is "etcd".
+// Restore resets the API server to an earlier state, like a restore of etcd: both objects and
+// resource versions go back. Caches observe the difference. The actor of these changes is "etcd".
 func (w *World) Restore(b *Backup) {
 	_ = w.as("etcd", func() error {
 		for _, gvr := range w.store.kinds() {
@@ -41,7 +40,7 @@ func (w *World) Restore(b *Backup) {
 	})
 }
 
-// restore replaces the objects of one kind.
+// restore replaces all objects of a kind.
 func (s *store) restore(gvr schema.GroupVersionResource, to map[types.NamespacedName]client.Object) {
 	from := s.objects[gvr]
 	s.objects[gvr] = maps.Clone(to)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// shortSample is the number of repetitions that Sample keeps with -short.
+// shortSample is the number of repetitions that Sample keeps in short mode.
 const shortSample = 5
 
-// Sample returns the numbers from 1 to n: the repetitions of a test whose virtual time runs in one
-// goroutine. With -short there are a few of them, as in Sampled.
+// Sample returns the numbers from 1 to n, for repeating a test whose virtual time runs in a single
+// goroutine. In short mode, it returns only a few of them (see Sampled).
 func Sample(n int) []int {
 	var numbers []int
 	for i := range n {
@@ -23,8 +23,8 @@ func Sample(n int) []int {
 	return Sampled(numbers)
 }
 
-// Sampled returns the elements. With -short, as under the race detector, it returns a few of them,
-// evenly spread from the first to the last.
+// Sampled returns the elements. In short mode, which is used under the race detector, it returns
+// only a few of them, evenly spaced from the first to the last.
 func Sampled[T any](all []T) []T {
 	if !testing.Short() || len(all) <= shortSample {
 		return all
@@ -32,7 +32,7 @@ func Sampled[T any](all []T) []T {
 	return spread(all, shortSample)
 }
 
-// spread returns n elements, evenly spread from the first to the last.
+// spread returns n elements, evenly spaced from the first to the last.
 func spread[T any](all []T, n int) []T {
 	var few []T
 	for i := range n {
@@ -41,17 +41,17 @@ func spread[T any](all []T, n int) []T {
 	return few
 }
 
-// WriteFault is a fault of one write of a process.
+// WriteFault is a fault in one write of a process.
 type WriteFault struct {
-	// Name describes the fault, as in "crash after write 3, patch UpgradeConfig/status".
+	// Name describes the fault, such as "crash after write 3, patch UpgradeConfig/status".
 	Name string
-	// Write is the number of the write, from 1.
+	// Write is the number of the write, starting at 1.
 	Write int
-	// Outcome describes what becomes of it.
+	// Outcome is the outcome of the write.
 	Outcome Outcome
 }
 
-// Plan returns the plan that has the write fail, and nothing else.
+// Plan returns a plan in which only that write fails.
 func (f WriteFault) Plan(r Request) Fault {
 	if r.Write != f.Write {
 		return Fault{}
@@ -59,7 +59,7 @@ func (f WriteFault) Plan(r Request) Fault {
 	return Fault{Outcome: f.Outcome}
 }
 
-// outcomes lists what may become of a write that fails, by name.
+// outcomes lists the outcomes of failing writes with their names.
 var outcomes = []struct {
 	name    string
 	outcome Outcome
@@ -69,11 +69,11 @@ var outcomes = []struct {
 
 // WriteLog records the writes of a process in a run without faults.
 type WriteLog struct {
-	// Writes are the writes in their order.
+	// Writes are the recorded writes in order.
 	Writes []Request
 }
 
-// Plan records the writes and serves all requests.
+// Plan records writes and serves all requests.
 func (l *WriteLog) Plan(r Request) Fault {
 	if r.IsWrite() {
 		l.Writes = append(l.Writes, r)
@@ -81,10 +81,10 @@ func (l *WriteLog) Plan(r Request) Fault {
 	return Fault{}
 }
 
-// Faults returns each fault of each write with one of the outcomes; no outcome means all. A crash
-// before a write equals one after the write before, since the process loses what it knows: it is left
-// out unless time has passed in between. A creation never conflicts. With -short there are a few
-// faults.
+// Faults returns each fault of each write, limited to the selected outcomes if there are any. A
+// crash before a write is the same as a crash after the previous one, since the process loses its
+// memory; it is omitted unless time passed between the two. A creation never conflicts. In short
+// mode, Faults returns only a few faults.
 func (l *WriteLog) Faults(selected ...Outcome) []WriteFault {
 	var faults []WriteFault
 	var last time.Time
@@ -104,8 +104,8 @@ func (l *WriteLog) Faults(selected ...Outcome) []WriteFault {
 	return Sampled(faults)
 }
 
-// EachFault runs a test without faults, in which the process makes at least so many writes, and then once
-// for each fault that Faults returns.
+// EachFault runs a test once without faults, requiring a minimum number of writes, and then once
+// for each fault returned by Faults.
 func EachFault(t *testing.T, writes int, run func(*testing.T, Plan), selected ...Outcome) {
 	t.Helper()
 	log := &WriteLog{}

@@ -19,7 +19,7 @@ func TestSpreadHasBothEnds(t *testing.T) {
 	}
 }
 
-// A crash before a write of the same moment is one after the write before.
+// A crash before a write is the same as a crash after the previous write at the same time.
 func TestFaultsOfWrites(t *testing.T) {
 	t.Parallel()
 	log := &WriteLog{}

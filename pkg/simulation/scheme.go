@@ -29,7 +29,7 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// NewScheme returns a scheme of the kinds of Kubernetes, OpenShift, Open Cluster Management, and
+// NewScheme returns a scheme with the kinds of Kubernetes, OpenShift, Open Cluster Management, and
 // this project.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -43,7 +43,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// kindsWithStatus returns the kinds that an upgrade is about and whose status is a subresource.
+// kindsWithStatus returns the kinds related to upgrades whose status is a subresource.
 func kindsWithStatus() []client.Object {
 	return []client.Object{
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},

@@ -28,28 +28,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// store holds the objects of the API server. It is the tracker of the fake client: what reaches it
-// is the complete object that a request leads to. It does what an API server does at that point:
-// defaults and validation by the CRD, UID, times, generation, and resource version. A write that
-// changes nothing does not count as one.
+// store holds the objects of the API server. It is the tracker of the fake client, so it receives
+// the complete object that results from a request. It performs the API server's tasks at that
+// point: defaulting and validation with the CRD, UID, timestamps, generation, and resource version.
+// A write that changes nothing does not count as a change.
 type store struct {
 	world   *World
 	scheme  *runtime.Scheme
 	objects map[schema.GroupVersionResource]map[types.NamespacedName]client.Object
-	journal map[schema.GroupVersionResource][]Change // what caches have not consumed yet begins at offset
+	journal map[schema.GroupVersionResource][]Change // changes that not all caches have consumed; the first one is at offset
 	offset  map[schema.GroupVersionResource]int
 	status  map[schema.GroupVersionKind]bool // kinds whose status is a subresource
 	version uint64
-	seeding bool // objects are added as they are
+	seeding bool // objects are added unchanged
 }
 
-// Change is a change of one object that the API server has stored.
+// Change is a stored change of one object.
 type Change struct {
 	// Time is the virtual time of the change.
 	Time time.Time
-	// Actor is the client that requested it.
+	// Actor is the client that requested the change.
 	Actor string
-	// Old is nil for a creation, New is nil for a deletion. They must not be modified.
+	// Old is nil for a creation and New is nil for a deletion. They must not be modified.
 	Old, New client.Object
 	// Kind is the kind of the object.
 	Kind schema.GroupVersionKind
@@ -78,18 +78,19 @@ func (s *store) nextVersion() string {
 	return strconv.FormatUint(s.version, 10)
 }
 
-// record notes a change for the caches and reports it to the observers.
+// record records a change for the caches and reports it to the observers.
 func (s *store) record(gvr schema.GroupVersionResource, change Change) {
 	s.journal[gvr] = append(s.journal[gvr], change)
 	s.world.observe(change)
 }
 
-// get returns the stored object itself, or nil. It must not be modified.
+// get returns the stored object or nil. The object must not be modified.
 func (s *store) get(gvr schema.GroupVersionResource, key types.NamespacedName) client.Object {
 	return s.objects[gvr][key]
 }
 
-// sorted returns the stored objects of a kind in a namespace (empty means all) by name.
+// sorted returns the stored objects of a kind in a namespace, or in all namespaces if it is empty,
+// ordered by name.
 func (s *store) sorted(gvr schema.GroupVersionResource, namespace string) []client.Object {
 	keys := slices.SortedFunc(maps.Keys(s.objects[gvr]), compareKeys)
 	var objects []client.Object
@@ -101,7 +102,7 @@ func (s *store) sorted(gvr schema.GroupVersionResource, namespace string) []clie
 	return objects
 }
 
-// kinds returns the kinds of which there were objects, by name.
+// kinds returns the kinds that have had objects, ordered by name.
 func (s *store) kinds() []schema.GroupVersionResource {
 	return slices.SortedFunc(maps.Keys(s.objects), func(a, b schema.GroupVersionResource) int {
 		return cmp.Compare(a.String(), b.String())
@@ -163,12 +164,12 @@ func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, name
 	return s.put(gvr, gvk, nil, object)
 }
 
-// Update replaces an object. The field manager of the request owns the fields that change.
+// Update replaces an object. The request's field manager becomes the owner of changed fields.
 func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.UpdateOptions) error {
 	return s.update(gvr, obj, namespace, s.own)
 }
 
-// update replaces an object; own updates its field managers.
+// update replaces an object. own updates its field managers.
 func (s *store) update(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, own func(gvk schema.GroupVersionKind, old, object client.Object) (client.Object, error)) error {
 	object, gvk, err := s.object(obj)
 	if err != nil {
@@ -206,14 +207,14 @@ func (s *store) update(gvr schema.GroupVersionResource, obj runtime.Object, name
 	return s.put(gvr, gvk, old, object)
 }
 
-// tracksFieldManagers reports whether updates and patches of a kind change its field managers, and
-// clients can read them. It is so for the kind whose field managers the operator reads.
+// tracksFieldManagers reports whether updates and patches of a kind maintain field managers that
+// clients can read. This is only the case for the kind whose field managers the operator reads.
 func tracksFieldManagers(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == "config.openshift.io" && gvk.Kind == "ClusterVersion"
 }
 
-// own returns an object in which the field manager of the request owns the fields that the request
-// changes. Old is nil for a creation.
+// own returns the object with the request's field manager as the owner of the fields that the
+// request changes. old is nil for a creation.
 func (s *store) own(gvk schema.GroupVersionKind, old, object client.Object) (client.Object, error) {
 	if !tracksFieldManagers(gvk) {
 		return object, nil
@@ -263,13 +264,13 @@ func (s *store) put(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind
 	return nil
 }
 
-// Patch stores the object that a patch has led to.
+// Patch stores the result of a patch.
 func (s *store) Patch(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.PatchOptions) error {
 	return s.Update(gvr, obj, namespace)
 }
 
-// Apply merges an applied configuration. Unless the kind tracks field managers, only fields that were
-// applied are owned: a writer that updates or patches owns nothing, so it never causes a conflict.
+// Apply merges an applied configuration. Unless the kind tracks field managers, only applied fields
+// have an owner: updates and patches own nothing and therefore never cause a conflict.
 func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, namespace string, options ...metav1.PatchOptions) error {
 	config, ok := applied.(client.Object)
 	if !ok || len(options) != 1 {
@@ -308,12 +309,12 @@ func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, n
 	return s.update(gvr, merged, namespace, alreadyOwned)
 }
 
-// alreadyOwned returns an object that names its field managers.
+// alreadyOwned returns an object that already contains its field managers.
 func alreadyOwned(_ schema.GroupVersionKind, _, object client.Object) (client.Object, error) {
 	return object, nil
 }
 
-// stampManagedFields replaces the real times.
+// stampManagedFields replaces real with virtual times.
 func stampManagedFields(obj runtime.Object, now time.Time) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -372,7 +373,7 @@ func (s *store) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKin
 	return list, meta.SetList(list, items)
 }
 
-// Watch is not served: caches follow the journal.
+// Watch is not supported: caches follow the journal.
 func (s *store) Watch(schema.GroupVersionResource, string, ...metav1.ListOptions) (watch.Interface, error) {
 	return nil, errors.New("a simulated API server has no watches: the caches of its processes follow it")
 }
@@ -386,8 +387,8 @@ func (s *store) object(obj runtime.Object) (client.Object, schema.GroupVersionKi
 	return object, gvk, err
 }
 
-// validateFinalizers returns the error of an API server that rejects a finalizer that is added to a
-// deleted object.
+// validateFinalizers returns the error with which an API server rejects a finalizer that is added
+// to a deleted object.
 func validateFinalizers(gvk schema.GroupVersionKind, old, object client.Object) error {
 	if old.GetDeletionTimestamp() == nil {
 		return nil
@@ -404,7 +405,7 @@ func validateFinalizers(gvk schema.GroupVersionKind, old, object client.Object) 
 	)})
 }
 
-// grace returns how long a pod may take to end after its deletion.
+// grace returns how long a deleted pod may take to terminate.
 func grace(object client.Object) time.Duration {
 	if seconds := object.GetDeletionGracePeriodSeconds(); seconds != nil {
 		return time.Duration(*seconds) * time.Second
@@ -412,7 +413,7 @@ func grace(object client.Object) time.Duration {
 	return 0
 }
 
-// clearStatus drops the status of an object that is created.
+// clearStatus removes the status of an object that is being created.
 func clearStatus(object client.Object) error {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		delete(u.Object, "status")
@@ -426,7 +427,7 @@ func clearStatus(object client.Object) error {
 	return nil
 }
 
-// specChanged reports whether anything but metadata and status differs.
+// specChanged reports whether anything except metadata and status differs.
 func specChanged(old, updated client.Object) bool {
 	a, b := specOf(old), specOf(updated)
 	return a != nil && b != nil && !equality.Semantic.DeepEqual(a, b)
@@ -442,19 +443,19 @@ func specOf(object client.Object) any {
 	return nil
 }
 
-// same reports whether two states of an object differ in nothing that an API server stores.
+// same reports whether two states of an object are equal in everything that an API server stores.
 func same(a, b client.Object) bool {
 	x, y := shallow(a), shallow(b)
 	return x != nil && y != nil && equality.Semantic.DeepEqual(x, y)
 }
 
-// shallow returns a copy that shares memory with the object, without what does not count as a change.
+// shallow returns a shallow copy of the object without the fields whose changes do not count.
 func shallow(object client.Object) client.Object {
 	copied := reflect.New(reflect.TypeOf(object).Elem())
 	copied.Elem().Set(reflect.ValueOf(object).Elem())
 	result, ok := copied.Interface().(client.Object)
 	if u, isMap := result.(*unstructured.Unstructured); isMap {
-		result = u.DeepCopy() // its setters would change the shared map
+		result = u.DeepCopy() // the setters would modify the shared map
 	}
 	if !ok {
 		return nil

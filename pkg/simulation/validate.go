@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Definition is the schema of one version of a CustomResourceDefinition. It applies the defaults
-// and validates objects as an API server does: by the structural schema, by the CEL rules with
-// their transition rules, and by the list types. It is safe for concurrent use.
+// Definition is the schema of one version of a CustomResourceDefinition. Like an API server, it
+// applies defaults and validates objects against the structural schema, the CEL rules (including
+// transition rules), and the list types. It is safe for concurrent use.
 type Definition struct {
 	kind       schema.GroupVersionKind
 	status     bool
@@ -36,8 +36,8 @@ type Definition struct {
 	rules      *cel.Validator
 }
 
-// Definitions reads the CustomResourceDefinitions in the YAML files of a folder. Other objects are
-// ignored.
+// Definitions reads the CustomResourceDefinitions from the YAML files in a folder. It ignores other
+// objects.
 func Definitions(files fs.FS) ([]*Definition, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -88,11 +88,11 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, version *apiex
 	}, nil
 }
 
-// Kind returns the kind that it defines.
+// Kind returns the kind defined by the schema.
 func (d *Definition) Kind() schema.GroupVersionKind { return d.kind }
 
-// Admit sets the defaults of an object and returns the error of an API server that rejects it. Old
-// is nil for a creation.
+// Admit applies defaults to an object. It returns the error with which an API server would reject
+// the object. old is nil for a creation.
 func (d *Definition) Admit(old, object client.Object) error {
 	content, err := d.content(object)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Definition) Admit(old, object client.Object) error {
 	errs := validation.ValidateCustomResource(nil, content, d.validator)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
 	if len(errs) == 0 {
-		var previous any // an untyped nil for a creation
+		var previous any // must be an untyped nil for a creation
 		if before != nil {
 			previous = before
 		}

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// errModified is the cause of a conflict.
+// errModified is the cause of conflicts.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// stored returns the stored state of an object, and its kind.
+// stored returns the stored object and its kind.
 func (w *World) stored(obj client.Object) (client.Object, schema.GroupVersionResource, schema.GroupVersionKind, error) {
 	gvk, err := apiutil.GVKForObject(obj, w.scheme)
 	if err != nil {
@@ -36,9 +36,9 @@ func (w *World) stored(obj client.Object) (client.Object, schema.GroupVersionRes
 	return old, gvr, gvk, nil
 }
 
-// update serves an update of an object (sub is empty) or of its status. Requests with options or
-// without a resource version, and those in another form than the stored object, are left to the
-// fake client.
+// update serves an update of an object (if sub is empty) or its status. Requests with options,
+// requests without a resource version, and objects whose form differs from the stored object are
+// left to the fake client.
 func (w *World) update(obj client.Object, sub string, options bool, fallback func() error) error {
 	old, gvr, gvk, err := w.stored(obj)
 	switch {
@@ -56,7 +56,7 @@ func (w *World) update(obj client.Object, sub string, options bool, fallback fun
 	return w.replace(gvr, gvk, old, requested, obj, sub != "")
 }
 
-// patch serves a JSON merge patch of an object (sub is empty) or of its status. Requests with
+// patch serves a JSON merge patch of an object (if sub is empty) or its status. Requests with
 // options and patches of other types are left to the fake client.
 func (w *World) patch(obj client.Object, patch client.Patch, sub string, options bool, fallback func() error) error {
 	if options || sub != "" && sub != "status" || patch.Type() != types.MergePatchType {
@@ -85,7 +85,8 @@ func (w *World) patch(obj client.Object, patch client.Patch, sub string, options
 	return w.replace(gvr, gvk, old, requested, obj, sub != "")
 }
 
-// replace stores the requested state as far as the request may change it, and fills the answer.
+// replace stores the requested state, limited to what the request may change, and fills the
+// response.
 func (w *World) replace(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, old, requested, answer client.Object, status bool) error {
 	switch {
 	case !w.store.status[gvk] && status:
@@ -117,7 +118,7 @@ func (w *World) replace(gvr schema.GroupVersionResource, gvk schema.GroupVersion
 	return copyInto(w.store.get(gvr, client.ObjectKeyFromObject(old)), answer, gvk)
 }
 
-// merged returns an object to which a JSON merge patch was applied.
+// merged returns an object with a JSON merge patch applied.
 func merged(old client.Object, changes map[string]any) (client.Object, error) {
 	if stored, ok := old.(*unstructured.Unstructured); ok {
 		copied := stored.DeepCopy()
@@ -136,7 +137,7 @@ func merged(old client.Object, changes map[string]any) (client.Object, error) {
 	return result, runtime.DefaultUnstructuredConverter.FromUnstructured(content, result)
 }
 
-// mergeInto applies a merge patch by RFC 7386.
+// mergeInto applies a merge patch according to RFC 7386.
 func mergeInto(target, patch map[string]any) {
 	for key, value := range patch {
 		change, isMap := value.(map[string]any)
@@ -161,7 +162,7 @@ func isUnstructured(object client.Object) bool {
 	return ok
 }
 
-// copyStatus copies the status between two objects of one type.
+// copyStatus copies the status between two objects of the same type.
 func copyStatus(from, to client.Object) error {
 	if source, ok := from.(*unstructured.Unstructured); ok {
 		target, ok := to.(*unstructured.Unstructured)

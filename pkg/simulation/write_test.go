@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// storedNode returns a node with something in each part.
+// storedNode returns a node with content in metadata, spec, and status.
 func storedNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"zone": "1", "role": "worker"}},
@@ -32,7 +32,7 @@ func storedNode() *corev1.Node {
 	}
 }
 
-// TestWritesReachTheirPartOfTheObject compares what the store and the fake client make of requests.
+// TestWritesReachTheirPartOfTheObject compares how the store and the fake client handle requests.
 func TestWritesReachTheirPartOfTheObject(t *testing.T) {
 	t.Parallel()
 	change := func(node *corev1.Node) {
@@ -284,7 +284,8 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// TestJumpKeepsTheDistanceOfWhatIsDue jumps a day ahead while a reconcile is due in half a minute.
+// TestJumpKeepsTheDistanceOfWhatIsDue jumps ahead by a day when a reconcile is due in half a
+// minute.
 func TestJumpKeepsTheDistanceOfWhatIsDue(t *testing.T) {
 	t.Parallel()
 	w := New(Options{})
@@ -309,7 +310,7 @@ func TestJumpKeepsTheDistanceOfWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestMaxBurstEndsABusyLoop enqueues a request from within its own reconcile.
+// TestMaxBurstEndsABusyLoop enqueues a request while it is being reconciled.
 func TestMaxBurstEndsABusyLoop(t *testing.T) {
 	t.Parallel()
 	w := New(Options{MaxBurst: 10})

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aftermath finds what upgrades have left behind that tests must not find: on a dev cluster
-// and in a simulation, whatever has happened before.
+// Package aftermath finds leftovers of upgrades, on a dev cluster or in a simulation. No leftovers
+// are acceptable, whatever has happened before.
 package aftermath
 
 import (
@@ -28,24 +28,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// Scene is where upgrades have run.
+// Scene is the environment in which upgrades have run.
 type Scene struct {
-	// Objects reads the objects of the cluster, without a cache.
+	// Objects reads the objects of the cluster without a cache.
 	Objects client.Reader
-	// Namespace is the namespace of the operator: it has the lock.
+	// Namespace is the namespace of the operator, which contains the lock.
 	Namespace string
 	// Now is the time of the cluster.
 	Now time.Time
-	// Series are the metrics of the operator that leads; none if no operator runs.
+	// Series are the metrics of the leading operator; empty if no operator is running.
 	Series []*dto.MetricFamily
-	// Requests are the versions that the operator has requested; nil if unknown.
+	// Requests are the operator's requests, or nil if unknown.
 	Requests *Requests
 }
 
-// Check returns an error that names everything that is left behind: the lock without an upgrade that
-// has it, pools paused by an upgrade that is over, unless its outcome says so, finalizers of upgrades
-// and of the Jobs of hooks, metrics that differ from the objects, and versions that were requested
-// more than once in an attempt. Objects of an upgrade in progress are not left behind.
+// Check returns an error that lists everything left behind: a lock without its upgrade, pools
+// paused by a finished upgrade (unless its outcome says so), finalizers of upgrades and hook Jobs,
+// metrics that do not match the objects, and versions requested more than once in an attempt.
+// Objects of an upgrade in progress are not left behind.
 func (s Scene) Check(ctx context.Context) error {
 	upgrades, err := List(ctx, s.Objects)
 	if err != nil {
@@ -61,21 +61,21 @@ func (s Scene) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Upgrade is an object that requests an upgrade, of either group.
+// Upgrade is an object of either API group that requests an upgrade.
 type Upgrade struct {
 	metav1.ObjectMeta
 	Kind, Group string
 	Conditions  []metav1.Condition
 	History     []history.Record
 
-	finalizer string                // while an attempt is in progress
-	owner     maintenance.OwnerKind // of pools and Jobs of hooks
+	finalizer string                // set while an attempt is in progress
+	owner     maintenance.OwnerKind // owner of pools and hook Jobs
 }
 
 // String returns the kind and the name.
 func (u *Upgrade) String() string { return u.Kind + " " + u.Name }
 
-// List returns all UpgradeConfigs that are upgrades themselves, and all UpgradeJobs.
+// List returns all UpgradeConfigs that represent an upgrade themselves, and all UpgradeJobs.
 func List(ctx context.Context, objects client.Reader) ([]Upgrade, error) {
 	var configs upgradev1alpha1.UpgradeConfigList
 	var jobs maintenancev1beta1.UpgradeJobList
@@ -92,7 +92,7 @@ func List(ctx context.Context, objects client.Reader) ([]Upgrade, error) {
 	return all, nil
 }
 
-// Of returns an object that requests an upgrade as an Upgrade; nil if it is of another kind.
+// Of converts an object that requests an upgrade to an Upgrade. It returns nil for other kinds.
 func Of(object client.Object) *Upgrade {
 	switch o := object.(type) {
 	case *upgradev1alpha1.UpgradeConfig:
@@ -103,7 +103,7 @@ func Of(object client.Object) *Upgrade {
 	return nil
 }
 
-// InProgress returns the attempt that has started and has not ended; nil means none.
+// InProgress returns the attempt that has started but not ended, or nil.
 func (u *Upgrade) InProgress() *history.Record {
 	i := slices.IndexFunc(u.History, func(r history.Record) bool { return r.StartTime != nil && r.CompleteTime == nil })
 	if i < 0 {
@@ -112,8 +112,8 @@ func (u *Upgrade) InProgress() *history.Record {
 	return &u.History[i]
 }
 
-// holdsLock reports whether the upgrade must have the lock. An UpgradeJob runs hooks before it waits for
-// the lock.
+// holdsLock reports whether the upgrade must hold the lock. An UpgradeJob runs hooks before it
+// waits for the lock.
 func (u *Upgrade) holdsLock() bool {
 	current := u.InProgress()
 	if current == nil || u.Group != maintenancev1beta1.GroupVersion.Group {
@@ -157,8 +157,9 @@ func holderName(holder lock.Holder) string {
 	return fmt.Sprintf("%s (%s)", holder, holder.UID)
 }
 
-// checkPools returns an error if a pool has the mark of an upgrade that is over, unless the outcome says
-// that the pool is left paused. The mark of a deleted upgrade holds until its release window closes.
+// checkPools returns an error if a pool still carries the mark of a finished upgrade, unless the
+// outcome states that the pool remains paused. The mark of a deleted upgrade is valid until its
+// release window closes.
 func (s Scene) checkPools(ctx context.Context, upgrades []Upgrade) error {
 	var pools mcfgv1.MachineConfigPoolList
 	if err := s.Objects.List(ctx, &pools); err != nil {
@@ -184,8 +185,8 @@ func (s Scene) checkPools(ctx context.Context, upgrades []Upgrade) error {
 	return errors.Join(errs...)
 }
 
-// leavesPaused reports whether an upgrade is in progress or has ended so that a pool with its mark
-// stays paused.
+// leavesPaused reports whether a pool with the mark of an upgrade may stay paused, because the
+// upgrade is in progress or because of its outcome.
 func (u *Upgrade) leavesPaused(mark clusterstate.PoolMark) bool {
 	if u.InProgress() != nil {
 		return true
@@ -196,7 +197,7 @@ func (u *Upgrade) leavesPaused(mark clusterstate.PoolMark) bool {
 	})
 }
 
-// checkHooks returns an error if a Job of a hook has its finalizer although its upgrade is not in
+// checkHooks returns an error if a hook Job has a finalizer although its upgrade is not in
 // progress.
 func (s Scene) checkHooks(ctx context.Context, upgrades []Upgrade) error {
 	var jobs batchv1.JobList

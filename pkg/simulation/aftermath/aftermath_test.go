@@ -31,14 +31,14 @@ const (
 	uid       = "5f0c"
 )
 
-// clean describes what an UpgradeJob that has ended leaves: nothing.
+// clean is a finished UpgradeJob that has left nothing behind.
 type clean struct {
 	job      *maintenancev1beta1.UpgradeJob
 	lease    *coordinationv1.Lease
 	pool     *mcfgv1.MachineConfigPool
 	hook     *batchv1.Job
-	series   prometheus.Labels // of the phase
-	paused   prometheus.Labels // of the pool that an upgrade has paused; nil if there is no series
+	series   prometheus.Labels // labels of the phase
+	paused   prometheus.Labels // labels of the pool that an upgrade has paused; nil if there is no series
 	requests int
 }
 
@@ -75,7 +75,7 @@ func (c *clean) mark(mark clusterstate.PoolMark) {
 	c.pool.Annotations = map[string]string{clusterstate.AnnotationPausedBy: mark.String()}
 }
 
-// check returns what is left behind.
+// check describes what is left behind.
 func (c *clean) check(t *testing.T) string {
 	t.Helper()
 	world := simulation.New(simulation.Options{})
@@ -117,7 +117,7 @@ func TestScene_Check(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		leave func(*clean)
-		want  string // prefix of what is found
+		want  string // prefix of the finding
 	}{
 		"nothing": {leave: func(*clean) {}},
 		"an upgrade in progress has all of it": {leave: func(c *clean) {

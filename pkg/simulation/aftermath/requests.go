@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Requests counts how often the operator has requested each version and has not withdrawn the request.
-// It is not safe for concurrent use. The zero value has counted none.
+// Requests counts how often the operator requested each version without withdrawing the request. It
+// is not safe for concurrent use. The zero value is ready to use.
 type Requests struct {
 	made map[string]int // by version
-	gone map[string]int // attempts of upgrades that were deleted, by version
+	gone map[string]int // attempts of deleted upgrades, by version
 }
 
-// Request counts one request of a version.
+// Request counts a request of a version.
 func (r *Requests) Request(version string) {
 	if r.made == nil {
 		r.made = map[string]int{}
@@ -28,14 +28,14 @@ func (r *Requests) Request(version string) {
 	r.made[version]++
 }
 
-// Withdraw takes back one request of a version, which may be made again then.
+// Withdraw undoes one request of a version, which may then be made again.
 func (r *Requests) Withdraw(version string) {
 	if r.made[version] > 0 {
 		r.made[version]--
 	}
 }
 
-// Delete notes that an upgrade was deleted, as it was last.
+// Delete records the deletion of an upgrade in its last state.
 func (r *Requests) Delete(upgrade *Upgrade) {
 	if r.gone == nil {
 		r.gone = map[string]int{}
@@ -45,8 +45,8 @@ func (r *Requests) Delete(upgrade *Upgrade) {
 	}
 }
 
-// Observe counts what a stored change shows: before is nil for an object that did not exist, after for an object that
-// no longer does; byOperator says whether the operator has stored it.
+// Observe counts the requests in a stored change. before is nil for a creation, and after is nil
+// for a deletion. byOperator states whether the operator made the change.
 func (r *Requests) Observe(before, after client.Object, byOperator bool) {
 	if after == nil {
 		if upgrade := Of(before); upgrade != nil {
@@ -76,8 +76,8 @@ func (u *Upgrade) attempts() map[string]int {
 	return last
 }
 
-// check returns an error that names the versions that were requested more often than there were
-// attempts to upgrade to them.
+// check returns an error that lists versions that were requested more often than there were
+// attempts.
 func (r *Requests) check(upgrades []Upgrade) error {
 	attempts := maps.Clone(r.gone)
 	if attempts == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// checkSeries returns an error that names the gauges that differ from the state of their upgrade, and
-// the upgrades without one.
+// checkSeries returns an error that lists gauges that do not match the state of their upgrade, and
+// upgrades without a gauge.
 func (s Scene) checkSeries(ctx context.Context, upgrades []Upgrade) error {
 	if len(s.Series) == 0 {
 		return nil
@@ -62,10 +62,10 @@ func (s Scene) checkSeries(ctx context.Context, upgrades []Upgrade) error {
 	return errors.Join(errs...)
 }
 
-// label returns the value of label kind.
+// label returns the value of the label kind.
 func (u *Upgrade) label() string { return u.Kind + "." + u.Group }
 
-// checkSchedule returns an error if a gauge is about an UpgradeConfig that was deleted.
+// checkSchedule returns an error if a gauge belongs to a deleted UpgradeConfig.
 func checkSchedule(name string, labels map[string]string, schedules []maintenancev1beta1.UpgradeConfig) error {
 	if slices.ContainsFunc(schedules, func(c maintenancev1beta1.UpgradeConfig) bool {
 		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
@@ -75,8 +75,8 @@ func checkSchedule(name string, labels map[string]string, schedules []maintenanc
 	return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
 }
 
-// checkPool returns an error if a gauge is about a pool that was deleted, or says that an upgrade has
-// paused a pool that it has not.
+// checkPool returns an error if a gauge belongs to a deleted pool, or claims that an upgrade has
+// paused a pool that it did not pause.
 func checkPool(name string, labels map[string]string, pools []clusterstate.Pool) error {
 	i := slices.IndexFunc(pools, func(p clusterstate.Pool) bool { return p.Name == labels["pool"] })
 	switch {
@@ -88,7 +88,7 @@ func checkPool(name string, labels map[string]string, pools []clusterstate.Pool)
 	return nil
 }
 
-// checkGauge returns an error if a gauge is about an upgrade that was deleted, or differs from its newest
+// checkGauge returns an error if a gauge belongs to a deleted upgrade or does not match the newest
 // attempt.
 func checkGauge(name string, labels map[string]string, upgrades []Upgrade) error {
 	if labels["node"] != "" && !slices.ContainsFunc(upgrades, func(u Upgrade) bool { return u.InProgress() != nil }) {

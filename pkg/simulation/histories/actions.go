@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// upgradeConfigActions returns the actions of histories of UpgradeConfigs. New ones are appended: a
-// seed that was kept names how many there were.
+// upgradeConfigActions returns the actions in histories of UpgradeConfigs. Append new actions at
+// the end: seeds that were kept specify how many actions existed at the time.
 func upgradeConfigActions() []action[*runner] {
 	return []action[*runner]{
 		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
@@ -125,12 +125,12 @@ func upgradeConfigActions() []action[*runner] {
 	}
 }
 
-// keys are the upgrades that there may be.
+// keys returns the names of all UpgradeConfigs that a history may create.
 func keys() []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: Namespace, Name: "upgrade"}, {Namespace: Namespace, Name: "other"}}
 }
 
-// anyUpgrade returns the upgrade that an action is about, mostly the first one.
+// anyUpgrade returns the upgrade for an action, usually the first one.
 func (h *runner) anyUpgrade() client.ObjectKey {
 	if h.random.IntN(6) == 0 {
 		return keys()[1]
@@ -144,7 +144,7 @@ func (h *runner) createUpgrade() {
 		cfg.Spec.Desired.Version = "4.20.7"
 	}
 	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
-		h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { *s = cfg.Spec }) // as GitOps does
+		h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { *s = cfg.Spec }) // like GitOps
 	}
 }
 
@@ -172,7 +172,7 @@ func (h *runner) writeStatus(change func(*upgradev1alpha1.UpgradeConfigStatus)) 
 	}
 }
 
-// forgeFinished has a stranger write that the upgrade has ended.
+// forgeFinished writes a status, as another client, that claims that the upgrade has finished.
 func (h *runner) forgeFinished() {
 	now := metav1.NewTime(h.world.Now().Truncate(time.Second))
 	h.writeStatus(func(s *upgradev1alpha1.UpgradeConfigStatus) {
@@ -205,8 +205,8 @@ func (h *runner) moveClusterVersion(version string) {
 	})
 }
 
-// interleaveAtStart has two leaders carry out an upgrade that starts soon, whose requests interleave. One of
-// them dies around the request, and the upgrade is paused.
+// interleaveAtStart makes two leaders run an upgrade that starts soon, with interleaved requests.
+// One of them dies around the time of the request, and the upgrade is paused.
 func (h *runner) interleaveAtStart() {
 	h.createUpgrade()
 	h.hold(false)
@@ -230,7 +230,7 @@ func (h *runner) interleaveAtStart() {
 		}
 	}
 	h.world.After(20*time.Minute, end)
-	if h.random.IntN(2) == 0 { // both make the request at once, and are paused later
+	if h.random.IntN(2) == 0 { // both make the request at the same time and are paused later
 		h.race = &race{}
 		h.disturbedUntil(h.world.Now().Add(20 * time.Minute))
 		h.once.sent = func() { h.world.After(time.Minute, pause) }
@@ -240,8 +240,8 @@ func (h *runner) interleaveAtStart() {
 	h.once.sent, h.once.requested = end, pause
 }
 
-// startBeforeWindowEnd holds the next upgrade that starts, and has another client start its target a few
-// minutes before its window closes.
+// startBeforeWindowEnd puts the next upgrade that starts on hold, and makes another client start
+// its target a few minutes before the window closes.
 func (h *runner) startBeforeWindowEnd() {
 	h.once.started = func(cfg *upgradev1alpha1.UpgradeConfig) {
 		h.world.Logf("action: the one that waits for the end of the window")
@@ -260,8 +260,8 @@ func (h *runner) startBeforeWindowEnd() {
 	}
 }
 
-// rivalAtEnd has another upgrade be due at the end of the next one that ends, whose lock waits for the
-// receiver of the webhook.
+// rivalAtEnd makes another upgrade due when the next upgrade ends, while the lock waits for the
+// webhook's receiver.
 func (h *runner) rivalAtEnd() {
 	h.receiver.down = true
 	h.once.ended = func(ended client.ObjectKey) {
@@ -290,21 +290,21 @@ func (h *runner) hold(held bool) {
 	})
 }
 
-// backUp keeps the state of the API server, unless the cluster is moving: the simulators of OpenShift
-// do not survive that it goes back.
+// backUp saves the state of the API server, unless the cluster is updating: the OpenShift
+// simulators cannot handle going back.
 func (h *runner) backUp() {
 	if version := h.checker.wholeVersion(); version != "" {
 		h.backup, h.backupVersion = h.world.Backup(), version
 	}
 }
 
-// restore restores the API server from the last backup, unless the cluster has moved since. The
-// status of each upgrade is then one that its operator did not write last.
+// restore restores the API server from the last backup, unless the cluster has changed its version
+// since. After that, the operator has not written the current status of the upgrades.
 func (h *runner) restore() {
 	if h.backup == nil || h.checker.wholeVersion() != h.backupVersion {
 		return
 	}
-	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are also lost
+	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are lost as well
 	h.world.Restore(h.backup)
 }
 
@@ -353,12 +353,12 @@ func (h *runner) deleteLock() {
 	}
 }
 
-// before has an action come between a read of the operator and one of its next writes.
+// before makes an action happen between a read by the operator and one of its next writes.
 func (h *runner) before(do func(*runner)) {
 	h.trigger = &trigger{write: 1 + h.random.IntN(6), do: func() { do(h) }}
 }
 
-// calmDown ends all that fails or is in the way, as people do in the end.
+// calmDown ends all failures and obstacles, as users eventually do.
 func (h *runner) calmDown() {
 	h.calm, h.trigger, h.downUntil = true, nil, time.Time{}
 	h.cluster.Alerts.ResolveAll()
@@ -382,7 +382,7 @@ func (h *runner) calmDown() {
 	}
 }
 
-// addWorkloads adds pods, some of them held by budgets.
+// addWorkloads adds pods, some of them protected by PodDisruptionBudgets.
 func (h *runner) addWorkloads() error {
 	ctx := context.Background()
 	for _, name := range []string{"shop", "cart"} {

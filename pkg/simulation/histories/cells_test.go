@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// cells names the cell of the tables of the commit in which the defect of a failed seed was: what was recorded, what was
-// observed, the phase, and what was in the way. The other defects were elsewhere.
+// cells locates the defects of failed seeds in the tables of the commit step: the recorded state,
+// the observed state, the phase, and the obstacle. The defects not listed were elsewhere.
 var cells = map[string]string{
 	"the request of another client is requested again without a pause":                                  "NotRequested, Pending: Foreign, unhindered",
 	"a failed upgrade that is deleted is said to go on":                                                 "Committed, Begun: Committed, cancelled",
@@ -32,7 +32,8 @@ var cells = map[string]string{
 	"an UpgradeJob commences while the workers roll out the release before":                             "NotRequested, None: Open, unhindered",
 }
 
-// TestCellsOfFailedSeeds checks that the cells have the phase that they name, and that each belongs to a failed seed.
+// TestCellsOfFailedSeeds checks that each cell has the phase that it names and belongs to a failed
+// seed.
 func TestCellsOfFailedSeeds(t *testing.T) {
 	t.Parallel()
 	recorded := []string{"Early", "NotRequested", "Requested", "Committed"}

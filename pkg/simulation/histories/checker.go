@@ -25,21 +25,21 @@ import (
 
 const (
 	operatorActor = "operator"
-	// window is how long an upgrade may commence after its time.
+	// window is how long after its start time an upgrade may commence.
 	window = 30 * time.Minute
-	// reaction is how long an undisturbed operator may take to react to a change.
+	// reaction is the maximum reaction time of an undisturbed operator.
 	reaction = 2 * time.Minute
-	// idleLimit is how long an upgrade that has ended may have the lock: the notification of its end is
-	// waited for.
+	// idleLimit is how long a finished upgrade may hold the lock while it waits for the notification
+	// of its end.
 	idleLimit = 10 * time.Minute
-	// waitLimit is how long another upgrade may wait for such a lock: the operator breaks it whenever it
-	// reconciles the other one, which it does every five minutes.
+	// waitLimit is how long another upgrade may wait for such a lock. The operator breaks the lock
+	// when it reconciles the waiting upgrade, every five minutes.
 	waitLimit = 5*time.Minute + 20*time.Second
-	// deletionLimit is how long the deletion of an upgrade may take while the operator runs.
+	// deletionLimit is how long the deletion of an upgrade may take while the operator is running.
 	deletionLimit = 25 * time.Minute
 )
 
-// checker checks each stored change. It knows the objects as the API server has them.
+// checker checks each stored change. It knows the objects as stored by the API server.
 type checker struct {
 	h    *runner
 	jobs *jobChecker
@@ -48,42 +48,43 @@ type checker struct {
 	pools   map[string]*mcfgv1.MachineConfigPool
 	configs map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig
 	lease   *coordinationv1.Lease
-	// idleSince is since when, with an undisturbed operator, the holder of the lock has ended or does not
-	// exist; zero if it is in progress, or the lock is free.
+	// idleSince is since when, with an undisturbed operator, the holder of the lock has finished or
+	// does not exist. It is zero if the holder is in progress or the lock is free.
 	idleSince time.Time
-	// waitingSince is since when another upgrade waits for such a lock; zero if none does.
+	// waitingSince is since when another upgrade has been waiting for such a lock, or zero.
 	waitingSince time.Time
 
-	// heldAt is when control plane and pools were last at a version, by version; commencedAt is when
-	// the control plane began to move to the version where it is.
+	// heldAt is when the control plane and pools were last at a version, by version. commencedAt is
+	// when the control plane started to update to its current version.
 	heldAt      map[string]time.Time
 	commencedAt time.Time
-	// requestedBy is the actor that has set the desired update, requestedAt when.
+	// requestedBy is the actor that set the desired update, and requestedAt the time.
 	requestedBy string
 	requestedAt time.Time
-	// ours is the version that the operator has requested last: another client may also request it.
+	// ours is the version that the operator requested last. Another client may request the same
+	// version.
 	ours string
-	// asked are the schedules that were ever seen, by version.
+	// asked contains all schedules seen so far, by version.
 	asked map[string][]schedule
-	// heldSince is since when all upgrades are held; zero if they are not.
+	// heldSince is since when all upgrades are on hold, or zero.
 	heldSince time.Time
-	// channelBefore is the channel that the operator has replaced, channelSetAt is when; nil if
-	// another client has set the present one.
+	// channelBefore is the channel that the operator replaced at channelSetAt. It is nil if another
+	// client has set the current channel.
 	channelBefore *string
 	channelSetAt  time.Time
-	// pausedAt and deletedAt are since when an upgrade is paused, or deleted.
+	// pausedAt and deletedAt record since when an upgrade is paused or deleted.
 	pausedAt, deletedAt map[client.ObjectKey]time.Time
-	// tampered are the upgrades whose status or finalizer another client has written.
+	// tampered contains the upgrades whose status or finalizer another client has written.
 	tampered map[types.UID]bool
-	// stripped are the upgrades whose finalizer another client has removed.
+	// stripped contains the upgrades whose finalizer another client has removed.
 	stripped map[types.UID]bool
 	events   map[string]bool
-	// ended are the attempts of UpgradeConfigs that have ended, as stepKey identifies them.
+	// ended contains the finished attempts of UpgradeConfigs, by stepKey.
 	ended map[string]record.Record
 
 	successions
 
-	restored bool // etcd was restored: what was written since is lost
+	restored bool // etcd was restored, and later writes are lost
 	noteLost bool // another client has written the Lease, or a deletion was abandoned
 }
 
@@ -107,7 +108,7 @@ func newChecker(h *runner) *checker {
 	return c
 }
 
-// calm reports whether the operator has run undisturbed for a time.
+// calm reports whether the operator has been undisturbed for a while.
 func (c *checker) calm(now time.Time) bool {
 	return now.After(c.h.disturbed.Add(reaction)) && !c.h.clockStepped && !c.restored && len(c.h.alive()) == 1
 }
@@ -190,7 +191,7 @@ func (c *checker) noteSpec(change simulation.Change, key client.ObjectKey, cfg *
 	}
 }
 
-// find returns the record of the same version; the zero record if there is none.
+// find returns the record with the same version, or the zero record.
 func find(all []record.Record, of record.Record) record.Record {
 	for _, h := range all {
 		if h.Version == of.Version {

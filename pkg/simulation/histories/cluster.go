@@ -14,14 +14,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
 )
 
-// noteHeld notes at which version the whole cluster is.
+// noteHeld records when the whole cluster is at a version.
 func (c *checker) noteHeld(now time.Time) {
 	if v := c.wholeVersion(); v != "" {
 		c.heldAt[v] = now
 	}
 }
 
-// wholeVersion returns the version of control plane and pools; empty while something moves.
+// wholeVersion returns the common version of the control plane and the pools, or an empty string
+// during an update.
 func (c *checker) wholeVersion() string {
 	if len(c.version.Status.History) == 0 || c.version.Status.History[0].State != configv1.CompletedUpdate {
 		return ""
@@ -35,7 +36,7 @@ func (c *checker) wholeVersion() string {
 	return version
 }
 
-// held reports whether the whole cluster was at a version a moment ago, as far as caches show.
+// held reports whether the whole cluster was at a version a moment ago, allowing for cache lag.
 func (c *checker) held(version string, now time.Time) bool {
 	at, ok := c.heldAt[version]
 	if c.wholeVersion() == version {
@@ -62,7 +63,7 @@ func newest(version *configv1.ClusterVersion) string {
 }
 
 // poolIsAt reports whether all nodes of a pool have the configuration of a release. The name of a
-// rendered configuration depends on nothing but the pool and the release.
+// rendered configuration depends only on the pool and the release.
 func poolIsAt(pool *mcfgv1.MachineConfigPool, version string) bool {
 	name := machineconfig.RenderedName(pool.Name, version)
 	return pool.Spec.Configuration.Name == name && pool.Status.Configuration.Name == name &&

@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// pod checks that pods are forced during an upgrade only.
+// pod checks that pods are force-deleted only during upgrades.
 func (c *checker) pod(change simulation.Change, pod *corev1.Pod) {
 	if change.Actor != operatorActor || change.Old == nil || change.Old.GetDeletionTimestamp() != nil {
 		return

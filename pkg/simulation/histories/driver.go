@@ -17,32 +17,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// driver runs a history of any kind: it lets time pass between the actions, has requests fail, and
+// driver runs a history of any kind: it lets time pass between actions, makes requests fail, and
 // starts and ends the lives of the program.
 type driver struct {
 	random  *rand.Rand
 	world   *simulation.World
-	people  client.Client // of those who act
+	people  client.Client // client of the acting users
 	program *simulation.Program
 	leaders []*simulation.Process
 	report  *Report
 
-	faultRate  float64 // the share of requests that fail in some way
+	faultRate  float64 // share of requests that fail in some way
 	faultUntil time.Time
 	trigger    *trigger
-	calm       bool // nothing fails from now on
+	calm       bool // there are no more failures
 
-	interleavedUntil time.Time // until when the requests of two leaders interleave
-	up               time.Time // when a process was started last because there was none
-	downUntil        time.Time // until when an outage lasts
+	interleavedUntil time.Time // end of the interleaving of two leaders' requests
+	up               time.Time // when a process was last started because none was running
+	downUntil        time.Time // end of the outage
 
 	clockStepped bool
-	disturbed    time.Time // until when requests fail or caches lag
+	disturbed    time.Time // end of failing requests and lagging caches
 }
 
-// trigger is an action that comes right before a request of the program.
+// trigger is an action that happens right before a request of the program.
 type trigger struct {
-	write int // after this many writes from now
+	write int // number of writes until then
 	do    func()
 }
 
@@ -50,15 +50,15 @@ func newDriver(seed uint64, report *Report) *driver {
 	return &driver{random: rand.New(rand.NewPCG(seed, 1)), report: report} //nolint:gosec // a history, not a secret
 }
 
-// action is something that happens to the upgrades of a history.
+// action is an action in a history.
 type action[H any] struct {
 	name   string
 	weight int
 	do     func(H)
 }
 
-// play runs the actions of a history, the first one first and then some of all. It reports whether
-// the history goes on.
+// play runs the actions of a history: the first action, followed by random ones. It reports whether
+// the history continues.
 func play[H any](d *driver, history H, first string, do func(), all []action[H]) bool {
 	d.report.Actions = minActions + d.random.IntN(maxActions-minActions+1)
 	d.act(first, do)
@@ -72,7 +72,7 @@ func play[H any](d *driver, history H, first string, do func(), all []action[H])
 	return d.wait(d.pause())
 }
 
-// choose returns one of the actions, by their weights.
+// choose returns a random action according to the weights.
 func choose[H any](d *driver, all []action[H]) action[H] {
 	sum := 0
 	for _, a := range all {
@@ -92,7 +92,7 @@ func (h *driver) act(name string, do func()) {
 	do()
 }
 
-// pause returns how long it takes to the next action: often moments, sometimes most of an hour.
+// pause returns the time until the next action: often seconds, sometimes most of an hour.
 func (h *driver) pause() time.Duration {
 	switch h.random.IntN(10) {
 	case 0, 1:
@@ -106,7 +106,7 @@ func (h *driver) pause() time.Duration {
 	}
 }
 
-// wait lets time pass, and reports whether the history goes on.
+// wait lets time pass and reports whether the history continues.
 func (h *driver) wait(d time.Duration) bool {
 	if err := h.world.RunFor(d); err != nil {
 		h.violate("run: %v", err)
@@ -120,7 +120,7 @@ func (h *driver) violate(format string, args ...any) {
 	h.report.Violations = append(h.report.Violations, text)
 }
 
-// upTo returns a random duration.
+// upTo returns a random duration of up to d.
 func (h *driver) upTo(d time.Duration) time.Duration {
 	return time.Duration(h.random.Int64N(int64(d))).Truncate(time.Millisecond)
 }
@@ -145,7 +145,7 @@ func (h *driver) restartAfter(d time.Duration) {
 	})
 }
 
-// leader returns the newest process that is alive; nil if there is none.
+// leader returns the newest running process, or nil.
 func (h *driver) leader() *simulation.Process {
 	for _, leader := range slices.Backward(h.leaders) {
 		if leader.Alive() {
@@ -155,7 +155,7 @@ func (h *driver) leader() *simulation.Process {
 	return nil
 }
 
-// edit changes an object as a person does. An API server that rejects the change is fine.
+// edit changes an object as a user would. The API server may reject the change.
 func edit[T client.Object](h *driver, object T, key client.ObjectKey, change func(T)) {
 	ctx := context.Background()
 	if err := h.people.Get(ctx, key, object); err != nil {
@@ -174,8 +174,8 @@ func firstLine(err error) string {
 
 func (h *driver) kill() { h.outage(0, 2*time.Minute) }
 
-// outage kills all processes, and starts one again after at least this time and at most so much more. An outage that has
-// begun does not become shorter.
+// outage kills all processes and starts one after a random time between least and least plus more.
+// It never shortens an ongoing outage.
 func (h *driver) outage(least, more time.Duration) {
 	for _, leader := range h.leaders {
 		leader.Kill()
@@ -188,7 +188,7 @@ func (h *driver) outage(least, more time.Duration) {
 	h.restartAfter(down)
 }
 
-// twoLeaders starts a second process. The first one acts on for a time.
+// twoLeaders starts a second process. The first one keeps running for a while.
 func (h *driver) twoLeaders() {
 	first := h.leader()
 	if first == nil {
@@ -224,7 +224,7 @@ func (h *driver) failRequests() {
 	h.disturbedUntil(h.faultUntil.Add(2 * time.Minute))
 }
 
-// lag has a cache of the newest process receive nothing of one of the kinds for a time.
+// lag keeps changes of one of the kinds from the caches of the newest process for a while.
 func (h *driver) lag(kinds ...string) {
 	leader := h.leader()
 	if leader == nil {
@@ -251,19 +251,19 @@ func (h *driver) alive() []*simulation.Process {
 	return alive
 }
 
-// maxStall is how long a request of a suspended pass may be on its way.
+// maxStall is the maximum delay of a request in a suspended reconcile.
 const maxStall = 2 * time.Minute
 
-// interleave has the requests of two leaders interleave for a time: a pass may be suspended at each of
-// them, and the other process goes on.
+// interleave makes the requests of two leaders interleave for a while: a reconcile may be suspended
+// at each request, and the other process continues.
 func (h *driver) interleave(d time.Duration) {
 	h.interleavedUntil = h.world.Now().Add(d)
 	h.disturbedUntil(h.interleavedUntil)
 }
 
-// schedule decides at random whether the pass that makes a request is suspended at it, and for how long:
-// mostly for moments in which the other leader makes some requests, sometimes for minutes. A request of a
-// release is suspended more often, since both leaders make it.
+// schedule randomly decides whether and for how long a reconcile is suspended at a request: usually
+// just long enough for some requests of the other leader, sometimes for minutes. Requests for a
+// release are suspended more often, because both leaders make them.
 func (h *driver) schedule(r simulation.Request) simulation.Fault {
 	if h.calm || h.world.Now().After(h.interleavedUntil) || r.Cached || len(h.alive()) < 2 {
 		return simulation.Fault{}
@@ -279,8 +279,8 @@ func (h *driver) schedule(r simulation.Request) simulation.Fault {
 	return simulation.Fault{Outcome: simulation.Stall, For: h.upTo(4 * time.Second)}
 }
 
-// fault decides at random whether and how a request of the program fails, or which cache of the
-// kinds lags from then on.
+// fault randomly decides whether and how a request of the program fails, or which of the kinds'
+// caches starts to lag.
 func (h *driver) fault(r simulation.Request, kinds []string) simulation.Fault {
 	if suspended := h.schedule(r); suspended.Outcome != simulation.Serve {
 		return suspended
@@ -289,7 +289,7 @@ func (h *driver) fault(r simulation.Request, kinds []string) simulation.Fault {
 		return simulation.Fault{}
 	}
 	if !r.IsWrite() {
-		if r.Cached { // a cache answers always
+		if r.Cached { // caches never fail
 			return simulation.Fault{}
 		}
 		return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewServiceUnavailable("simulated")}
@@ -312,7 +312,7 @@ func (h *driver) fault(r simulation.Request, kinds []string) simulation.Fault {
 	}
 }
 
-// pull runs the action that waits for this write of the program.
+// pull runs the action that waits for this write.
 func (h *driver) pull(r simulation.Request) {
 	if !r.IsWrite() || h.trigger == nil {
 		return
@@ -324,8 +324,8 @@ func (h *driver) pull(r simulation.Request) {
 	}
 }
 
-// settle waits until nothing is left to do, and checks that it stays so. The function returns what is
-// left; empty means nothing.
+// settle waits until nothing is left to do and checks that this remains true. unrest describes what
+// is left, or returns an empty string.
 func (h *driver) settle(limit time.Duration, unrest func() string) {
 	err := h.world.RunUntil(limit, func() bool { return len(h.report.Violations) > 0 || unrest() == "" })
 	if len(h.report.Violations) > 0 {
@@ -342,7 +342,7 @@ func (h *driver) settle(limit time.Duration, unrest func() string) {
 	}
 }
 
-// firstOf returns the first n actions; 0 means all.
+// firstOf returns the first n actions, or all actions if n is 0.
 func firstOf[H any](all []action[H], n int) []action[H] {
 	if n == 0 {
 		return all

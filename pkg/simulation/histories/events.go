@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// event checks that a notification is sent once and is true.
+// event checks that a notification is sent only once and is true.
 func (c *checker) event(change simulation.Change, event *corev1.Event) {
 	if change.Actor != operatorActor || change.Old != nil || event.InvolvedObject.Kind != "UpgradeConfig" && event.InvolvedObject.Kind != "UpgradeJob" {
 		return
@@ -34,7 +34,8 @@ func (c *checker) event(change simulation.Change, event *corev1.Event) {
 		if now.Phase == record.PhaseFailed {
 			c.h.violate("event: %q about %s, which has failed", event.Message, key)
 		}
-		// The record may belong to the attempt before: the object is deleted before the next one is saved.
+		// The record may belong to the previous attempt, because the object was deleted before the next
+		// one was saved.
 		if !strings.HasPrefix(event.Message, "the upgrade to "+newest(c.version)+" had commenced;") && c.calm(change.Time) {
 			c.h.violate("event: %q about %s, but the control plane is at %s", event.Message, key, newest(c.version))
 		}
@@ -43,7 +44,7 @@ func (c *checker) event(change simulation.Change, event *corev1.Event) {
 			c.h.violate("event: %q about %s, but the cluster is not", event.Message, key)
 		}
 	case "UpgradeFailed":
-		replaced := cfg.DeletionTimestamp != nil && newest(c.version) != now.Version // which the deletion finds
+		replaced := cfg.DeletionTimestamp != nil && newest(c.version) != now.Version // detected by the deletion
 		if now.Phase != record.PhaseFailed && !replaced {
 			c.h.violate("event: %q about %s, whose phase is %s", event.Message, key, now.Phase)
 		}

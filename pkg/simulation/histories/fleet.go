@@ -24,36 +24,36 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// ManagedClustersUpgrades is the kind of the histories of fleets.
+// ManagedClustersUpgrades is the kind of fleet histories.
 const ManagedClustersUpgrades Kind = "ManagedClustersUpgrade"
 
 const (
-	// hubActor is the actor of the requests of the hub.
+	// hubActor is the actor of the hub's requests.
 	hubActor = "hub"
-	// fleetNamespace is the namespace of the upgrades of the fleet.
+	// fleetNamespace is the namespace of the fleet's upgrades.
 	fleetNamespace = "fleet"
-	// fleetLabel is on the clusters that the upgrades select; canaryLabel is on canaries.
+	// fleetLabel marks the clusters that upgrades select, and canaryLabel marks canaries.
 	fleetLabel, canaryLabel = "fleet", "canary"
 	// hubImage is the image of the Jobs that approve operators.
 	hubImage = "quay.io/example/operator@sha256:0000000000000000000000000000000000000000000000000000000000000002"
 )
 
-// The number of clusters of a fleet.
+// Limits for the number of clusters in a fleet.
 const (
 	minMembers = 3
 	maxMembers = 6
 )
 
-// fleet is a history of the clusters of a hub that is running.
+// fleet is a running history of the clusters of a hub.
 type fleet struct {
 	*driver
 	members    []*member
-	byRelease  bool // the Placement that upgrades name selects only clusters with the release before
+	byRelease  bool // the Placement of the upgrades selects only clusters at the previous release
 	placements *placements
 	checker    *fleetChecker
 }
 
-// newFleet returns the history of a hub with some clusters.
+// newFleet returns the history of a hub with several clusters.
 func newFleet(d *driver) (*fleet, error) {
 	definitions, err := hubDefinitions()
 	if err != nil {
@@ -83,7 +83,7 @@ func newFleet(d *driver) (*fleet, error) {
 	return f, f.startLeader()
 }
 
-// observe shows a change to the simulators, and checks it.
+// observe passes a change to the simulators and checks it.
 func (f *fleet) observe(change simulation.Change) {
 	f.placements.observe(change)
 	for _, m := range f.members {
@@ -94,7 +94,7 @@ func (f *fleet) observe(change simulation.Change) {
 	f.checker.observe(change)
 }
 
-// lockPrefix begins the name of the Lease of a cluster, which is in the namespace of the hub.
+// lockPrefix is the name prefix of the Leases that lock clusters, in the namespace of the hub.
 const lockPrefix = "cluster-upgrade-"
 
 // controllers returns the controllers of the hub.
@@ -104,13 +104,13 @@ func (f *fleet) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
 }
 
-// plan decides what becomes of a request of the hub.
+// plan determines the outcome of a hub request.
 func (f *fleet) plan(r simulation.Request) simulation.Fault {
 	f.pull(r)
 	return f.fault(r, hubKinds())
 }
 
-// hubKinds are the kinds whose caches may lag.
+// hubKinds returns the kinds whose caches may lag.
 func hubKinds() []string {
 	return []string{"ManagedClustersUpgrade", "ClusterUpgradeRun", "ManifestWork", "ManagedCluster", "Placement", "PlacementDecision", "Lease"}
 }
@@ -124,7 +124,7 @@ func (f *fleet) run(actions int) {
 	}
 }
 
-// addMember adds a cluster that the upgrades select.
+// addMember adds a cluster for the upgrades to select.
 func (f *fleet) addMember(name string, canary bool) error {
 	labels := map[string]string{fleetLabel: "stores"}
 	if canary {
@@ -142,7 +142,7 @@ func (f *fleet) addMember(name string, canary bool) error {
 	return m.publish()
 }
 
-// addPlacement adds the Placement that upgrades name.
+// addPlacement adds the Placement that the upgrades use.
 func (f *fleet) addPlacement() error {
 	p := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: "all"}}
 	selector := ocmv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: "stores"}}}
@@ -151,7 +151,7 @@ func (f *fleet) addPlacement() error {
 	return f.people.Create(context.Background(), p)
 }
 
-// member returns the cluster of that name, or nil if there is none.
+// member returns the cluster with a name, or nil.
 func (f *fleet) member(name string) *member {
 	i := slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })
 	if i < 0 {
@@ -160,7 +160,7 @@ func (f *fleet) member(name string) *member {
 	return f.members[i]
 }
 
-// hubDefinitions returns the definitions of the kinds of the hub, compiled once.
+// hubDefinitions returns the definitions of the hub's kinds, compiled only once.
 var hubDefinitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return simulation.Definitions(os.DirFS(filepath.Join(openshift.Root(), "deploy", "hub", "crds")))
 })

@@ -22,8 +22,8 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// fleetActions returns the actions of histories of fleets. New ones are appended: a seed that was kept
-// names how many there were.
+// fleetActions returns the actions in histories of fleets. Append new actions at the end: seeds
+// that were kept specify how many actions existed at the time.
 func fleetActions() []action[*fleet] {
 	return []action[*fleet]{
 		{"create an upgrade", 6, (*fleet).createUpgrade},
@@ -69,7 +69,7 @@ func fleetActions() []action[*fleet] {
 		{"another client requests a newer release from a cluster", 2, func(f *fleet) {
 			m := f.anyMember()
 			m.spoke.Request("4.20.9")
-			f.checker.mayRequestAgain(m) // the agent applies the request again
+			f.checker.mayRequestAgain(m) // the agent requests it again
 			m.operate()
 			m.wake()
 		}},
@@ -96,7 +96,8 @@ func fleetActions() []action[*fleet] {
 	}
 }
 
-// laterActions were added after the actions of strangers: a seed that was kept names how many actions there were.
+// laterActions returns actions that were added after strangerActions. Seeds that were kept specify
+// how many actions existed at the time.
 func laterActions() []action[*fleet] {
 	return []action[*fleet]{
 		{"two leaders whose requests interleave", 4, func(f *fleet) {
@@ -108,7 +109,8 @@ func laterActions() []action[*fleet] {
 	}
 }
 
-// answer has a person name a cluster in an annotation of an upgrade: one that has failed if there is one.
+// answer names a cluster in an annotation of an upgrade, as a user would: a failed cluster if there
+// is one.
 func (f *fleet) answer(annotation, reason string) {
 	name := f.anyMember().name
 	for _, key := range sortedKeys(f.checker.runs) {
@@ -124,7 +126,8 @@ func (f *fleet) answer(annotation, reason string) {
 	})
 }
 
-// silenceSoaking has the agent of a soaking cluster fall silent, or the agent of any cluster if none soaks.
+// silenceSoaking takes the agent of a soaking cluster offline, or the agent of any cluster if none
+// is soaking.
 func (f *fleet) silenceSoaking() {
 	for _, key := range sortedKeys(f.checker.runs) {
 		if run := f.checker.runs[key]; run.Status.SoakedUntil != nil && !isEnded(run) {
@@ -137,10 +140,10 @@ func (f *fleet) silenceSoaking() {
 	f.trouble(func(m *member) { m.offline = true })
 }
 
-// upgradeNames are the upgrades that there may be; the second one is to a newer release.
+// upgradeNames are the names of the upgrades that may exist. The second one is to a newer release.
 var upgradeNames = []string{"stores", "next"}
 
-// anyUpgrade returns the upgrade that an action is about, mostly the first one.
+// anyUpgrade returns the upgrade for an action, usually the first one.
 func (f *fleet) anyUpgrade() client.ObjectKey {
 	name := upgradeNames[0]
 	if f.random.IntN(5) == 0 {
@@ -159,7 +162,7 @@ func (f *fleet) setConcurrency(limit intstr.IntOrString) {
 	f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.UpgradeStrategy.MaxConcurrency = &limit })
 }
 
-// someFailures returns how many failures are tolerated; nil means any.
+// someFailures returns a maximum number of failures, or nil for no limit.
 func (f *fleet) someFailures() *intstr.IntOrString {
 	switch f.random.IntN(4) {
 	case 0:
@@ -170,7 +173,7 @@ func (f *fleet) someFailures() *intstr.IntOrString {
 	return nil
 }
 
-// createUpgrade creates an upgrade that may well succeed.
+// createUpgrade creates an upgrade that is likely to succeed.
 func (f *fleet) createUpgrade() {
 	key := f.anyUpgrade()
 	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -206,7 +209,7 @@ func (f *fleet) createUpgrade() {
 	}
 }
 
-// jobAction returns an action that is a Job.
+// jobAction returns an action with a Job.
 func jobAction(name string) *fleetv1beta1.UpgradeAction {
 	manifest := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"` + name + `","namespace":"default"}}`
 	return &fleetv1beta1.UpgradeAction{ManifestWork: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
@@ -222,7 +225,7 @@ func (f *fleet) deleteUpgrade() {
 	}
 }
 
-// trouble has a cluster do something that an upgrade may not survive.
+// trouble makes a cluster do something that an upgrade may not survive.
 func (f *fleet) trouble(do func(*member)) {
 	m := f.anyMember()
 	m.troubled = true
@@ -239,13 +242,14 @@ func (f *fleet) recoverMember(m *member) {
 	m.wake()
 }
 
-// accept has the hub accept a cluster, or reject it: its agent cannot reach the hub then.
+// accept makes the hub accept or reject a cluster. The agent of a rejected cluster cannot reach the
+// hub.
 func (f *fleet) accept(m *member, accepted bool) {
 	m.offline = !accepted
 	edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = accepted })
 }
 
-// deleteRun deletes the record of a cluster.
+// deleteRun deletes the run of a cluster.
 func (f *fleet) deleteRun() {
 	var runs fleetv1alpha1.ClusterUpgradeRunList
 	if err := f.people.List(context.Background(), &runs); err != nil || len(runs.Items) == 0 {
@@ -279,7 +283,7 @@ func (f *fleet) hold(m *member, held bool) {
 	})
 }
 
-// anyWork returns a work of a cluster, or nil if there is none.
+// anyWork returns a work of a cluster, or nil.
 func (f *fleet) anyWork() *workv1.ManifestWork {
 	var works workv1.ManifestWorkList
 	if err := f.people.List(context.Background(), &works); err != nil || len(works.Items) == 0 {
@@ -288,7 +292,7 @@ func (f *fleet) anyWork() *workv1.ManifestWork {
 	return &works.Items[f.random.IntN(len(works.Items))]
 }
 
-// editWork removes what keeps the ClusterVersion when a work is deleted.
+// editWork removes the deleteOption that protects the ClusterVersion when a work is deleted.
 func (f *fleet) editWork() {
 	work := f.anyWork()
 	if work == nil {
@@ -301,7 +305,7 @@ func (f *fleet) editWork() {
 	})
 }
 
-// deleteWork deletes a work, unless the ClusterVersion may be lost by it.
+// deleteWork deletes a work unless that might delete the ClusterVersion.
 func (f *fleet) deleteWork() {
 	work := f.anyWork()
 	if work == nil || f.member(work.Namespace).edited {
@@ -315,12 +319,12 @@ func (f *fleet) deleteWork() {
 	f.checker.mayRequestAgain(f.member(work.Namespace))
 }
 
-// before has an action come between a read of the hub and one of its next writes.
+// before makes an action happen between a read by the hub and one of its next writes.
 func (f *fleet) before(do func(*fleet)) {
 	f.trigger = &trigger{write: 1 + f.random.IntN(6), do: func() { do(f) }}
 }
 
-// calmDown ends all that fails or is in the way, as people do in the end.
+// calmDown ends all failures and obstacles, as users eventually do.
 func (f *fleet) calmDown() {
 	f.calm, f.trigger = true, nil
 	for _, m := range f.members {

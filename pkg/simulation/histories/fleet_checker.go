@@ -26,14 +26,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
-// fleetReaction is how long an undisturbed hub may take to react to a change: the placement controller
-// takes some seconds.
+// fleetReaction is the maximum reaction time of an undisturbed hub, including the few seconds that
+// the placement controller takes.
 const fleetReaction = 20 * time.Second
 
-// fleetChecker checks each stored change of a hub. It knows the objects as the API server has them.
+// fleetChecker checks each change stored on a hub. It knows the objects as stored by the API
+// server.
 type fleetChecker struct {
 	f          *fleet
-	invariants invariants.Fleet // the invariants of the tests of the hub
+	invariants invariants.Fleet // shared with the tests of the hub
 
 	upgrades map[string]*fleetv1beta1.ManagedClustersUpgrade // by UID
 	clusters map[string]*clusterv1.ManagedCluster
@@ -41,18 +42,18 @@ type fleetChecker struct {
 	works    map[client.ObjectKey]*workv1.ManifestWork
 	leases   map[string]*coordinationv1.Lease // by cluster
 
-	limits      map[string]int32           // the highest limit of each upgrade, by UID
-	blocked     map[string]time.Time       // since when an upgrade is paused, cancelled, a dry run, or deleted, by UID
-	everBlocked map[string]bool            // likewise, ever
-	answered    map[string]time.Time       // when the annotations of an upgrade have changed, by UID
+	limits      map[string]int32           // the maximum limit of each upgrade, by UID
+	blocked     map[string]time.Time       // since when an upgrade is paused, canceled, a dry run, or deleted, by UID
+	everBlocked map[string]bool            // whether that was ever the case, by UID
+	answered    map[string]time.Time       // when the annotations of an upgrade last changed, by UID
 	selected    map[string]time.Time       // since when a Placement selects a cluster
-	left        map[string]time.Time       // since when a cluster has lost its label, is held, unreachable, or not accepted
+	left        map[string]time.Time       // since when a cluster lacks its label, is on hold, unreachable, or not accepted
 	available   map[string]time.Time       // since when a cluster is available
-	canaries    map[string]map[string]bool // that were fixed when an upgrade started, by UID
-	releases    map[string]bool            // that any upgrade has requested
-	begun       map[string]int             // admissions, by upgrade, cluster, and attempt
-	admissions  map[string]time.Time       // the first one, likewise
-	requests    map[string]int             // of a release from a cluster, likewise
+	canaries    map[string]map[string]bool // canaries recorded when an upgrade started, by UID
+	releases    map[string]bool            // releases requested by any upgrade
+	begun       map[string]int             // number of admissions, by upgrade, cluster, and attempt
+	admissions  map[string]time.Time       // time of the first admission, by upgrade, cluster, and attempt
+	requests    map[string]int             // number of requests of a release, by upgrade, cluster, and attempt
 	reported    map[client.ObjectKey]bool  // runs that hold their slot for too long
 	hubWrites   int
 }
@@ -68,13 +69,13 @@ func newFleetChecker(f *fleet) *fleetChecker {
 	}
 }
 
-// calm reports whether the hub has run undisturbed for a time.
+// calm reports whether the hub has been undisturbed for a while.
 func (c *fleetChecker) calm(now time.Time) bool {
 	return now.After(c.f.disturbed.Add(reaction)) && !c.f.clockStepped && len(c.f.alive()) == 1
 }
 
-// long reports whether an undisturbed hub has had the time to react to what is since then; zero if it
-// is not.
+// long reports whether an undisturbed hub has had enough time to react to a condition that holds
+// since the given time. It is false for the zero time.
 func (c *fleetChecker) long(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) > fleetReaction && c.calm(since) && c.calm(now)
 }
@@ -124,7 +125,7 @@ func keepObject[K comparable, V any](all map[K]V, key K, object V, gone bool) {
 	}
 }
 
-// mark notes since when something holds.
+// mark records since when a condition holds.
 func mark(since map[string]time.Time, key string, holds bool, now time.Time) {
 	switch {
 	case !holds:
@@ -157,7 +158,7 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 	}
 }
 
-// limit returns how many clusters may be in flight at a time.
+// limit returns the maximum number of clusters in flight.
 func (c *fleetChecker) limit(u *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	limit := u.Spec.UpgradeStrategy.MaxConcurrency
 	switch {
@@ -195,7 +196,7 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 	if ended && run.Status.State == fleetv1alpha1.StateComplete {
 		c.f.report.Workers = true
 	}
-	if before != nil && holdsFinalizer(before) && !holdsFinalizer(run) && run.DeletionTimestamp == nil { // after a deletion, what is delivered goes on
+	if before != nil && holdsFinalizer(before) && !holdsFinalizer(run) && run.DeletionTimestamp == nil { // after a deletion, delivered upgrades continue
 		c.released(run)
 	}
 }
@@ -230,7 +231,8 @@ func admissionKey(run *fleetv1alpha1.ClusterUpgradeRun) string {
 	return fmt.Sprintf("%s/%s/%d", run.Spec.ManagedClustersUpgrade.UID, run.Namespace, run.Spec.Attempt)
 }
 
-// soaked checks that a cluster is complete only after the hub has heard of it for the whole soak.
+// soaked checks that a cluster is complete only after it has reported to the hub for the whole soak
+// time.
 func (c *fleetChecker) soaked(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
 	soak, err := time.ParseDuration(string(run.Spec.Timeouts.Soak))
 	if err != nil || run.Spec.Outcome != nil || run.Status.State != fleetv1alpha1.StateComplete || run.Status.Reason == fleetv1alpha1.ReasonLateSuccess || !c.calm(now) {
@@ -244,14 +246,15 @@ func (c *fleetChecker) soaked(now time.Time, run *fleetv1alpha1.ClusterUpgradeRu
 	}
 }
 
-// looked checks that a cluster for which others wait, or that has failed before, is observed.
+// looked checks that the hub observes clusters that others wait for and clusters that failed
+// before.
 func (c *fleetChecker) looked(before, run *fleetv1alpha1.ClusterUpgradeRun) {
 	if outcome := run.Spec.Outcome; outcome != nil && outcome.State == fleetv1alpha1.StateComplete && (run.Spec.Canary || before != nil && !before.Spec.AdmissionTime.IsZero()) {
 		c.f.violate("look: %s is %s without a look at it", run.Namespace, outcome.Reason)
 	}
 }
 
-// released checks that a run that is over has withdrawn what its cluster has not accepted.
+// released checks that a finished run has withdrawn a request that its cluster has not accepted.
 func (c *fleetChecker) released(run *fleetv1alpha1.ClusterUpgradeRun) {
 	m, release := c.f.member(run.Namespace), run.Spec.ClusterVersion.Version
 	accepted := slices.ContainsFunc(m.spoke.History(), func(line string) bool { return strings.HasPrefix(line, release+" ") })
@@ -264,18 +267,18 @@ func holdsFinalizer(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer)
 }
 
-// isEnded reports whether the attempt that the spec of a run names has ended.
+// isEnded reports whether the attempt in the spec of a run has ended.
 func isEnded(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Status.Attempt == run.Spec.Attempt &&
 		(run.Status.State == fleetv1alpha1.StateComplete || run.Status.State == fleetv1alpha1.StateFailed)
 }
 
-// holdsSlot reports whether a run is in flight or cleans up.
+// holdsSlot reports whether a run is in flight or cleaning up.
 func holdsSlot(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.Outcome == nil && !run.Spec.AdmissionTime.IsZero() && (!isEnded(run) || holdsFinalizer(run))
 }
 
-// admitted checks that a cluster may begin now, once in an attempt.
+// admitted checks that a cluster may start now, and starts only once per attempt.
 func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
 	ref, cluster := &run.Spec.ManagedClustersUpgrade, run.Namespace
 	key := admissionKey(run)
@@ -314,9 +317,9 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 	c.canariesFirst(now, u, run)
 }
 
-// canariesFirst checks that no other cluster begins before each canary is complete. A person may forget the failure of a
-// canary, or continue without one, in an attempt; and one that is not selected before it has begun in the attempt is no
-// canary.
+// canariesFirst checks that no other cluster starts before all canaries are complete. A user may
+// forget the failure of a canary or continue without it for one attempt. A cluster that is not
+// selected before it has started in the attempt is not a canary.
 func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) {
 	if u.Spec.UpgradeStrategy.CanaryClusters == nil || run.Spec.Canary || now.Sub(c.answered[string(u.UID)]) < fleetReaction {
 		return
@@ -339,10 +342,10 @@ func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClust
 	}
 }
 
-// selectionKey identifies a cluster of a Placement.
+// selectionKey identifies a cluster selected by a Placement.
 func selectionKey(placement, cluster string) string { return placement + "/" + cluster }
 
-// decided notes since when the decisions of a Placement contain each cluster.
+// decided records since when the decisions of a Placement contain each cluster.
 func (c *fleetChecker) decided(decision *ocmv1beta1.PlacementDecision, now time.Time) {
 	for _, m := range c.f.members {
 		isSelected := slices.ContainsFunc(decision.Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool { return d.ClusterName == m.name })
@@ -350,7 +353,7 @@ func (c *fleetChecker) decided(decision *ocmv1beta1.PlacementDecision, now time.
 	}
 }
 
-// requested checks that the agent of a cluster requests a release that it may, once in an attempt.
+// requested checks that the agent of a cluster requests only permitted releases, once per attempt.
 func (c *fleetChecker) requested(m *member, work *workv1.ManifestWork, release string) {
 	if release == "" {
 		return
@@ -373,8 +376,9 @@ func (c *fleetChecker) requested(m *member, work *workv1.ManifestWork, release s
 	}
 }
 
-// preActionSucceeded reports whether a Job of the action before the upgrade has succeeded that began after the cluster was
-// admitted first in the attempt of a delivery: one that an earlier upgrade has left proves nothing.
+// preActionSucceeded reports whether a Job of the pre-upgrade action has succeeded that started
+// after the cluster was first admitted in the attempt of a delivery. A Job left by an earlier
+// upgrade does not count.
 func (c *fleetChecker) preActionSucceeded(m *member, u *fleetv1beta1.ManagedClustersUpgrade, deliveredBy string) bool {
 	attempt, _, _ := strings.Cut(deliveredBy, "/")
 	admitted := c.admissions[fmt.Sprintf("%s/%s/%s", u.UID, m.name, attempt)]
@@ -386,14 +390,15 @@ func (c *fleetChecker) preActionSucceeded(m *member, u *fleetv1beta1.ManagedClus
 	return false
 }
 
-// mayBeginAgain has the cluster of a run that a person deletes begin once more in its attempt.
+// mayBeginAgain allows the cluster of a run that a user has deleted to start once more in its
+// attempt.
 func (c *fleetChecker) mayBeginAgain(run *fleetv1alpha1.ClusterUpgradeRun) {
 	delete(c.begun, admissionKey(run))
 	c.mayRequestAgain(c.f.member(run.Namespace))
 }
 
-// mayRequestAgain has the agent of a cluster request a release once more in each attempt: another client has deleted
-// its work, or changed its ClusterVersion.
+// mayRequestAgain allows the agent of a cluster to request a release once more in each attempt,
+// because another client has deleted its work or changed its ClusterVersion.
 func (c *fleetChecker) mayRequestAgain(m *member) {
 	for key := range c.requests {
 		if strings.Contains(key, "/"+m.name+"/") {
@@ -402,7 +407,7 @@ func (c *fleetChecker) mayRequestAgain(m *member) {
 	}
 }
 
-// jobBegan checks that operators and post-actions come after the platform.
+// jobBegan checks that operators and post-upgrade actions follow the platform.
 func (c *fleetChecker) jobBegan(m *member, name string) {
 	if strings.HasPrefix(name, "pre") || m.forges {
 		return

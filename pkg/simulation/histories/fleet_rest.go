@@ -20,21 +20,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
-// endReasons are the reasons for which no cluster begins in the end, unless a person acts.
+// endReasons lists the final reasons for which no cluster starts unless a user acts.
 var endReasons = []string{
 	fleetv1beta1.ReasonFinished, fleetv1beta1.ReasonCancelled, fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded,
 	fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonNoCanary,
 	fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonRecordsLost,
 }
 
-// unrest returns what has not come to its end.
+// unrest describes something that has not finished, or returns an empty string.
 func (c *fleetChecker) unrest() string {
 	for _, m := range c.f.members {
 		if m.pending || m.isBusy() {
 			return fmt.Sprintf("cluster %s goes on: %v", m.name, m.spoke.History())
 		}
 	}
-	if c.f.placements.pending { // a cluster that has come back is about to be selected again
+	if c.f.placements.pending { // a cluster that has returned is about to be selected again
 		return "the placement controller is about to decide"
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.upgrades)) {
@@ -47,7 +47,7 @@ func (c *fleetChecker) unrest() string {
 		switch {
 		case c.upgrades[run.Spec.ManagedClustersUpgrade.UID] == nil:
 			return fmt.Sprintf("the run of %s is left, and its upgrade is gone", key)
-		case run.Spec.AdmissionTime.IsZero() && run.DeletionTimestamp == nil: // a canary that has not begun
+		case run.Spec.AdmissionTime.IsZero() && run.DeletionTimestamp == nil: // a canary that has not started
 		case run.DeletionTimestamp != nil || !isEnded(run) || holdsSlot(run):
 			return fmt.Sprintf("the run of %s has not ended: %s %s: %s; deleted %t, finalizers %v", key, run.Status.State, run.Status.Reason, run.Status.Message, run.DeletionTimestamp != nil, run.Finalizers)
 		}
@@ -69,8 +69,8 @@ func sortedKeys[V any](all map[client.ObjectKey]V) []client.ObjectKey {
 	return slices.SortedFunc(maps.Keys(all), func(a, b client.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// unrestOf returns what of an upgrade has not come to its end: its status shows each cluster as its run
-// is, and why no other begins.
+// unrestOf describes why an upgrade has not finished. A finished upgrade has a status that matches
+// all runs and explains why no other cluster starts.
 func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	admitting := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionAdmitting)
 	counters := u.Status.ClustersSummery
@@ -85,7 +85,7 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	}
 	if complete := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionComplete); complete.Status == metav1.ConditionTrue {
 		c.f.report.Cleanup = true
-		return "" // it rests
+		return "" // it has finished
 	}
 	var want fleetv1beta1.ClustersSummary
 	for _, m := range c.f.members {
@@ -108,7 +108,7 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	return ""
 }
 
-// runOf returns the run of a cluster, or nil if there is none.
+// runOf returns the run of a cluster, or nil.
 func (c *fleetChecker) runOf(u *fleetv1beta1.ManagedClustersUpgrade, cluster string) *fleetv1alpha1.ClusterUpgradeRun {
 	for key, run := range c.runs {
 		if key.Namespace == cluster && run.Spec.ManagedClustersUpgrade.UID == string(u.UID) {
@@ -118,7 +118,7 @@ func (c *fleetChecker) runOf(u *fleetv1beta1.ManagedClustersUpgrade, cluster str
 	return nil
 }
 
-// leftWork returns why a work must not be left, or "" if it may.
+// leftWork returns the reason why a work must not be left behind, or an empty string.
 func (c *fleetChecker) leftWork(key client.ObjectKey) string {
 	work := c.works[key]
 	u := c.upgrades[work.Labels[fleetv1beta1.UpgradeLabel]]
@@ -132,13 +132,13 @@ func (c *fleetChecker) leftWork(key client.ObjectKey) string {
 	return ""
 }
 
-// quiet checks the end of each cluster, and that the hub writes nothing from then on.
+// quiet checks the final state of each cluster, and that the hub makes no more writes.
 func (c *fleetChecker) quiet() {
 	if len(c.f.report.Violations) > 0 {
 		return
 	}
-	waits := c.f.clockStepped      // times in the future are replaced in a later pass
-	for _, u := range c.upgrades { // after the stall timeout, the status says that the upgrade is slow
+	waits := c.f.clockStepped      // times in the future are replaced in a later reconcile
+	for _, u := range c.upgrades { // after the stall timeout, the status reports that the upgrade is slow
 		admitting := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionAdmitting)
 		waits = waits || admitting != nil && admitting.Reason == fleetv1beta1.ReasonHeld
 	}
@@ -159,10 +159,10 @@ func (c *fleetChecker) quiet() {
 	}
 }
 
-// mayFail reports whether anything that has happened may be why a run failed.
+// mayFail reports whether anything that has happened may explain the failure of a run.
 func (c *fleetChecker) mayFail(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	m := c.f.member(run.Namespace)
-	other := false // another client has upgraded it
+	other := false // another client has upgraded the cluster
 	for _, line := range m.spoke.History() {
 		release, _, _ := strings.Cut(line, " ")
 		other = other || release != run.Spec.ClusterVersion.Version && release != installed

@@ -20,11 +20,12 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// maxSlot is how long a cluster may hold a slot: the sum of all its timeouts, with the interruptions that extend them.
+// maxSlot is the maximum time that a cluster may hold a slot: the sum of all its timeouts, plus the
+// interruptions that extend them.
 const maxSlot = 10 * time.Hour
 
-// strangerActions are actions of a managed cluster with the rights of its own agent on the hub. Its claims about
-// itself affect only itself.
+// strangerActions are actions of a managed cluster with the permissions of its own agent on the
+// hub. Claims that a cluster makes about itself must not affect others.
 func strangerActions() []action[*fleet] {
 	return []action[*fleet]{
 		{"a cluster labels itself a canary", 2, func(f *fleet) {
@@ -47,7 +48,7 @@ func strangerActions() []action[*fleet] {
 	}
 }
 
-// speak has a cluster change its own ManagedCluster.
+// speak makes a cluster change its own ManagedCluster.
 func (f *fleet) speak(change func(*clusterv1.ManagedCluster)) {
 	m, cluster := f.anyMember(), &clusterv1.ManagedCluster{}
 	f.world.Logf("cluster %s", m.name)
@@ -60,7 +61,8 @@ func (f *fleet) speak(change func(*clusterv1.ManagedCluster)) {
 	}
 }
 
-// forgeLease writes the Lease by which earlier releases locked a cluster, held by an upgrade that does not exist.
+// forgeLease writes the Lease that earlier releases used as the lock of a cluster, held by an
+// upgrade that does not exist.
 func (f *fleet) forgeLease() {
 	m := f.anyMember()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: "cluster-upgrade"}}
@@ -71,7 +73,7 @@ func (f *fleet) forgeLease() {
 	}
 }
 
-// forgeReport has the agent of a cluster report in each work that the release is installed.
+// forgeReport makes a cluster's agent report in all works that the release is installed.
 func (f *fleet) forgeReport() {
 	m, works := f.anyMember(), &workv1.ManifestWorkList{}
 	m.troubled, m.forges = true, true
@@ -95,8 +97,8 @@ func (f *fleet) forgeReport() {
 	}
 }
 
-// others checks that no cluster keeps others from their upgrade for longer than its timeouts allow, and that the
-// canaries have not changed since the start.
+// others checks that no cluster delays the upgrades of others for longer than its timeouts allow,
+// and that the canaries have not changed since the start.
 func (c *fleetChecker) others(now time.Time) {
 	for key, run := range c.runs {
 		began := run.Spec.AdmissionTime.Time
@@ -108,7 +110,8 @@ func (c *fleetChecker) others(now time.Time) {
 	}
 }
 
-// fixCanaries notes the canaries of an upgrade once its status identifies them: those with the run of a canary.
+// fixCanaries records the canaries of an upgrade once its status identifies them: the clusters with
+// a canary run.
 func (c *fleetChecker) fixCanaries(u *fleetv1beta1.ManagedClustersUpgrade) {
 	if u.Status.Canaries == nil || c.canaries[string(u.UID)] != nil {
 		return
@@ -122,8 +125,8 @@ func (c *fleetChecker) fixCanaries(u *fleetv1beta1.ManagedClustersUpgrade) {
 	c.canaries[string(u.UID)] = fixed
 }
 
-// canaryFixed checks that no cluster begins as a canary unless it was one when the canaries were fixed, and that those go
-// on as canaries: labels change none.
+// canaryFixed checks that only the recorded canaries start as canaries, and that they remain
+// canaries: changing labels must have no effect.
 func (c *fleetChecker) canaryFixed(before, run *fleetv1alpha1.ClusterUpgradeRun) {
 	fixed := c.canaries[run.Spec.ManagedClustersUpgrade.UID]
 	switch {
@@ -134,7 +137,7 @@ func (c *fleetChecker) canaryFixed(before, run *fleetv1alpha1.ClusterUpgradeRun)
 	}
 }
 
-// awaitsOnlyStrangers reports whether the clusters that have not begun are those that hold themselves.
+// awaitsOnlyStrangers reports whether all clusters that have not started are holding themselves.
 func (c *fleetChecker) awaitsOnlyStrangers(u *fleetv1beta1.ManagedClustersUpgrade) bool {
 	found := false
 	for _, m := range c.f.members {

@@ -22,31 +22,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// The number of actions of a history, and how long it may take to come to rest after the last one.
+// The number of actions in a history, and how long it may take to come to rest after the last one.
 const (
 	minActions  = 8
 	maxActions  = 40
 	restTimeout = 14 * time.Hour
 )
 
-// Report holds the result of a history.
+// Report is the result of a history.
 type Report struct {
 	Seed    uint64
 	Kind    Kind
 	Actions int
-	// Writes is the number of stored changes that were checked.
+	// Writes is the number of checked changes.
 	Writes int
-	// What the history has reached.
+	// Progress that the history has reached.
 	Commit, Workers, Cleanup, Deletion bool
-	// Interleaved reports whether the requests of two leaders were scheduled.
+	// Interleaved reports whether requests of two leaders were interleaved.
 	Interleaved bool
-	// Violations are the invariants that did not hold, in the order of their detection.
+	// Violations are the violated invariants in the order of detection.
 	Violations []string
-	// Log has a line for each action, change, and fault.
+	// Log contains a line for each action, change, and fault.
 	Log []string
 }
 
-// runner is a history of one cluster that is running.
+// runner is a running history of one cluster.
 type runner struct {
 	*driver
 	kind    Kind
@@ -57,34 +57,35 @@ type runner struct {
 	once     hooks
 	receiver receiver
 	backup   *simulation.Backup
-	registry *prometheus.Registry // of the newest life; nil means nothing reads its metrics
+	registry *prometheus.Registry // of the newest life; nil if nothing reads its metrics
 
-	backupVersion string // of the cluster in the backup
+	backupVersion string // cluster version in the backup
 
 	race *race // of two leaders; nil if there is none
 }
 
-// hooks are actions that wait for a moment of an upgrade. They come some seconds after it.
+// hooks are actions that wait for a point in an upgrade. They run a few seconds after it.
 type hooks struct {
 	requested, commenced, failed func()
-	// completed comes when the control plane is at a new version, before the nodes are.
+	// completed runs when the control plane is at a new version but the nodes are not.
 	completed func()
-	// started comes when the first step of an upgrade begins.
+	// started runs when the first step of an upgrade starts.
 	started func(*upgradev1alpha1.UpgradeConfig)
-	// ended comes when an upgrade ends.
+	// ended runs when an upgrade ends.
 	ended func(client.ObjectKey)
-	// sent comes within a second of the request: before the process that has made it saves its result, or soon after.
+	// sent runs within a second after the request: before the requesting process saves its result, or
+	// soon after.
 	sent func()
-	// atRequest comes a second after the request: long before the cluster version operator accepts it.
+	// atRequest runs a second after the request, long before the cluster version operator accepts it.
 	atRequest func()
-	// locked comes between the acquisition of the lock and the next write of the operator, which then
+	// locked runs between the acquisition of the lock and the operator's next write. That write then
 	// conflicts.
 	locked func()
-	// lockWritten reports that the lock was written last.
+	// lockWritten reports whether the last write was to the lock.
 	lockWritten bool
 }
 
-// soonAfter runs an action that has waited for this moment, once.
+// soonAfter runs an action that was waiting for this point, once.
 func (h *runner) soonAfter(hook *func()) {
 	if do := *hook; do != nil && !h.calm {
 		*hook = nil
@@ -95,12 +96,13 @@ func (h *runner) soonAfter(hook *func()) {
 	}
 }
 
-// Run runs the history of a seed with upgrades of that kind.
+// Run runs the history with a seed and a kind of upgrades.
 func Run(seed uint64, kind Kind) Report {
 	return run(seed, kind, 0)
 }
 
-// run runs the history of a seed with the first actions, as many as there were once; 0 means all.
+// run runs a history with a given number of actions from the start of the list, or with all of them
+// if it is 0. Seeds that were kept specify how many actions existed at the time.
 func run(seed uint64, kind Kind, actions int) (report Report) {
 	report.Seed, report.Kind = seed, kind
 	defer func() {
@@ -118,7 +120,7 @@ func run(seed uint64, kind Kind, actions int) (report Report) {
 	return report
 }
 
-// newHistory returns the history of upgrades of that kind.
+// newHistory returns a history of the given kind.
 func newHistory(d *driver, kind Kind) (interface{ run(actions int) }, error) {
 	if kind == ManagedClustersUpgrades {
 		return newFleet(d)
@@ -155,7 +157,7 @@ func newRunner(d *driver, kind Kind) (*runner, error) {
 	return h, h.startLeader()
 }
 
-// spec describes a small cluster of random shape.
+// spec describes a small cluster with a random shape.
 func (h *runner) spec() openshiftsim.Spec {
 	takes := func() timescale.Duration { return timescale.Duration(time.Minute + h.upTo(8*time.Minute)) }
 	spec := openshiftsim.Spec{
@@ -172,7 +174,7 @@ func (h *runner) spec() openshiftsim.Spec {
 	return spec
 }
 
-// The releases and channels of the histories.
+// Releases and channels of the histories.
 const (
 	installed = "4.20.5"
 	channel   = "stable-4.20"
@@ -183,14 +185,14 @@ func (h *runner) run(actions int) {
 	if h.kind == UpgradeJobs {
 		first, create, all = "create an UpgradeJob", h.createJob, jobActions()
 	}
-	if play(h.driver, h, first, create, firstOf(all, actions)) { // all that fails ends, and everything comes to its end
+	if play(h.driver, h, first, create, firstOf(all, actions)) { // all failures end, and everything finishes
 		h.act("calm down", h.calmDown)
 		h.settle(h.restLimit(), h.checker.unrest)
 	}
 }
 
-// restLimit returns how long it may take until everything has come to its end. The retry of an
-// UpgradeJob that was requested while the clock was a day ahead starts a day later.
+// restLimit returns how long it may take until everything has finished. A retry of an UpgradeJob
+// that was requested while the clock was a day ahead starts a day later.
 func (h *runner) restLimit() time.Duration {
 	if h.kind == UpgradeJobs && h.clockStepped {
 		return restTimeout + 24*time.Hour
@@ -203,7 +205,7 @@ func (h *runner) newRegistry() *prometheus.Registry {
 	return h.registry
 }
 
-// plan decides what becomes of a request of the operator.
+// plan determines the outcome of an operator request.
 func (h *runner) plan(r simulation.Request) simulation.Fault {
 	h.pull(r)
 	if r.IsWrite() && h.afterLock(r) {
@@ -216,7 +218,7 @@ func (h *runner) plan(r simulation.Request) simulation.Fault {
 	return h.fault(r, []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool"})
 }
 
-// afterLock runs the action that waits for the acquisition of the lock, if this request comes next.
+// afterLock runs the action that waits for the lock to be acquired if this is the next request.
 func (h *runner) afterLock(r simulation.Request) bool {
 	written := h.once.lockWritten
 	h.once.lockWritten = r.Kind == "Lease"
@@ -229,7 +231,7 @@ func (h *runner) afterLock(r simulation.Request) bool {
 	return true
 }
 
-// upgradeConfig returns an upgrade that may well succeed.
+// upgradeConfig returns an upgrade that is likely to succeed.
 func (h *runner) upgradeConfig(key client.ObjectKey) *upgradev1alpha1.UpgradeConfig {
 	cfg := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -244,7 +246,7 @@ func (h *runner) upgradeConfig(key client.ObjectKey) *upgradev1alpha1.UpgradeCon
 	return cfg
 }
 
-// soon returns a time at which an upgrade may begin, written for people.
+// soon returns a start time in the near future, in the format of upgradeAt.
 func (h *runner) soon() string {
 	return h.world.Now().Add(h.upTo(12 * time.Minute)).UTC().Format(time.RFC3339)
 }

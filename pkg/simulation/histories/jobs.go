@@ -23,17 +23,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
 
-// Kind is the kind of the upgrades of a history.
+// Kind is the kind of upgrades in a history.
 type Kind string
 
-// The kinds of upgrades.
+// Kinds of upgrades.
 const (
 	UpgradeConfigs Kind = "UpgradeConfig"
 	UpgradeJobs    Kind = "UpgradeJob"
 )
 
-// jobActions returns the actions of histories of UpgradeJobs: actions on UpgradeJobs, hooks, and suspension windows,
-// and the actions on the cluster and the operator that other histories also have.
+// jobActions returns the actions in histories of UpgradeJobs: actions on UpgradeJobs, hooks, and
+// suspension windows, and the common actions on the cluster and the operator.
 func jobActions() []action[*runner] {
 	own := []action[*runner]{
 		{"create an UpgradeJob", 8, (*runner).createJob},
@@ -66,19 +66,19 @@ func jobActions() []action[*runner] {
 		action[*runner]{"retry once the upgrade fails, while the receiver of the webhook is down", 3, (*runner).retryUndelivered})
 }
 
-// jobKeys are the UpgradeJobs that there may be.
+// jobKeys returns the names of all UpgradeJobs that a history may create.
 func jobKeys() []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: Namespace, Name: "job"}, {Namespace: Namespace, Name: "next"}}
 }
 
 func (h *runner) anyJob() client.ObjectKey { return jobKeys()[h.random.IntN(len(jobKeys()))] }
 
-// timestamp returns a time as people write it.
+// timestamp formats a time the way users write it.
 func timestamp(t time.Time) maintenancev1beta1.Timestamp {
 	return maintenancev1beta1.Timestamp(t.UTC().Format(time.RFC3339))
 }
 
-// createJob creates an UpgradeJob that may well succeed.
+// createJob creates an UpgradeJob that is likely to succeed.
 func (h *runner) createJob() {
 	key, start := h.anyJob(), h.world.Now().Add(h.upTo(12*time.Minute))
 	job := &maintenancev1beta1.UpgradeJob{
@@ -109,7 +109,7 @@ func (h *runner) deleteJob() {
 	}
 }
 
-// editJob edits the version, which is immutable.
+// editJob changes the version, which is immutable.
 func (h *runner) editJob() {
 	edit(h.driver, &maintenancev1beta1.UpgradeJob{}, h.anyJob(), func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
 }
@@ -176,7 +176,7 @@ func (h *runner) deleteHookJobs() {
 	}
 }
 
-// jobChecker checks what must hold for UpgradeJobs. It shares the facts about the cluster with the
+// jobChecker checks the invariants of UpgradeJobs. It shares its knowledge of the cluster with the
 // checker of UpgradeConfigs.
 type jobChecker struct {
 	*checker
@@ -208,7 +208,8 @@ func (c *jobChecker) observe(change simulation.Change, job *maintenancev1beta1.U
 	}
 }
 
-// noteWindow notes the window of an UpgradeJob, or of a retry, which is as long and begins when the retry is requested.
+// noteWindow records the window of an UpgradeJob or of a retry. The window of a retry has the same
+// length and starts when the retry is requested.
 func (c *jobChecker) noteWindow(change simulation.Change, before, job *maintenancev1beta1.UpgradeJob) {
 	start, errStart := time.Parse(time.RFC3339, string(job.Spec.StartAfter))
 	end, errEnd := time.Parse(time.RFC3339, string(job.Spec.StartBefore))
@@ -231,7 +232,7 @@ func (c *jobChecker) noteWindow(change simulation.Change, before, job *maintenan
 	}
 }
 
-// attemptOf returns the record of an attempt; the zero record if there is none.
+// attemptOf returns the record of an attempt, or the zero record.
 func attemptOf(all []record.Record, attempt int32) record.Record {
 	for _, r := range all {
 		if r.Attempt == attempt {
@@ -241,7 +242,7 @@ func attemptOf(all []record.Record, attempt int32) record.Record {
 	return record.Record{}
 }
 
-// status checks what the operator writes into a status.
+// status checks a status written by the operator.
 func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, before, job *maintenancev1beta1.UpgradeJob) {
 	for _, now := range job.Status.History {
 		was := attemptOf(before.Status.History, now.Attempt)
@@ -269,13 +270,13 @@ func jobInProgress(job *maintenancev1beta1.UpgradeJob) bool {
 	return slices.ContainsFunc(job.Status.History, func(r record.Record) bool { return r.CompleteTime == nil })
 }
 
-// awaitsRetry reports whether a request for another attempt has not been answered.
+// awaitsRetry reports whether a requested retry is still pending.
 func awaitsRetry(job *maintenancev1beta1.UpgradeJob) bool {
 	token := job.Annotations[maintenancev1beta1.RetryAnnotation]
 	return token != "" && (job.Status.Retry == nil || job.Status.Retry.Token != token)
 }
 
-// unrest returns what of UpgradeJobs has not come to its end.
+// unrest describes an UpgradeJob that has not finished, or returns an empty string.
 func (c *jobChecker) unrest() string {
 	for _, key := range jobKeys() {
 		job := c.jobs[key]
@@ -296,14 +297,14 @@ func (c *jobChecker) unrest() string {
 	return ""
 }
 
-// leftBehind returns what the upgrades have left behind that have ended.
+// leftBehind describes what finished upgrades have left behind.
 func (c *jobChecker) leftBehind() string {
 	series, err := c.h.registry.Gather()
 	if err != nil {
 		return err.Error()
 	}
-	// Other clients replace and withdraw what the operator requests, so it requests it again; the checker follows each
-	// request.
+	// Other clients replace and withdraw the operator's requests, so the operator repeats them. The
+	// checker follows each request, so the number of requests is not checked here.
 	scene := aftermath.Scene{Objects: c.h.cluster.Client, Namespace: Namespace, Now: c.h.world.Now(), Series: series}
 	if err := scene.Check(context.Background()); err != nil {
 		return err.Error()

@@ -11,7 +11,7 @@ import (
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// idleHolder checks that an upgrade that has ended does not keep the lock.
+// idleHolder checks that a finished upgrade does not keep the lock.
 func (c *checker) idleHolder(now time.Time) {
 	if !c.isIdleHolder() {
 		c.idleSince = time.Time{}
@@ -26,8 +26,8 @@ func (c *checker) idleHolder(now time.Time) {
 	}
 }
 
-// waiter checks that no upgrade waits whose time has come while the lock is held by one that has ended.
-// It is called before a change is applied, since that may be the release of the lock.
+// waiter checks that no upgrade is due and waiting while a finished one holds the lock. It must be
+// called before a change is applied, since the change may release the lock.
 func (c *checker) waiter(now time.Time) {
 	waits := c.waitingUpgrade(now)
 	if waits == "" || !c.isIdleHolder() {
@@ -43,7 +43,8 @@ func (c *checker) waiter(now time.Time) {
 	}
 }
 
-// waitingUpgrade returns an upgrade whose window is open and which may start; empty means none.
+// waitingUpgrade returns the name of an upgrade that may start because its window is open, or an
+// empty string.
 func (c *checker) waitingUpgrade(now time.Time) string {
 	if !c.heldSince.IsZero() {
 		return ""
@@ -67,7 +68,7 @@ func (c *checker) waitingUpgrade(now time.Time) string {
 	return ""
 }
 
-// isIdleHolder reports whether the holder of the lock has ended or does not exist.
+// isIdleHolder reports whether the holder of the lock has finished or does not exist.
 func (c *checker) isIdleHolder() bool {
 	if c.lease == nil || c.lease.Spec.HolderIdentity == nil || *c.lease.Spec.HolderIdentity == "" {
 		return false

@@ -25,33 +25,33 @@ import (
 
 const agentActor = "agent"
 
-// member is a simulated cluster of a fleet with its agent. It acts some seconds after a change of its
-// works, and as long as something in it goes on.
+// member is a simulated cluster of a fleet with its agent. It acts a few seconds after a change of
+// its works, and for as long as something in it is in progress.
 type member struct {
 	fleet  *fleet
 	name   string
 	spoke  *spoke.Cluster
 	client client.Client
 
-	takes    time.Duration // how long it takes to install a release
+	takes    time.Duration // duration of an installation
 	pending  bool          // it is about to act
-	offline  bool          // its agent cannot reach the hub
-	silent   time.Time     // since when its agent has not renewed its Lease; zero if it does
-	fails    bool          // an upgrade fails halfway
-	refuses  bool          // the cluster version operator refuses what is requested
+	offline  bool          // the agent cannot reach the hub
+	silent   time.Time     // since when the agent has not renewed its Lease; zero if it does
+	fails    bool          // upgrades fail halfway
+	refuses  bool          // the cluster version operator rejects requests
 	jobFail  bool          // Jobs fail
-	degraded bool          // an operator is degraded after the upgrade
+	degraded bool          // an operator is degraded after upgrades
 
-	holdsItself bool // it holds itself, and no person ends that
-	forges      bool // its agent has reported what is not true
+	holdsItself bool // it holds itself, and no user ends that
+	forges      bool // the agent has reported false status
 
-	troubled    bool // it has ever done what an upgrade may not survive
-	everOffline bool // its agent could not reach the hub at some time
+	troubled    bool // it has ever done something that an upgrade may not survive
+	everOffline bool // the agent was unable to reach the hub at some time
 	edited      bool // another client has removed the deleteOption of a work
 
-	since     map[string]time.Time // when a release or a Job began
-	succeeded map[string]time.Time // when the Jobs began that have succeeded, by name
-	answered  map[string]string    // what the agent has reported, by work
+	since     map[string]time.Time // start of a release or a Job
+	succeeded map[string]time.Time // start of each Job that has succeeded, by name
+	answered  map[string]string    // the agent's reports, by work
 }
 
 func newMember(f *fleet, name string) *member {
@@ -61,7 +61,7 @@ func newMember(f *fleet, name string) *member {
 	}
 }
 
-// observe has the agent act after a change of a work.
+// observe makes the agent act after a change of a work.
 func (m *member) observe(change simulation.Change) {
 	work, is := change.Object().(*workv1.ManifestWork)
 	switch {
@@ -73,7 +73,7 @@ func (m *member) observe(change simulation.Change) {
 	}
 }
 
-// wake has the cluster and its agent act within some seconds.
+// wake makes the cluster and its agent act within a few seconds.
 func (m *member) wake() {
 	if m.pending {
 		return
@@ -85,7 +85,7 @@ func (m *member) wake() {
 	})
 }
 
-// act has the agent answer the works, and the cluster do what they request.
+// act makes the agent handle the works and the cluster do what they request.
 func (m *member) act() {
 	m.renew()
 	m.answer()
@@ -99,11 +99,11 @@ func (m *member) act() {
 	}
 }
 
-// leaseGrace is how long the registration controller waits for the renewal of a Lease until it reports that the cluster
-// is unreachable.
+// leaseGrace is how long the registration controller waits for a Lease renewal before it reports
+// the cluster as unreachable.
 const leaseGrace = 5 * time.Minute
 
-// renew has the agent renew its Lease, or the hub look again when the Lease has expired.
+// renew renews the agent's Lease, or makes the hub check again when the Lease has expired.
 func (m *member) renew() {
 	switch {
 	case !m.offline:
@@ -119,7 +119,7 @@ func (m *member) isUnreachable() bool {
 	return !m.silent.IsZero() && m.fleet.world.Now().Sub(m.silent) >= leaseGrace
 }
 
-// answer has the agent answer each work.
+// answer makes the agent handle each work.
 func (m *member) answer() {
 	if m.offline {
 		m.everOffline = true
@@ -158,7 +158,7 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 	}
 	seen := state.String()
 	if m.answered[work.Name] == seen {
-		return nil // it would report the same
+		return nil // the report would be the same
 	}
 	m.answered[work.Name] = seen
 	before := m.spoke.Desired()
@@ -174,7 +174,7 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 	return m.client.Status().Update(ctx, work)
 }
 
-// keepTimes keeps the transition times of conditions that have not changed.
+// keepTimes keeps the transition times of unchanged conditions.
 func keepTimes(before, after *workv1.ManifestWorkStatus) {
 	keep := func(old, updated []metav1.Condition) {
 		for i := range updated {
@@ -193,11 +193,11 @@ func keepTimes(before, after *workv1.ManifestWorkStatus) {
 	}
 }
 
-// operate has the cluster version operator and the Jobs do their work.
+// operate makes the cluster version operator and the Jobs do their work.
 func (m *member) operate() {
 	now := m.fleet.world.Now()
 	if m.spoke.Version() == nil {
-		return // reported by the checker
+		return // the checker reports it
 	}
 	for _, job := range m.spoke.Objects("Job") {
 		name := "job " + job.GetName()
@@ -233,7 +233,7 @@ func (m *member) operate() {
 	}
 }
 
-// begin has the cluster version operator accept or refuse a release.
+// begin makes the cluster version operator accept or reject a release.
 func (m *member) begin(release string) {
 	now, status := m.fleet.world.Now(), "True"
 	if m.refuses {
@@ -262,7 +262,7 @@ func isFinished(job *unstructured.Unstructured) bool {
 	return len(conditions) > 0
 }
 
-// isBusy reports whether something in the cluster goes on by itself.
+// isBusy reports whether something in the cluster is still in progress.
 func (m *member) isBusy() bool {
 	if m.spoke.Version() == nil {
 		return false
@@ -279,10 +279,11 @@ func (m *member) has(release string) bool {
 	return m.spoke.Version() != nil && slices.Contains(m.spoke.History(), release+" Completed")
 }
 
-// unreachable is the taint that the registration controller sets on a cluster whose Lease has expired.
+// unreachable is the taint that the registration controller sets on clusters whose Lease has
+// expired.
 var unreachable = clusterv1.Taint{Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
 
-// taint has the registration controller taint the cluster while it is unreachable.
+// taint makes the registration controller taint the cluster while it is unreachable.
 func (m *member) taint(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	isTainted := len(cluster.Spec.Taints) > 0
 	if isTainted == m.isUnreachable() {
@@ -297,7 +298,7 @@ func (m *member) taint(ctx context.Context, cluster *clusterv1.ManagedCluster) e
 	return m.client.Update(ctx, cluster)
 }
 
-// publish publishes the claim and the availability of the cluster.
+// publish publishes the cluster's claim and availability.
 func (m *member) publish() error {
 	ctx, cluster := context.Background(), &clusterv1.ManagedCluster{}
 	if err := m.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {

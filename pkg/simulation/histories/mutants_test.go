@@ -17,10 +17,11 @@ import (
 
 var mutate = flag.Bool("mutants", false, "apply to a copy of the sources the mutants that kept seeds have found, and check that the seeds still find them")
 
-// mutant is a change of a source file, from the root of the module, that a kept seed finds.
+// mutant is a source change that a kept seed detects. The path is relative to the root of the
+// module.
 type mutant struct{ file, old, changed string }
 
-// mutants are the changes that put back the defects of kept seeds.
+// mutants are changes that reintroduce the defects found by kept seeds.
 var mutants = map[string]mutant{
 	"an upgrade that goes on without its object is forgotten once another one acquires its lock": {
 		"pkg/lock/lock.go", "if continues, err = l.abandon(ctx, lease); err != nil {", "if err != nil {",
@@ -37,8 +38,8 @@ var mutants = map[string]mutant{
 	},
 }
 
-// TestKeptSeedsFindTheirMutants checks that each mutant is a change of the present sources, and, with -mutants, that its
-// kept seed fails once its defect is put back.
+// TestKeptSeedsFindTheirMutants checks that each mutant applies to the current sources and, with
+// -mutants, that the kept seed fails with it.
 func TestKeptSeedsFindTheirMutants(t *testing.T) {
 	t.Parallel()
 	for defect, m := range mutants {
@@ -63,7 +64,7 @@ func TestKeptSeedsFindTheirMutants(t *testing.T) {
 	}
 }
 
-// applyMutant returns the source file of a mutant, and its content with the mutant.
+// applyMutant returns the name and the changed content of a mutant's source file.
 func applyMutant(t *testing.T, m mutant) (file string, changed []byte) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -78,7 +79,8 @@ func applyMutant(t *testing.T, m mutant) (file string, changed []byte) {
 	return file, bytes.Replace(source, []byte(m.old), []byte(m.changed), 1)
 }
 
-// buildMutant builds the tests of this package with another content of a source file, and returns the binary.
+// buildMutant builds the tests of this package with changed content of one source file and returns
+// the path of the binary.
 func buildMutant(t *testing.T, file string, content []byte) string {
 	t.Helper()
 	dir := t.TempDir()

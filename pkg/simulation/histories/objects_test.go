@@ -46,12 +46,13 @@ import (
 var objects = flag.Int("objects", 150, "the number of objects of strangers that TestObjects has the programs reconcile")
 
 const (
-	batchSize = 100              // objects of one cluster
-	soon      = 10 * time.Second // a healthy object is reconciled within it
-	hang      = 5 * time.Minute  // of real time; a cluster takes a few seconds
+	batchSize = 100              // objects per cluster
+	soon      = 10 * time.Second // time in which a healthy object must be reconciled
+	hang      = 5 * time.Minute  // in real time; a cluster takes a few seconds
 )
 
-// generators returns generators of specs, whose texts are mostly valid, and of statuses.
+// generators returns a generator for specs, with mostly valid strings, and a generator for
+// statuses.
 func generators(seed uint64) (spec, status *devtest.Generator) {
 	instants := map[string]string{"reason": "reason", "version": "version", "type": "reason"}
 	for _, field := range []string{
@@ -88,23 +89,23 @@ func generators(seed uint64) (spec, status *devtest.Generator) {
 		}
 }
 
-// subject is a program whose objects strangers create.
+// subject is a program whose objects are created by other clients.
 type subject struct {
 	name   string
-	folder string // of its definitions
-	share  int    // of the objects, in percent
-	// names are the names of objects of kinds that have only one, and namespaces their namespaces if they are not the
-	// operator's.
+	folder string // folder of its CustomResourceDefinitions
+	share  int    // share of the objects, in percent
+	// names are the names of singleton objects by kind. namespaces are the namespaces of kinds outside
+	// the operator's namespace.
 	names, namespaces map[string]string
-	// annotations and finalizers are those that the program reads and sets.
+	// annotations and finalizers are the ones that the program reads and sets.
 	annotations, finalizers []string
-	// healthy are objects that nothing is wrong with, each in a document.
+	// healthy contains objects without problems, one per document.
 	healthy []string
-	// begin prepares a cluster, and returns the program.
+	// begin prepares a cluster and returns it with the program.
 	begin func(*testing.T) (*simulation.World, *simulation.Program)
 }
 
-// subjects returns the programs.
+// subjects returns all programs.
 func subjects() []subject {
 	return []subject{{
 		name: "operator", folder: "../../../deploy/crds", share: 60, names: map[string]string{"ClusterVersion": "version"},
@@ -191,7 +192,7 @@ func beginStatus(t *testing.T) (*simulation.World, *simulation.Program) {
 	return world, &simulation.Program{Name: name, Latency: 5 * time.Millisecond, Controllers: controllers}
 }
 
-// strangers generates objects of the kinds of a program in one cluster.
+// strangers generates objects for the kinds of a program in one cluster.
 type strangers struct {
 	subject
 	t            *testing.T
@@ -201,8 +202,8 @@ type strangers struct {
 	accepted     map[string]int // by kind
 }
 
-// create creates an object of a kind, with metadata and a status of another client, and reports whether the API
-// server accepts it.
+// create creates an object of a kind with metadata and a status from another client. It reports
+// whether the API server accepts it.
 func (s *strangers) create(definition *apiextensionsv1.CustomResourceDefinition, n int) bool {
 	s.t.Helper()
 	kind, version := definition.Spec.Names.Kind, definition.Spec.Versions[0]
@@ -213,7 +214,7 @@ func (s *strangers) create(definition *apiextensionsv1.CustomResourceDefinition,
 	}
 	schema := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	object.Object["spec"] = clean(s.t, s.spec.Value("spec", &schema))
-	if spec, ok := object.Object["spec"].(map[string]any); ok && s.spec.IntN(2) == 0 { // it is due
+	if spec, ok := object.Object["spec"].(map[string]any); ok && s.spec.IntN(2) == 0 { // make it due
 		for field, at := range map[string]time.Time{"upgradeAt": s.now, "startAfter": s.now, "startBefore": s.now.Add(time.Hour)} {
 			if _, set := spec[field]; set {
 				spec[field] = at.Format(time.RFC3339)
@@ -221,10 +222,10 @@ func (s *strangers) create(definition *apiextensionsv1.CustomResourceDefinition,
 		}
 	}
 	if release, _, _ := unstructured.NestedString(object.Object, "spec", "targetRelease"); kind == "UpdatePlan" {
-		object.SetName("update-plan-" + release) // there is one for each release
+		object.SetName("update-plan-" + release) // there is one per release
 	}
 	s.spec.Metadata(object, s.annotations, s.finalizers)
-	if s.spec.IntN(20) > 0 { // encoding the largest ones takes most of the time
+	if s.spec.IntN(20) > 0 { // encoding the largest objects takes most of the time
 		annotations := object.GetAnnotations()
 		maps.DeleteFunc(annotations, func(_, value string) bool { return len(value) > 1000 })
 		object.SetAnnotations(annotations)
@@ -235,11 +236,11 @@ func (s *strangers) create(definition *apiextensionsv1.CustomResourceDefinition,
 	s.accepted[definition.Spec.Group+" "+kind]++
 	schema = version.Schema.OpenAPIV3Schema.Properties["status"]
 	object.Object["status"] = clean(s.t, s.status.Value("status", &schema))
-	_ = s.user.Status().Update(s.t.Context(), object) // an invalid one is rejected
+	_ = s.user.Status().Update(s.t.Context(), object) // an invalid status is rejected
 	return true
 }
 
-// clean returns a value as JSON has it.
+// clean returns a value in the form that decoded JSON has.
 func clean(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -253,7 +254,7 @@ func clean(t *testing.T, value any) any {
 	return object.Object["value"]
 }
 
-// healthyObjects are objects that nothing is wrong with.
+// healthyObjects are objects without problems.
 var healthyObjects = []string{
 	"apiVersion: upgrade.managed.openshift.io/v1alpha1\nkind: UpgradeConfig\nspec: {type: OSD, upgradeAt: '2029-03-02T21:00:00Z', PDBForceDrainTimeout: 60, desired: {version: 4.20.6, channel: stable-4.20}}\n",
 	"apiVersion: managedupgrade.appuio.io/v1beta1\nkind: UpgradeConfig\nspec: {schedule: {cron: '0 22 * * 2'}, jobTemplate: {spec: {config: {upgradeTimeout: 12h}}}}\n",
@@ -262,7 +263,7 @@ var healthyObjects = []string{
 	"apiVersion: managedupgrade.appuio.io/v1beta1\nkind: UpgradeSuspensionWindow\nspec: {start: '2029-12-20T00:00:00Z', end: '2030-01-03T00:00:00Z', configSelector: {}}\n",
 }
 
-// healthyFleets and healthyUpdates are for the other programs.
+// healthyFleets and healthyUpdates are objects of the other programs.
 var (
 	healthyFleets = []string{
 		"apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: ManagedClustersUpgrade\nspec: {clusterSelector: {matchLabels: {fleet: stores}}, clusterVersion: {version: 4.20.6, channel: stable-4.20}}\n",
@@ -273,7 +274,8 @@ var (
 	}
 )
 
-// reconcileBatch has a program reconcile the objects of strangers in one cluster, and then healthy ones.
+// reconcileBatch makes a program reconcile generated objects in one cluster, followed by healthy
+// ones.
 func reconcileBatch(t *testing.T, of subject, seed uint64, n int) map[string]int {
 	t.Helper()
 	watchdog := time.AfterFunc(hang, func() {
@@ -300,7 +302,7 @@ func reconcileBatch(t *testing.T, of subject, seed uint64, n int) map[string]int
 			t.Fatal(err)
 		}
 		object.SetName(cmp.Or(object.GetName(), "healthy"))
-		if of.name != "update-status-controller" { // the kinds of that program have no namespaces
+		if of.name != "update-status-controller" { // its kinds are cluster-scoped
 			object.SetNamespace(cmp.Or(of.namespaces[object.GetKind()], Namespace))
 		}
 		if err := s.user.Create(t.Context(), object); err != nil {
@@ -330,8 +332,9 @@ func settle(t *testing.T, seed uint64, world *simulation.World) {
 	}
 }
 
-// Objects that strangers generate from the schemas, with finalizers, annotations, owners, and statuses of theirs,
-// neither crash nor stop a program: a healthy object is reconciled within seconds.
+// Objects that other clients generate from the schemas, with arbitrary finalizers, annotations,
+// owners, and statuses, neither crash nor block a program: healthy objects are still reconciled
+// within seconds.
 func TestObjects(t *testing.T) { //nolint:tparallel // the total follows when all batches have ended
 	t.Parallel()
 	total, want := map[string]int{}, 0

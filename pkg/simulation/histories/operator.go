@@ -27,16 +27,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// Namespace is the namespace of the operator.
+// Namespace is the operator's namespace.
 const Namespace = "managed-upgrade-operator"
 
-// Operator returns the operator as a program of a simulated cluster: its real controllers with the
-// runbooks OSD and ARO, and the simulated monitoring.
+// Operator returns the operator as a program for a simulated cluster: its real controllers, the OSD
+// and ARO runbooks, and the simulated monitoring.
 func Operator(cluster *openshift.Cluster, cfg config.Config) *simulation.Program {
 	return OperatorWithWebhook(cluster, cfg, nil)
 }
 
-// OperatorWithWebhook is Operator with a webhook for each of its lives; nil means no webhook.
+// OperatorWithWebhook is Operator with a new webhook for each life. If newWebhook is nil, there is
+// no webhook.
 func OperatorWithWebhook(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
@@ -92,8 +93,8 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	return []manager.Controller{reconciler.Controller(), keeper.Controller()}, nil
 }
 
-// wholeOperator returns the operator as Run wires it, with all its controllers, and the simulated
-// monitoring. Each of its lives has another webhook and registry of metrics.
+// wholeOperator returns the operator with all controllers, wired as in Run, and the simulated
+// monitoring. Each life has a new webhook and a new metrics registry.
 func wholeOperator(
 	cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher, newRegistry func() *prometheus.Registry,
 ) *simulation.Program {
@@ -111,8 +112,8 @@ func wholeOperator(
 	}
 }
 
-// virtualClock is a clock without timers: the simulation has none, and what controllers wait for they
-// return.
+// virtualClock is a clock without timers. The simulation has none: controllers return instead of
+// waiting.
 type virtualClock struct {
 	clock.WithTicker
 	now *simulation.Clock
@@ -121,5 +122,5 @@ type virtualClock struct {
 // Now returns the virtual time.
 func (c virtualClock) Now() time.Time { return c.now.Now() }
 
-// Since returns the virtual time since t.
+// Since returns the virtual time elapsed since t.
 func (c virtualClock) Since(t time.Time) time.Duration { return c.now.Now().Sub(t) }

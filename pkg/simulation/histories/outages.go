@@ -13,11 +13,11 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// goDown has the operator be down for hours: longer than windows and timeouts.
+// goDown takes the operator down for hours: longer than windows and timeouts.
 func (h *runner) goDown() { h.outage(time.Hour, 2*time.Hour) }
 
-// goDownAt has the operator go down for hours at a moment of the next upgrade. Something that it would react to happens
-// while it is down, once or twice.
+// goDownAt takes the operator down for hours at some point of the next upgrade. Once or twice
+// during the outage, something happens that the operator would react to.
 func (h *runner) goDownAt() {
 	all := []func(){
 		func() { h.moveClusterVersion("4.20.6") }, func() { h.moveClusterVersion("4.20.7") }, func() { h.moveClusterVersion("") },
@@ -43,7 +43,7 @@ func (h *runner) goDownAt() {
 	}
 }
 
-// afterUnlessCalm does something later, unless the history comes to rest before.
+// afterUnlessCalm does something after d unless the history has started to come to rest.
 func (h *runner) afterUnlessCalm(d time.Duration, do func()) {
 	h.world.After(d, func() {
 		if !h.calm {
@@ -63,12 +63,12 @@ func (h *runner) failedUpgrades() []client.ObjectKey {
 	return failed
 }
 
-// schedule sets the time of an upgrade.
+// schedule sets the start time of an upgrade.
 func (h *runner) schedule(key client.ObjectKey, at string) {
 	edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec.UpgradeAt = at })
 }
 
-// retry has the upgrades that have failed be tried again.
+// retry requests retries of failed upgrades.
 func (h *runner) retry() {
 	for _, key := range h.failedUpgrades() {
 		h.schedule(key, h.soon())
@@ -80,8 +80,8 @@ func (h *runner) retry() {
 	}
 }
 
-// takeRetryBack has the next upgrade that fails be tried again some hours later, and has this be taken back before, as
-// GitOps does.
+// takeRetryBack requests a retry, some hours later, of the next upgrade that fails, and withdraws
+// the request before then, like GitOps.
 func (h *runner) takeRetryBack() {
 	h.once.failed = func() {
 		for _, key := range h.failedUpgrades() {
@@ -98,8 +98,8 @@ func (h *runner) takeRetryBack() {
 	}
 }
 
-// retryUndelivered has the next upgrade that fails be tried again while the receiver of the webhook is down, and mostly
-// the operator restart.
+// retryUndelivered requests a retry of the next upgrade that fails while the webhook's receiver is
+// down. Usually, the operator restarts as well.
 func (h *runner) retryUndelivered() {
 	h.receiver.down = true
 	h.once.failed = func() {

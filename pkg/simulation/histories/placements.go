@@ -21,15 +21,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// placements simulates the placement controller of Open Cluster Management: for each Placement, it
-// decides some seconds after a change which clusters have its labels.
+// placements simulates Open Cluster Management's placement controller. A few seconds after a
+// change, it determines for each Placement which clusters have its labels.
 type placements struct {
 	fleet   *fleet
 	client  client.Client
 	pending bool
 }
 
-// observe notes that a decision may change.
+// observe records that decisions may change.
 func (p *placements) observe(change simulation.Change) {
 	switch change.Object().(type) {
 	case *ocmv1beta1.Placement, *clusterv1.ManagedCluster:
@@ -41,7 +41,7 @@ func (p *placements) observe(change simulation.Change) {
 	}
 }
 
-// changed has the controller decide again soon.
+// changed schedules a new decision.
 func (p *placements) changed() {
 	if p.pending {
 		return
@@ -53,7 +53,7 @@ func (p *placements) changed() {
 	})
 }
 
-// decide decides for all Placements.
+// decide updates the decisions of all Placements.
 func (p *placements) decide() {
 	ctx := context.Background()
 	var all ocmv1beta1.PlacementList
@@ -68,8 +68,8 @@ func (p *placements) decide() {
 	}
 }
 
-// evicts reports whether a Placement leaves out a cluster that has its labels: one with a taint that the Placement does
-// not tolerate, or one whose release the selection no longer selects.
+// evicts reports whether a Placement excludes a cluster that has its labels, because the cluster
+// has a taint that the Placement does not tolerate, or because its release is no longer selected.
 func (p *placements) evicts(placement *ocmv1beta1.Placement, c *clusterv1.ManagedCluster) bool {
 	tainted := slices.ContainsFunc(c.Spec.Taints, func(taint clusterv1.Taint) bool {
 		return !slices.ContainsFunc(placement.Spec.Tolerations, func(t ocmv1beta1.Toleration) bool { return t.Key == taint.Key })
@@ -78,7 +78,7 @@ func (p *placements) evicts(placement *ocmv1beta1.Placement, c *clusterv1.Manage
 	return tainted || upgraded
 }
 
-// placementOf returns the name of the Placement by which an upgrade selects its clusters.
+// placementOf returns the name of the Placement that selects the clusters of an upgrade.
 func placementOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	if u.Spec.ClusterSelector != nil {
 		return selection.PlacementName(u)
@@ -86,7 +86,7 @@ func placementOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	return "all"
 }
 
-// selects reports whether the decisions of an upgrade contain a cluster.
+// selects reports whether the decisions for an upgrade contain a cluster.
 func (p *placements) selects(u *fleetv1beta1.ManagedClustersUpgrade, cluster string) bool {
 	decision := &ocmv1beta1.PlacementDecision{}
 	if err := p.client.Get(context.Background(), client.ObjectKey{Namespace: u.Namespace, Name: placementOf(u) + "-decision-1"}, decision); err != nil {
@@ -111,7 +111,7 @@ func (p *placements) decideOne(ctx context.Context, placement *ocmv1beta1.Placem
 		return err
 	}
 	if owner := metav1.GetControllerOf(decision); owner != nil && owner.UID != placement.UID {
-		return nil // the set of an earlier Placement, until it is collected
+		return nil // the set of an earlier Placement that has not been collected yet
 	}
 	if decision.UID == "" {
 		decision.Labels = map[string]string{ocmv1beta1.PlacementLabel: placement.Name}

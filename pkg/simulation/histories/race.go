@@ -12,14 +12,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// race has two leaders make the same request: each is suspended at it until the other one has read the ClusterVersion, and
-// the one that is served first is suspended again before it saves its result.
+// race makes two leaders send the same request. Each is suspended at the request until the other
+// one has read the ClusterVersion, and the first one to be served is suspended again before it
+// saves its result.
 type race struct {
-	first, second int // lives of the processes, in the order of their requests; zero means none yet
+	first, second int // lives of the processes in the order of their requests; zero until then
 	saving        bool
 }
 
-// schedule returns for how long the process that makes a request is suspended at it.
+// schedule returns how long the process that makes a request is suspended.
 func (r *race) schedule(request simulation.Request, lease *coordinationv1.Lease) time.Duration {
 	switch {
 	case r == nil || !request.IsWrite() || lease == nil || !lock.AttemptOf(lease).Requested:

@@ -16,12 +16,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// receiver is the receiver of a webhook.
+// receiver receives the notifications of a webhook.
 type receiver struct {
 	down bool
-	// steps are those whose end was delivered, see stepKey.
+	// steps contains the steps whose end was delivered (see stepKey).
 	steps map[string]bool
-	// tell is called with each milestone that was delivered.
+	// tell is called for each delivered milestone.
 	tell func(attempt, milestone string)
 }
 
@@ -34,10 +34,10 @@ func stepKey(uid string, r record.Record, step string) string {
 	return uid + " " + r.Version + " " + at + " " + step
 }
 
-// retryInterval is how long a webhook waits after a failed delivery.
+// retryInterval is the delay after a failed delivery.
 const retryInterval = 30 * time.Second
 
-// webhook delivers notifications to the receiver. Its queue is lost with its process.
+// webhook delivers notifications to the receiver. Its queue is lost when its process ends.
 type webhook struct {
 	world    *simulation.World
 	receiver *receiver
@@ -48,8 +48,8 @@ type webhook struct {
 	busy   bool
 }
 
-// delivery is a notification that waits. Its step is empty unless it is about the end of one. Its milestone is empty
-// unless the step has succeeded.
+// delivery is a pending notification. step is set only for the end of a step, and milestone only if
+// that step has succeeded.
 type delivery struct{ uid, step, attempt, milestone string }
 
 func (h *runner) newWebhook(env simulation.Env) notify.AsyncPublisher {
@@ -66,7 +66,7 @@ func (h *runner) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	}
 }
 
-// Publish queues a notification, unless it was queued before.
+// Publish queues a notification unless it was queued before.
 func (w *webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	w.add(n.ID, delivery{uid: string(ref.UID)})
 	return nil
@@ -84,7 +84,7 @@ func (w *webhook) add(id string, d delivery) {
 	w.deliverAfter(0)
 }
 
-// PublishSteps queues what the record contains of its steps.
+// PublishSteps queues notifications about the steps in the record.
 func (w *webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, r record.Record) error {
 	for _, n := range notify.FromRecord(ref, r) {
 		d := delivery{uid: string(ref.UID)}
@@ -99,10 +99,10 @@ func (w *webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, r 
 	return nil
 }
 
-// Reset forgets what was queued about an object.
+// Reset forgets the queued notifications about an object.
 func (w *webhook) Reset(uid string) { delete(w.queued, uid) }
 
-// PendingError reports whether notifications about an object wait.
+// PendingError returns an error if notifications about an object are pending.
 func (w *webhook) PendingError(uid string) error {
 	for _, d := range w.queue {
 		if d.uid == uid {

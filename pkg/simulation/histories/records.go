@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// status checks what the operator writes into a status.
+// status checks a status written by the operator.
 func (c *checker) status(change simulation.Change, key client.ObjectKey, before, after *upgradev1alpha1.UpgradeConfig) {
 	if len(after.Status.History) == 0 {
 		return
@@ -47,7 +47,7 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 	c.oneAtATime(change.Time, key)
 }
 
-// note notes what the history has reached.
+// note records the progress in a history.
 func (c *checker) note(now record.Record) {
 	if now.WorkerStartTime != nil {
 		c.h.report.Workers = true
@@ -59,7 +59,8 @@ func (c *checker) note(now record.Record) {
 	}
 }
 
-// failed checks that no upgrade fails by its window while the cluster moves to its version.
+// failed checks that no upgrade fails because of its window while the cluster is updating to its
+// version.
 func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, cfg *upgradev1alpha1.UpgradeConfig) {
 	reason := ""
 	for _, condition := range cfg.Status.Conditions {
@@ -68,7 +69,7 @@ func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, 
 		}
 	}
 	ended := at
-	if now.CompleteTime != nil { // a retry that is taken back shows an earlier failure again
+	if now.CompleteTime != nil { // withdrawing a retry makes an earlier failure visible again
 		ended = now.CompleteTime.Time
 	}
 	if reason == "WindowMissed" && newest(c.version) == now.Version && ended.Sub(c.commencedAt) > reaction && c.calm(at) {
@@ -76,7 +77,8 @@ func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, 
 	}
 }
 
-// finality checks that what has ended does not change, except for when it was published.
+// finality checks that a finished record does not change, except for the time when it was
+// published.
 func (c *checker) finality(key client.ObjectKey, was, now record.Record) {
 	was.NotifiedTime = now.NotifiedTime
 	if was.CompleteTime != nil && was.Attempt == now.Attempt && was.UpgradeAt.Equal(now.UpgradeAt) && !reflect.DeepEqual(was, now) {
@@ -94,8 +96,8 @@ func (c *checker) finality(key client.ObjectKey, was, now record.Record) {
 	}
 }
 
-// wholeness checks that an attempt that has ended is shown as it ended whenever it is shown again, except for when it was
-// published: a retry that is taken back has not replaced its record.
+// wholeness checks that a finished attempt always looks the way it ended, except for the time when
+// it was published: withdrawing a retry must bring back the unchanged record.
 func (c *checker) wholeness(key client.ObjectKey, cfg *upgradev1alpha1.UpgradeConfig) {
 	for _, now := range cfg.Status.History {
 		if now.CompleteTime == nil {
@@ -111,7 +113,7 @@ func (c *checker) wholeness(key client.ObjectKey, cfg *upgradev1alpha1.UpgradeCo
 	}
 }
 
-// oneAtATime checks that one upgrade at most is in progress.
+// oneAtATime checks that at most one upgrade is in progress.
 func (c *checker) oneAtATime(now time.Time, key client.ObjectKey) {
 	if !c.calm(now) {
 		return

@@ -19,13 +19,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// recreate has the next upgrade that commences be deleted in mid-upgrade, mostly by its operator, and created again.
+// recreate waits for the next upgrade that commences, and then deletes and recreates its object,
+// usually while the upgrade is in progress.
 func (h *runner) recreate() {
 	do := func() {
 		for _, key := range keys() {
 			if cfg := h.checker.configs[key]; cfg != nil && inProgress(cfg) {
 				again := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: *cfg.Spec.DeepCopy()}
-				if h.random.IntN(3) == 0 { // as Hive does when a field changes that is immutable
+				if h.random.IntN(3) == 0 { // like Hive when an immutable field changes
 					again.Spec.UpgradeAt = h.soon()
 				}
 				replace(h, &upgradev1alpha1.UpgradeConfig{}, again)
@@ -44,7 +45,7 @@ func (h *runner) recreate() {
 	}
 }
 
-// replace deletes an object and creates it again once it is gone.
+// replace deletes an object and recreates it once it is gone.
 func replace[T client.Object](h *runner, old, again T) {
 	key := client.ObjectKeyFromObject(again)
 	if h.random.IntN(4) == 0 {
@@ -67,15 +68,15 @@ func replace[T client.Object](h *runner, old, again T) {
 	h.world.After(10*time.Second+h.upTo(20*time.Minute), create)
 }
 
-// successions follow upgrades whose objects are deleted and created again in mid-upgrade.
+// successions tracks upgrades whose objects are deleted and recreated during the upgrade.
 type successions struct {
-	// left are the upgrades that have commenced and have no object, by the name of the object.
+	// left contains the commenced upgrades without an object, by the name of the object.
 	left map[string]attempt
-	// heirs are the attempts that the attempts of new objects must continue, by the new object; followed are the
-	// attempts that do, by attempt.
+	// heirs contains the attempts that new objects must continue, by the UID of the object; followed
+	// contains the attempts that continue them, by attempt.
 	heirs    map[types.UID]attempt
 	followed map[string]attempt
-	// told are the milestones of which the receiver knows, by attempt.
+	// told contains the milestones that the receiver knows, by attempt.
 	told map[string]map[string]bool
 }
 
@@ -83,14 +84,14 @@ type successions struct {
 type attempt struct {
 	id, version string
 	commenced   metav1.Time
-	moved       time.Time // when the control plane began to move
+	moved       time.Time // when the update of the control plane started
 }
 
 func newSuccessions() successions {
 	return successions{left: map[string]attempt{}, heirs: map[types.UID]attempt{}, followed: map[string]attempt{}, told: map[string]map[string]bool{}}
 }
 
-// goesOn returns the attempt that has commenced, has not failed, and has not ended.
+// goesOn returns the attempt that has commenced but has neither failed nor ended.
 func goesOn(records []record.Record) (record.Record, bool) {
 	for _, r := range records {
 		failed := func(c record.StepCondition) bool { return c.CompleteTime != nil && c.Status == metav1.ConditionFalse }
@@ -101,12 +102,13 @@ func goesOn(records []record.Record) (record.Record, bool) {
 	return record.Record{}, false
 }
 
-// succession checks a change of an upgrade: the object that is created again in mid-upgrade continues its attempt.
+// succession checks a change of an upgrade: an object that is recreated during the upgrade must
+// continue the attempt.
 func (c *checker) succession(change simulation.Change, version string, records []record.Record) {
 	obj := change.Object()
 	name, uid := change.Kind.Kind+" "+client.ObjectKeyFromObject(obj).String(), obj.GetUID()
 	now, ok := goesOn(records)
-	if c.tampered[uid] && ok { // it has taken over
+	if c.tampered[uid] && ok { // it has taken over the attempt
 		clear(c.left)
 		clear(c.heirs)
 	}
@@ -116,7 +118,7 @@ func (c *checker) succession(change simulation.Change, version string, records [
 	if change.New == nil {
 		id := stepKey(string(uid), now, "")
 		switch noted := c.lease != nil && strings.Contains(c.lease.Annotations["upgrade.managed.openshift.io/note"], `"commenceTime"`); {
-		case !ok, change.Actor != operatorActor && !noted: // the Lease cannot hold what is not recorded yet
+		case !ok, change.Actor != operatorActor && !noted: // the Lease cannot contain what has not been recorded
 		default:
 			c.left[name] = attempt{id, now.Version, *now.CommenceTime, c.commencedAt}
 		}
@@ -132,7 +134,7 @@ func (c *checker) succession(change simulation.Change, version string, records [
 		c.checkHeir(name, former, records)
 	}
 	if slices.ContainsFunc(records, func(r record.Record) bool { return r.CompleteTime != nil }) {
-		delete(c.heirs, uid) // the next attempt is another one
+		delete(c.heirs, uid) // the next attempt is unrelated
 	}
 	if !ok {
 		return
@@ -147,7 +149,7 @@ func (c *checker) succession(change simulation.Change, version string, records [
 	}
 }
 
-// checkHeir checks the records of an object that continues the attempt of a former one.
+// checkHeir checks the records of an object that continues an earlier object's attempt.
 func (c *checker) checkHeir(name string, former attempt, records []record.Record) {
 	for _, r := range records {
 		switch {
@@ -160,7 +162,8 @@ func (c *checker) checkHeir(name string, former attempt, records []record.Record
 	}
 }
 
-// tell checks that the receiver is told a milestone once, for whatever object. The attempt is identified by stepKey.
+// tell checks that the receiver is notified of a milestone only once, regardless of the object.
+// stepKey identifies the attempt.
 func (c *checker) tell(id, milestone string) {
 	if c.told[id] == nil {
 		c.told[id] = map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// schedule is a version and time that an upgrade was requested for.
+// schedule is a time for which an upgrade to a version was requested.
 type schedule struct {
 	at    time.Time
 	until time.Time
@@ -82,8 +82,8 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	}
 }
 
-// noted checks that the Lease or a record notes the request of the operator until it has begun: what is not
-// noted is never withdrawn.
+// noted checks that the Lease or a record contains the operator's request until the update has
+// started. Otherwise, the request would never be withdrawn.
 func (c *checker) noted() {
 	requested := c.version.Spec.DesiredUpdate
 	if requested == nil || c.requestedBy != operatorActor || c.hasBegun(requested.Version) || c.noteLost || c.restored {
@@ -106,17 +106,17 @@ func (c *checker) noted() {
 	c.h.violate("note: the operator requests %s, and neither the Lease nor a record notes it", requested.Version)
 }
 
-// hasBegun reports whether the cluster version operator has begun the requested version. It may have returned since, for
-// example because the channel of an administrator does not offer the version.
+// hasBegun reports whether the cluster version operator has started the update to a version. It may
+// have reverted since, for example because the administrator's channel does not offer the version.
 func (c *checker) hasBegun(version string) bool {
 	return newest(c.version) == version || slices.ContainsFunc(c.version.Status.History, func(h configv1.UpdateHistory) bool {
 		return h.Version == version && !h.StartedTime.Time.Before(c.requestedAt.Truncate(time.Second))
 	})
 }
 
-// moves reports whether an update is in progress that no upgrade may replace: control plane or workers
-// have not come to the newest version. An UpgradeJob does not wait for pools that are paused, as
-// those usually are that another one delays.
+// moves reports whether an update is in progress that no upgrade may replace: the control plane or
+// the workers have not reached the newest version. An UpgradeJob does not wait for paused pools,
+// because those are usually delayed by another job.
 func (c *checker) moves() bool {
 	if installing(c.version) {
 		return true
@@ -130,13 +130,13 @@ func (c *checker) moves() bool {
 	return false
 }
 
-// installing reports whether the control plane is being moved to a version.
+// installing reports whether the control plane is being updated.
 func installing(version *configv1.ClusterVersion) bool {
 	history := version.Status.History
 	return len(history) == 0 || history[0].State != configv1.CompletedUpdate
 }
 
-// noteHold notes since when all upgrades are held.
+// noteHold records since when all upgrades are on hold.
 func (c *checker) noteHold(change simulation.Change, after *configv1.ClusterVersion) {
 	_, held := after.Annotations["upgrade.managed.openshift.io/hold"]
 	switch {
@@ -147,7 +147,7 @@ func (c *checker) noteHold(change simulation.Change, after *configv1.ClusterVers
 	}
 }
 
-// noteChannel notes which channel the operator has replaced.
+// noteChannel records which channel the operator has replaced.
 func (c *checker) noteChannel(change simulation.Change, before, after *configv1.ClusterVersion) {
 	switch {
 	case before.Spec.Channel == after.Spec.Channel:
@@ -160,8 +160,8 @@ func (c *checker) noteChannel(change simulation.Change, before, after *configv1.
 	}
 }
 
-// anyTampered reports whether an upgrade to the version has a status or finalizer that another
-// client has written: a client that may write a status may start an upgrade.
+// anyTampered reports whether another client has written a status or finalizer of an upgrade to the
+// version: clients that can write a status can start an upgrade.
 func (c *checker) anyTampered(version string) bool {
 	for _, cfg := range c.configs {
 		for _, h := range cfg.Status.History {
@@ -173,7 +173,7 @@ func (c *checker) anyTampered(version string) bool {
 	return false
 }
 
-// commenced notes that the control plane moves to a version.
+// commenced records that the control plane has started to update to a version.
 func (c *checker) commenced(change simulation.Change, version string) {
 	c.commencedAt = change.Time
 	if c.requestedBy != operatorActor {

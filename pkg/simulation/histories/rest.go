@@ -23,7 +23,7 @@ import (
 func (c *checker) deletions(now time.Time) {
 	for key, since := range c.deletedAt {
 		began := since
-		if c.h.up.After(began) { // no process ran before
+		if c.h.up.After(began) { // no process was running before
 			began = c.h.up
 		}
 		if now.Sub(began) > deletionLimit && c.calm(since) && c.calm(now) {
@@ -33,7 +33,7 @@ func (c *checker) deletions(now time.Time) {
 	}
 }
 
-// unrest returns what has not come to its end.
+// unrest describes something that has not finished, or returns an empty string.
 func (c *checker) unrest() string {
 	for _, key := range keys() {
 		cfg := c.configs[key]
@@ -68,7 +68,7 @@ func (c *checker) unrest() string {
 	return c.jobs.leftBehind()
 }
 
-// upgradedSince reports whether an upgrade has succeeded since then.
+// upgradedSince reports whether an upgrade has succeeded since t.
 func (c *checker) upgradedSince(t time.Time) bool {
 	for _, cfg := range c.configs {
 		for _, h := range cfg.Status.History {
@@ -90,8 +90,8 @@ func (c *checker) everTampered() bool {
 	return false
 }
 
-// undelivered returns an attempt that has ended and whose end the receiver of the webhook does not know, also if another
-// one has replaced its record since.
+// undelivered describes a finished attempt whose end has not reached the webhook's receiver, even
+// if another attempt has replaced its record since.
 func (c *checker) undelivered() string {
 	if c.restored || c.h.clockStepped {
 		return ""
@@ -126,8 +126,8 @@ func (c *checker) leftovers() string {
 		exists[string(cfg.UID)] = true
 	}
 	for i := range sets.Items {
-		// Nothing names it if another client has removed both the finalizer of its object and the Lease. The next upgrade
-		// removes it.
+		// If another client has removed both the finalizer and the Lease, nothing refers to the
+		// MachineSet. The next upgrade removes it.
 		of, ours := sets.Items[i].Labels["upgrade.managed.openshift.io/extra-node-of"]
 		if ours && (exists[of] || !c.stripped[types.UID(of)] || !c.noteLost) {
 			return "MachineSet " + sets.Items[i].Name + " is left"

@@ -29,17 +29,18 @@ var (
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
-// fixedSeeds is the number of the seeds from 1 that make test runs. With two processors they take
-// less than 20 s.
+// fixedSeeds is the number of seeds, starting at 1, that make test runs. They take less than 20 s
+// on two processors.
 const fixedSeeds = 60
 
-// fixedSeedsOfJobs is the number of fixed seeds of UpgradeJobs.
+// fixedSeedsOfJobs is the number of fixed seeds for UpgradeJobs.
 const fixedSeedsOfJobs = 12
 
-// fixedSeedsOfFleets is the number of fixed seeds of ManagedClustersUpgrades.
+// fixedSeedsOfFleets is the number of fixed seeds for ManagedClustersUpgrades.
 const fixedSeedsOfFleets = 24
 
-// TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else few.
+// TestFixedSeeds runs histories with the same seeds every time: all of them with -fixed, otherwise
+// a few.
 func TestFixedSeeds(t *testing.T) {
 	t.Parallel()
 	last := map[Kind]uint64{UpgradeConfigs: 2, UpgradeJobs: 1, ManagedClustersUpgrades: 2}
@@ -59,24 +60,24 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
-// allKinds are the kinds of which there are histories.
+// allKinds lists the kinds of histories.
 var allKinds = []Kind{UpgradeConfigs, UpgradeJobs, ManagedClustersUpgrades}
 
 // failedSeed is a history that has found a defect.
 type failedSeed struct {
 	defect  string
 	seed    uint64
-	actions int // the number of actions that there were
+	actions int // the number of actions that existed at the time
 }
 
-// failedSeedsOfJobs are the failed seeds of UpgradeJobs.
+// failedSeedsOfJobs are the failed seeds for UpgradeJobs.
 var failedSeedsOfJobs = []failedSeed{
 	{"the request of another client is requested again without a pause", 2, 34},
 	{"an UpgradeJob commences while the workers roll out the release before", 88, 35},
 	{"a retry that is requested while an attempt ends is not noticed", 3299458423, 35},
 }
 
-// failedSeedsOfFleets are the failed seeds of ManagedClustersUpgrades.
+// failedSeedsOfFleets are the failed seeds for ManagedClustersUpgrades.
 var failedSeedsOfFleets = []failedSeed{
 	{"two leaders whose clocks differ deliver a request and withdraw it in turn", 7124, 30},
 	{"a hub writes when a canary could have stopped a rollout that is cancelled", 881000090100, 47},
@@ -130,8 +131,8 @@ var failedSeeds = []failedSeed{
 	{"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down", 869484390, 58},
 }
 
-// TestFailedSeeds replays histories that have found a defect, so it stays repaired: all of them
-// with -fixed, else two.
+// TestFailedSeeds replays histories that have found a defect, to keep it from returning: all of
+// them with -fixed, otherwise two.
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
 	replayed := failedSeeds
@@ -151,7 +152,7 @@ func TestFailedSeeds(t *testing.T) {
 	}
 }
 
-// TestOneSeedHasOneHistory runs a history twice.
+// TestOneSeedHasOneHistory runs the same history twice.
 func TestOneSeedHasOneHistory(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1, 2, 3}
@@ -166,8 +167,8 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 	}
 }
 
-// TestSoak runs histories of fresh seeds, as many as -histories or for the duration of -soak, or replays
-// one.
+// TestSoak runs histories with new seeds, either -histories of them or for the duration -soak, or
+// replays a single history.
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
@@ -184,8 +185,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soakFrom runs histories from the seed of -from as long as more returns true of how many there were and
-// how long they took.
+// soakFrom runs histories starting at the seed given by -from. It continues as long as more returns
+// true for the number of histories so far and the elapsed time.
 func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 	t.Helper()
 	began, first := time.Now(), cmpint.Or(*from, rand.Uint64N(1<<40))
@@ -203,7 +204,7 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 	t.Log(summarize(reports, time.Since(began)))
 }
 
-// kindOf returns the kind of the upgrades of a seed: the kind of -kind, or each in turn.
+// kindOf returns the kind of a seed's history: -kind if set, otherwise each kind in turn.
 func kindOf(seed uint64) Kind {
 	if *kind != "" {
 		return Kind(*kind)
@@ -211,8 +212,8 @@ func kindOf(seed uint64) Kind {
 	return allKinds[seed%uint64(len(allKinds))]
 }
 
-// runAll runs the histories of the seeds on all processors, and returns the reports by seed. ended is called with each
-// report at once: a timeout of the test loses none.
+// runAll runs the histories of the seeds on all processors and returns the reports ordered by seed.
+// It calls ended immediately for each report, so a timeout of the test loses none.
 func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind, ended func(Report)) []Report {
 	var mutex sync.Mutex
 	var reports []Report
@@ -234,7 +235,7 @@ func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind, ended func(Repor
 	return reports
 }
 
-// summarize returns the figures of histories.
+// summarize returns statistics about histories.
 func summarize(reports []Report, took time.Duration) string {
 	var commit, workers, cleanup, deletion, interleaved, writes int
 	var sizes []int
@@ -254,7 +255,7 @@ func summarize(reports []Report, took time.Duration) string {
 		share(commit), share(workers), share(cleanup), share(deletion), interleaved)
 }
 
-// processorTime returns the processor time of this process.
+// processorTime returns the processor time used by this process.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

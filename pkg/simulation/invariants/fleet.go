@@ -19,31 +19,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Fleet checks the objects of a fleet, of each kind in the order in which they were stored. Its zero value is
-// ready for use, also by several goroutines.
+// Fleet checks the objects of a fleet. The objects of each kind must be passed in the order in
+// which they were stored. The zero value is ready to use and safe for concurrent use.
 type Fleet struct {
-	// Interleaved reports that two hubs run, each with a cache of its own: a status may be stored after a run of the other hub that it
-	// does not count yet, or of which it does not know that it has ended.
+	// Interleaved indicates that two hubs with separate caches are running. A status may then be
+	// stored after a run of the other hub without counting that run, or without knowing that it has
+	// ended.
 	Interleaved bool
 
 	mu       sync.Mutex
-	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last one of each upgrade
-	limits   map[types.UID]int32                                // the highest limit of each since its last status
-	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last one of each
-	created  map[types.UID]uint64                               // the version of each run that was stored first
-	lateIn   map[cluster]int32                                  // the last attempt in which each was upgraded late
-	gone     map[string]int32                                   // runs that were deleted, by the UID of their upgrade
+	statuses map[types.UID]*fleetv1beta1.ManagedClustersUpgrade // the last status of each upgrade
+	limits   map[types.UID]int32                                // the maximum limit of each upgrade since its last status
+	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last state of each run
+	created  map[types.UID]uint64                               // the resource version of each run when it was first stored
+	lateIn   map[cluster]int32                                  // the last attempt in which each cluster was upgraded late
+	gone     map[string]int32                                   // the number of deleted runs, by the UID of their upgrade
 }
 
-// cluster is a cluster of an upgrade.
+// cluster is a cluster in an upgrade.
 type cluster struct{ upgrade, name string }
 
 func clusterOf(run *fleetv1alpha1.ClusterUpgradeRun) cluster {
 	return cluster{run.Spec.ManagedClustersUpgrade.UID, run.Namespace}
 }
 
-// Upgrade checks a stored upgrade. It must be called with the status of the hub, and it may be called with
-// any other change: clusters that began before the limit was lowered may be published after it.
+// Upgrade checks a stored upgrade. It must be called for the hub's status updates and may be called
+// for other changes: clusters that started before the limit was lowered may be published later.
 func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +57,7 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	}
 	before := f.statuses[upgrade.UID]
 	if before == nil || !equality.Semantic.DeepEqual(before.Status, upgrade.Status) {
-		shown := upgrade.DeepCopy() // with the annotations that the hub may have seen when it decided about the stop
+		shown := upgrade.DeepCopy() // with annotations that the hub may have seen when it decided to stop
 		if before != nil && before.Status.Stop != nil && equality.Semantic.DeepEqual(before.Status.Stop, upgrade.Status.Stop) {
 			shown.Annotations = before.Annotations
 		}
@@ -69,18 +70,18 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	return errors.Join(Status(upgrade), f.progress(before, upgrade))
 }
 
-// progress checks two statuses, one after the other: clusters do not begin beyond the limit, nor after a
-// stop, and none that has begun is dropped. A limit that is lowered interrupts nothing.
+// progress checks two consecutive statuses: clusters do not start beyond the limit or after a stop,
+// and started clusters are not dropped. Lowering the limit does not interrupt clusters.
 func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	was, is := before.Status.ClustersSummery, upgrade.Status.ClustersSummery
 	if upgrade.Status.ObservedGeneration == upgrade.Generation {
-		former := *upgrade // clusters that began before a change of the spec may be counted after it
+		former := *upgrade // clusters that started before a change of the spec may be counted after it
 		former.Spec = before.Spec
 		n := max(f.limits[upgrade.UID], limit(&former))
 		switch {
 		case !f.Interleaved:
 			f.limits[upgrade.UID] = limit(upgrade)
-		case !equality.Semantic.DeepEqual(before.Status, upgrade.Status): // the next one may be as old as the one before
+		case !equality.Semantic.DeepEqual(before.Status, upgrade.Status): // the next status may be as old as the previous one
 			f.limits[upgrade.UID] = max(limit(upgrade), inFlight(was))
 		}
 		if inFlight(is) > max(n, inFlight(was)) {
@@ -91,7 +92,7 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 		!apimeta.IsStatusConditionTrue(upgrade.Status.Conditions, fleetv1beta1.ConditionApplied) {
 		return errors.New("condition Applied was True, and is not")
 	}
-	retried := int32(0) // clusters that were upgraded late are also retried
+	retried := int32(0) // clusters that were upgraded late are retried as well
 	if before.Status.Attempt != upgrade.Status.Attempt {
 		for of, attempt := range f.lateIn {
 			if of.upgrade == string(upgrade.UID) && attempt >= max(1, before.Status.Attempt) {
@@ -99,7 +100,7 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 			}
 		}
 	}
-	if is.Complete < was.Complete-was.Finishing-f.gone[string(upgrade.UID)]-retried { // one that finishes may fail
+	if is.Complete < was.Complete-was.Finishing-f.gone[string(upgrade.UID)]-retried { // a cluster that is finishing may fail
 		return fmt.Errorf("%d clusters are complete, and %d were, without %d that finished", is.Complete, was.Complete, was.Finishing)
 	}
 	if err := errors.Join(f.stop(before, upgrade), rest(before, upgrade)); err != nil {
@@ -111,9 +112,9 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 	return f.members(upgrade)
 }
 
-// members checks that a new status counts each cluster that began before it, also if it has failed and is not
-// selected, unless a person has forgotten its failure. A status that the hub writes because it cannot count is not
-// checked.
+// members checks that a new status counts each cluster that started before it, including failed
+// clusters that are no longer selected, unless a user has forgotten the failure. Statuses that
+// report that the hub cannot count are not checked.
 func (f *Fleet) members(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	if f.Interleaved || hasReason(&upgrade.Status, fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonDeleting) {
 		return nil
@@ -130,7 +131,7 @@ func (f *Fleet) members(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	return nil
 }
 
-// version returns the resource version, which orders the objects of all kinds.
+// version returns the resource version. It orders objects of all kinds.
 func version(object metav1.Object) uint64 {
 	n, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -139,7 +140,7 @@ func version(object metav1.Object) uint64 {
 	return n
 }
 
-// Run checks a run that the hub has stored.
+// Run checks a run stored by the hub.
 func (f *Fleet) Run(run *fleetv1alpha1.ClusterUpgradeRun) error {
 	before := f.Note(run)
 	if before == nil || before.UID != run.UID {
@@ -151,8 +152,8 @@ func (f *Fleet) Run(run *fleetv1alpha1.ClusterUpgradeRun) error {
 	return errors.Join(attempts(before, run), states(before, run), steps(run))
 }
 
-// Note notes a run that another client has stored: it is not checked. It returns the run before, or nil if
-// the cluster had none.
+// Note records a run stored by another client without checking it. It returns the previous state of
+// the run, or nil for a new run.
 func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.ClusterUpgradeRun {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +174,7 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 	return before
 }
 
-// RunDeleted notes that a run is gone.
+// RunDeleted records the deletion of a run.
 func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
 	f.Note(run)
 	f.mu.Lock()
@@ -185,7 +186,7 @@ func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
 	f.gone[run.Spec.ManagedClustersUpgrade.UID]++
 }
 
-// attempts checks that a cluster begins again only after it has failed.
+// attempts checks that a cluster starts again only after it has failed.
 func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Spec.Attempt, before.Spec.Attempt
 	failed := (before.Status.State == fleetv1alpha1.StateFailed || isLate(before)) && before.Status.Attempt == was ||
@@ -196,14 +197,14 @@ func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	return nil
 }
 
-// ranks order the states of a cluster within an attempt.
+// ranks orders the states of a cluster within an attempt.
 var ranks = map[fleetv1alpha1.State]int{
 	"": 0, fleetv1alpha1.StateNotStarted: 0, fleetv1alpha1.StateInitialized: 1, fleetv1alpha1.StatePartialUpgrade: 2,
 	fleetv1alpha1.StateFailed: 3, fleetv1alpha1.StateComplete: 3,
 }
 
-// states checks that a cluster never goes back within an attempt, and that its end is final, but for a late
-// success. A cluster from which nothing was requested may be pending again.
+// states checks that a cluster never goes back within an attempt and that its final state persists,
+// except for a late success. If nothing was requested from a cluster, it may be pending again.
 func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Status.State, before.Status.State
 	if before.Status.Attempt != run.Status.Attempt || is == was {
@@ -217,14 +218,14 @@ func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	return nil
 }
 
-// order is the order of the steps of a run.
+// order lists the steps of a run in order.
 var order = []string{
 	fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepUpgradeDelivered, fleetv1alpha1.StepClusterUpgraded,
 	fleetv1alpha1.StepOperatorsUpgraded, fleetv1alpha1.StepPostUpgradeActionAvailable, fleetv1alpha1.StepSoaked,
 }
 
-// steps checks that each step has begun after all before it have succeeded, and that the condition
-// Succeeded agrees with the state.
+// steps checks that each step started after all previous steps had succeeded, and that the
+// Succeeded condition matches the state.
 func steps(run *fleetv1alpha1.ClusterUpgradeRun) error {
 	s := &run.Status
 	if s.State == fleetv1alpha1.StateComplete && apimeta.IsStatusConditionFalse(s.Conditions, fleetv1alpha1.ConditionSucceeded) ||

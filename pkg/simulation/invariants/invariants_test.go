@@ -22,7 +22,7 @@ type (
 	runEdit     = func(*fleetv1alpha1.ClusterUpgradeRun)
 )
 
-// counted sets the counters: initialized, partialUpgrade, complete, failed, and pending.
+// counted sets the counters of initialized, partialUpgrade, complete, failed, and pending clusters.
 func counted(i, p, c, f, n int32) upgradeEdit {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		sum := fleetv1beta1.ClustersSummary{Total: i + p + c + f + n, Initialized: i, PartialUpgrade: p, Complete: c, Failed: f, Pending: n}
@@ -94,7 +94,7 @@ func state(s fleetv1alpha1.State) runEdit {
 	return func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.State, r.Status.Attempt = s, r.Spec.Attempt }
 }
 
-// began adds a step that has begun, and that is complete with a status unless that is empty.
+// began adds a step that has started. If status is not empty, the step is complete.
 func began(name string, status metav1.ConditionStatus) runEdit {
 	return func(r *fleetv1alpha1.ClusterUpgradeRun) {
 		c := history.StepCondition{Type: name, Status: status, StartTime: &metav1.Time{}}
@@ -108,8 +108,8 @@ func began(name string, status metav1.ConditionStatus) runEdit {
 	}
 }
 
-// TestFleet stores one upgrade and one run after another. The last of them violates what want names; empty
-// if it violates nothing.
+// TestFleet stores several upgrades and runs in order. The last one must violate the invariant
+// named by want, if any.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	const open = fleetv1beta1.ReasonOpen
@@ -117,7 +117,7 @@ func TestFleet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		upgrades []upgradeEdit
 		runs     []runEdit
-		gone     bool // the first run is deleted before the second one
+		gone     bool // the first run is deleted before the second one is stored
 		want     string
 	}{
 		"a rollout":                    {upgrades: []upgradeEdit{counted(0, 0, 0, 0, 2), counted(1, 0, 0, 0, 1), counted(0, 1, 0, 0, 1), counted(0, 0, 1, 0, 1), counted(0, 0, 2, 0, 0)}},

@@ -15,7 +15,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
 
-// maxObject bounds a ManagedClustersUpgrade, in bytes.
+// maxObject is the maximum size of a ManagedClustersUpgrade, in bytes.
 const maxObject = 10_000
 
 // Status checks one status of an upgrade. A status without counters is not checked.
@@ -34,7 +34,7 @@ func Status(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	return errors.Join(err, counters(s), conditions(s))
 }
 
-// counters checks that the states sum to the total, and that the canaries and the groups do to the fleet.
+// counters checks that the states add up to the total, and the canaries and groups to the fleet.
 func counters(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	all, parts := *s.ClustersSummery, fleetv1beta1.ClustersSummary{}
 	summaries := []fleetv1beta1.ClustersSummary{}
@@ -64,7 +64,7 @@ func counters(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	return nil
 }
 
-// conditions checks that each condition is True exactly when the counters say so.
+// conditions checks that each condition is True if and only if the counters imply it.
 func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	c := s.ClustersSummery
 	isTrue := func(name string) bool { return apimeta.IsStatusConditionTrue(s.Conditions, name) }
@@ -78,7 +78,7 @@ func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 		}
 	}
 	switch isComplete := isTrue(fleetv1beta1.ConditionComplete); {
-	case isComplete && (!c.Ended() || c.Failed > 0 || len(s.Departed) > 0): // one that is complete may wait for a stable selection
+	case isComplete && (!c.Ended() || c.Failed > 0 || len(s.Departed) > 0): // a complete upgrade may still wait for a stable selection
 		return fmt.Errorf("condition Complete is True, with %+v", *c)
 	case isComplete != (s.CompletionTime != nil):
 		return fmt.Errorf("condition Complete is True: %t, with completion time %s", isComplete, s.CompletionTime)
@@ -86,10 +86,10 @@ func conditions(s *fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	return nil
 }
 
-// inFlight counts the clusters that hold a slot.
+// inFlight returns the number of clusters that hold a slot.
 func inFlight(c *fleetv1beta1.ClustersSummary) int32 { return c.InFlight() + c.Finishing }
 
-// limit returns how many clusters may be in flight.
+// limit returns the maximum number of clusters in flight.
 func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	n := upgrade.Spec.UpgradeStrategy.MaxConcurrency
 	if n == nil {
@@ -102,7 +102,7 @@ func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	if _, err := fmt.Sscanf(n.StrVal, "%d%%", &percent); err != nil {
 		return n.IntVal
 	}
-	if upgrade.Status.ClustersSummery == nil { // nothing is counted
+	if upgrade.Status.ClustersSummery == nil { // nothing has been counted
 		return math.MaxInt32
 	}
 	size := upgrade.Status.ClustersSummery.Total
@@ -112,15 +112,15 @@ func limit(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	return max(1, (size*percent+99)/100)
 }
 
-// stops are the reasons of the condition Admitting that last until the next attempt.
+// stops lists the reasons of the Admitting condition that persist until the next attempt.
 var stops = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonCancelled, fleetv1beta1.ReasonRecordsLost,
 }
 
-// isStopped reports whether the status shows that no further cluster begins in this attempt.
+// isStopped reports whether the status shows that no more clusters will start in this attempt.
 func isStopped(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool { return hasReason(s, stops...) }
 
-// hasReason reports whether condition Admitting has one of the reasons.
+// hasReason reports whether the Admitting condition has one of the reasons.
 func hasReason(s *fleetv1beta1.ManagedClustersUpgradeStatus, reasons ...string) bool {
 	admitting := apimeta.FindStatusCondition(s.Conditions, fleetv1beta1.ConditionAdmitting)
 	return admitting != nil && slices.Contains(reasons, admitting.Reason)

@@ -14,8 +14,8 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
-// stop checks two statuses of one attempt: a stop lasts, no further cluster begins after it, and no failure is
-// forgotten. Only the next attempt ends that, or a person who forgets a failure.
+// stop checks two statuses of one attempt: a stop persists, no more clusters start after it, and no
+// failure is forgotten. Only the next attempt, or a user who forgets a failure, ends a stop.
 func (f *Fleet) stop(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	if before.Status.Attempt != upgrade.Status.Attempt || isAnswered(before, upgrade) ||
 		upgrade.Status.Stop != nil && before.Status.Stop != nil && upgrade.Status.Stop.Annotations != before.Status.Stop.Annotations {
@@ -25,22 +25,23 @@ func (f *Fleet) stop(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error
 	if before.Status.Stop != nil && upgrade.Status.Stop == nil {
 		return fmt.Errorf("the rollout had stopped (%s), and goes on in the same attempt", before.Status.Stop.Reason)
 	}
-	leaving := f.number(upgrade, func(run *fleetv1alpha1.ClusterUpgradeRun) bool { // nothing was written to them, or a person has forgotten them
+	leaving := f.number(upgrade, func(run *fleetv1alpha1.ClusterUpgradeRun) bool { // nothing was written to them, or a user has forgotten them
 		return run.Spec.Outcome != nil || isForgotten(upgrade, run)
 	})
 	stopped := isStopped(&before.Status) && isStopped(&upgrade.Status) || before.Status.Stop != nil
 	if stopped && is.Total-is.Pending > was.Total-was.Pending+leaving {
 		return fmt.Errorf("%d clusters had begun when the rollout had stopped, and %d have", was.Total-was.Pending, is.Total-is.Pending)
 	}
-	lost := f.gone[string(upgrade.UID)] // which the hub reports
+	lost := f.gone[string(upgrade.UID)] // the hub reports these
 	if failures := is.Failed + f.late(upgrade) + gone(upgrade) + leaving + lost; failures < was.Failed+gone(before) {
 		return fmt.Errorf("%d clusters have failed, and %d had in the same attempt", failures, was.Failed+gone(before))
 	}
 	return nil
 }
 
-// AfterStop checks that a cluster that begins does not begin after a stop of its attempt that the status of the
-// upgrade shows, unless a person has forgotten a failure since. before is its run before, nil if it had none.
+// AfterStop checks that no cluster starts after the status of the upgrade shows that its attempt
+// has stopped, unless a user has forgotten a failure since then. before is the previous state of
+// the run, or nil for a new run.
 func (f *Fleet) AfterStop(upgrade *fleetv1beta1.ManagedClustersUpgrade, before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	if !Begins(before, run) || run.Spec.ManagedClustersUpgrade.UID != string(upgrade.UID) {
 		return nil
@@ -54,12 +55,13 @@ func (f *Fleet) AfterStop(upgrade *fleetv1beta1.ManagedClustersUpgrade, before, 
 	return fmt.Errorf("cluster %s begins although the rollout has stopped: %s", run.Namespace, stop.Reason)
 }
 
-// Begins reports whether a change of a run admits its cluster. before is nil if it had none.
+// Begins reports whether a change of a run admits its cluster. before is nil for a new run.
 func Begins(before, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return !run.Spec.AdmissionTime.IsZero() && (before == nil || before.Spec.Attempt != run.Spec.Attempt || before.Spec.AdmissionTime.IsZero())
 }
 
-// isAnswered reports whether a person has forgotten a failure, or continues without a canary, since a status.
+// isAnswered reports whether a user has since forgotten a failure or chosen to continue without a
+// canary.
 func isAnswered(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	for _, annotation := range []string{fleetv1beta1.ForgetFailureAnnotation, fleetv1beta1.ContinueWithoutCanaryAnnotation} {
 		if before.Annotations[annotation] != upgrade.Annotations[annotation] {
@@ -69,14 +71,15 @@ func isAnswered(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	return false
 }
 
-// hasBegun reports whether a cluster is a member for having begun in the attempt that the status is about.
+// hasBegun reports whether a cluster counts because it has started in the attempt that the status
+// describes.
 func hasBegun(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	failed := run.Status.State == fleetv1alpha1.StateFailed || isLate(run)
 	switch {
 	case run.Spec.Outcome != nil || run.Spec.AdmissionTime.IsZero():
 		return false
 	case failed && run.Spec.Attempt < max(1, upgrade.Status.Attempt, upgrade.Spec.Attempt):
-		return false // it is retried
+		return false // a retry is pending
 	}
 	return !failed || !isForgotten(upgrade, run)
 }
@@ -85,8 +88,8 @@ func isForgotten(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha
 	return Names(upgrade, fleetv1beta1.ForgetFailureAnnotation, run.Namespace, run.Spec.Attempt)
 }
 
-// Names reports whether an annotation of an upgrade has an entry about a cluster in an attempt. An entry without an attempt
-// is about the first one.
+// Names reports whether an annotation of an upgrade has an entry for a cluster in an attempt. An
+// entry without an attempt applies to the first one.
 func Names(upgrade *fleetv1beta1.ManagedClustersUpgrade, annotation, cluster string, attempt int32) bool {
 	entries := upgrade.Annotations[annotation]
 	return strings.Contains(entries, fmt.Sprintf("%s@%d=", cluster, attempt)) || attempt == 1 && strings.Contains(entries, cluster+"=")
@@ -111,7 +114,7 @@ func (f *Fleet) number(upgrade *fleetv1beta1.ManagedClustersUpgrade, is func(*fl
 	return n
 }
 
-// gone counts the failed clusters whose ManagedCluster is gone.
+// gone counts the failed clusters whose ManagedCluster no longer exists.
 func gone(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	n := int32(0)
 	for _, group := range upgrade.Status.Departed {
@@ -120,7 +123,7 @@ func gone(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
 	return n
 }
 
-// rest checks that a complete upgrade changes nothing until its spec does.
+// rest checks that a complete upgrade does not change until its spec does.
 func rest(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	c := apimeta.FindStatusCondition(before.Status.Conditions, fleetv1beta1.ConditionComplete)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != upgrade.Generation || upgrade.Spec.LateJoiners == fleetv1beta1.LateJoinersUpgrade ||

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kstatus shows what tools that know nothing about our kinds make of an object.
+// Package kstatus shows how tools that do not know our kinds see an object.
 package kstatus
 
 import (
@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// absent is the status of a condition that is absent.
+// absent represents a missing condition.
 const absent = "–"
 
-// Health is how an object is. Conditions that are absent are "–".
+// Health is the health of an object. Missing conditions are "–".
 type Health struct {
 	Ready, Reconciling, Stalled, Slow string
-	// Status is the status that kstatus computes.
+	// Status is the status computed by kstatus.
 	Status string
 }
 

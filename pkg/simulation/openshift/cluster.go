@@ -32,8 +32,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Intervals at which the simulators poll what does not change by an event. They are much longer than in
-// the dev cluster, since each poll costs a write.
+// Polling intervals of the simulators. They are much longer than in the dev cluster, because every
+// poll costs a write.
 const (
 	progressInterval = timescale.Duration(10 * time.Minute)
 	retryInterval    = timescale.Duration(30 * time.Second)
@@ -45,13 +45,13 @@ const clusterID = "8a2f3d5e-1b6c-4f7a-9e0d-5c4b3a291807"
 // Cluster is an OpenShift cluster in a World.
 type Cluster struct {
 	World *simulation.World
-	// Spec is the description with all defaults.
+	// Spec is the description of the cluster, with defaults applied.
 	Spec openshiftsim.Spec
-	// Client acts as an administrator.
+	// Client is the administrator's client.
 	Client client.WithWatch
-	// Catalog is the set of releases. To change it changes what is offered and accepted.
+	// Catalog is the set of releases. Changing it changes the offered and accepted releases.
 	Catalog *updategraph.Catalog
-	// Kubelets simulate the nodes, MachineConfig the machine config operator.
+	// Kubelets simulates the nodes, and MachineConfig the machine config operator.
 	Kubelets      *kubelet.Kubelets
 	MachineConfig *machineconfig.Simulator
 	// Alerts and Alertmanager simulate the monitoring.
@@ -59,13 +59,13 @@ type Cluster struct {
 	Alertmanager *Alertmanager
 }
 
-// New installs a cluster into the world and runs it until it is settled.
+// New installs a cluster in the world and runs it until it has settled.
 func New(w *simulation.World, spec openshiftsim.Spec) (*Cluster, error) {
 	if errs := spec.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", errs.ToAggregate())
 	}
 	if spec.Speed == 0 {
-		spec.Speed = 1 // as long as in a real cluster: the time is virtual
+		spec.Speed = 1 // as long as on a real cluster, since time is virtual
 	}
 	spec = spec.WithDefaults()
 	c := &Cluster{
@@ -127,7 +127,7 @@ func (t handlerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return recorder.Result(), nil
 }
 
-// install creates what an installer leaves behind.
+// install creates the objects that an installer creates.
 func (c *Cluster) install(ctx context.Context) error {
 	for _, name := range []string{
 		"default", "openshift-machine-config-operator", "openshift-config", machineapi.Namespace, "openshift-monitoring", "managed-upgrade-operator",
@@ -149,8 +149,8 @@ func (c *Cluster) install(ctx context.Context) error {
 	return cvo.Bootstrap(ctx, c.Client, c.cvoOptions(), c.Spec.Channel, "http://graph.invalid/graph", clusterID)
 }
 
-// Settled reports whether control plane, pools, and nodes are at one release and nothing is being
-// rolled out.
+// Settled reports whether the control plane, pools, and nodes are at the same release and no
+// rollout is in progress.
 func (c *Cluster) Settled() bool {
 	version := c.Version()
 	if len(version.Status.History) == 0 || version.Status.History[0].State != configv1.CompletedUpdate {
@@ -170,7 +170,7 @@ func (c *Cluster) Settled() bool {
 	return true
 }
 
-// Version returns the ClusterVersion; an empty one if there is none.
+// Version returns the ClusterVersion, or an empty one if it does not exist.
 func (c *Cluster) Version() *configv1.ClusterVersion {
 	var version configv1.ClusterVersion
 	if err := c.Client.Get(context.Background(), client.ObjectKey{Name: cvo.Name}, &version); err != nil {
@@ -192,11 +192,11 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return slices.Concat(ours, status, theirs), err
 })
 
-// Definitions returns the definitions of this project, from the checkout of the working directory, and OpenShift's.
-// They are compiled once.
+// Definitions returns OpenShift's definitions and those of this project from the checkout that
+// contains the working directory. They are compiled only once.
 func Definitions() ([]*simulation.Definition, error) { return definitions() }
 
-// Root returns the folder of the module that the working directory belongs to.
+// Root returns the root folder of the module that contains the working directory.
 func Root() string {
 	folder, err := os.Getwd()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Command runs a command of oc that changes a Deployment or a machine config pool. The arguments are those
-// after "oc": there are "scale KIND/NAME --replicas=N" and "patch KIND NAME --type=merge -p PATCH".
+// Command runs an oc command that changes a Deployment or a machine config pool. args are the
+// arguments after "oc": "scale KIND/NAME --replicas=N" or "patch KIND NAME --type=merge -p PATCH".
 func (c *Cluster) Command(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("oc", pflag.ContinueOnError)
 	namespace := flags.StringP("namespace", "n", "", "")

@@ -17,10 +17,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// MachineFailure describes what is wrong with the machine of a MachineSet.
+// MachineFailure describes a failure of a MachineSet's machine.
 type MachineFailure string
 
-// The failures.
+// Failures of machines.
 const (
 	NoFailure       MachineFailure = ""
 	NoMachine       MachineFailure = "the MachineSet is invalid"
@@ -31,14 +31,14 @@ const (
 	NodeWithoutName MachineFailure = "the node has no name"
 )
 
-// Machines is a machine API that acts by a script: it provides one machine and its node for each
-// MachineSet with a label, one thing at a step, and removes both before a MachineSet is gone.
+// Machines is a scripted machine API. For each MachineSet with a label, it provides a machine and a
+// node, one action per step. It removes both before it lets the MachineSet go.
 type Machines struct {
 	// Label selects the MachineSets.
 	Label string
-	// Failures say what is wrong, by prefixes of the names of MachineSets.
+	// Failures maps name prefixes of MachineSets to failures.
 	Failures map[string]MachineFailure
-	// KeepDeleted has deleted objects stay.
+	// KeepDeleted makes deleted objects stay.
 	KeepDeleted bool
 
 	world  *simulation.World
@@ -50,7 +50,7 @@ func NewMachines(w *simulation.World, label string) *Machines {
 	return &Machines{Label: label, Failures: map[string]MachineFailure{}, world: w, client: w.Client("machine-api")}
 }
 
-// Step does the next thing for each MachineSet.
+// Step performs the next action for each MachineSet.
 func (m *Machines) Step() error {
 	var sets machinev1beta1.MachineSetList
 	if err := m.client.List(context.Background(), &sets, client.HasLabels{m.Label}); err != nil {
@@ -68,7 +68,7 @@ func (m *Machines) Step() error {
 	return errors.Join(errs...)
 }
 
-// failure returns what is wrong with the machine of a MachineSet.
+// failure returns the failure of a MachineSet's machine.
 func (m *Machines) failure(set *machinev1beta1.MachineSet) MachineFailure {
 	for prefix, failure := range m.Failures {
 		if strings.HasPrefix(set.Name, prefix) {
@@ -105,7 +105,7 @@ func (m *Machines) provide(set *machinev1beta1.MachineSet) error {
 	return nil
 }
 
-// join has the node of a machine join the cluster.
+// join makes the node of a machine join the cluster.
 func (m *Machines) join(machine *machinev1beta1.Machine, name string, failure MachineFailure) error {
 	machine.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: name}
 	if failure == NodeWithoutName {
@@ -127,13 +127,13 @@ func (m *Machines) AddNode(name string, labels map[string]string, ready bool) er
 	return m.world.Add(node)
 }
 
-// dispose deletes the node, then the machine, and at last the MachineSet.
+// dispose deletes the node, then the machine, and finally the MachineSet.
 func (m *Machines) dispose(set *machinev1beta1.MachineSet) error {
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name + "-abcde"}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + set.Name}}
 	for _, object := range []client.Object{node, machine} {
 		if err := m.client.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil || err == nil {
-			return err // the next one at the next step
+			return err // the next object is deleted in the next step
 		}
 	}
 	set.Finalizers = nil

@@ -19,24 +19,24 @@ import (
 // severityCritical is the severity of critical alerts.
 const severityCritical = "critical"
 
-// Alerts simulates Prometheus. It answers with what was set last.
+// Alerts simulates Prometheus with a fixed set of firing alerts.
 type Alerts struct {
-	// Err is the reason why Prometheus cannot be queried; nil if it can.
+	// Err, if set, is the error returned by all queries.
 	Err error
-	// Queries counts the queries.
+	// Queries is the number of queries.
 	Queries int
 
 	clock  clock.PassiveClock
 	firing []clusterstate.Alert
 }
 
-// FireOnly makes one critical alert of the platform fire, and resolves all others.
+// FireOnly fires one critical platform alert and resolves all others.
 func (a *Alerts) FireOnly(name string) {
 	a.ResolveAll()
 	a.Fire(alerting.Alert{Name: name, Labels: map[string]string{"severity": severityCritical, "namespace": "openshift-monitoring"}})
 }
 
-// Fire makes an alert fire, in addition to those that fire already.
+// Fire makes another alert fire.
 func (a *Alerts) Fire(alert alerting.Alert) {
 	a.firing = append(a.firing, clusterstate.Alert{
 		Name: alert.Name, Namespace: alert.Labels["namespace"], Severity: alert.Labels["severity"], Labels: alert.Labels,
@@ -44,7 +44,7 @@ func (a *Alerts) Fire(alert alerting.Alert) {
 	})
 }
 
-// Resolve resolves all alerts of that name.
+// Resolve resolves all alerts with a name.
 func (a *Alerts) Resolve(name string) {
 	a.firing = slices.DeleteFunc(a.firing, func(alert clusterstate.Alert) bool { return alert.Name == name })
 }
@@ -52,7 +52,7 @@ func (a *Alerts) Resolve(name string) {
 // ResolveAll resolves all alerts.
 func (a *Alerts) ResolveAll() { a.firing = nil }
 
-// ActiveAlerts returns the alerts that are firing.
+// ActiveAlerts returns the firing alerts.
 func (a *Alerts) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 	a.Queries++
 	if a.Err != nil {
@@ -61,28 +61,29 @@ func (a *Alerts) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 	return slices.Clone(a.firing), nil
 }
 
-// CriticalAlerts returns the critical alerts that are firing.
+// CriticalAlerts returns the firing critical alerts.
 func (a *Alerts) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	active, err := a.ActiveAlerts(ctx)
 	return slices.DeleteFunc(active, func(alert clusterstate.Alert) bool { return !alert.IsCritical() }), err
 }
 
-// HasSamples reports whether an expression has a result: as if some alert fired.
+// HasSamples reports whether any alert is firing, as the result of any expression.
 func (a *Alerts) HasSamples(context.Context, string) (bool, error) {
 	a.Queries++
 	return len(a.firing) > 0, a.Err
 }
 
-// Alertmanager simulates Alertmanager: it keeps silences, by its own clock.
+// Alertmanager simulates the silences of Alertmanager, using its own clock.
 type Alertmanager struct {
-	// Err is the answer to each request; nil means requests are served.
+	// Err, if set, is the error returned by all requests.
 	Err error
 
 	clock    clock.PassiveClock
 	silences []alertmanager.Silence
 }
 
-// Silences returns the silences that have all of these matchers, expired ones included, and the time of Alertmanager.
+// Silences returns the silences with all of these matchers, including expired ones, and
+// Alertmanager's current time.
 func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, time.Time, error) {
 	now := a.clock.Now()
 	if a.Err != nil {
@@ -121,7 +122,7 @@ func (a *Alertmanager) withState(silence alertmanager.Silence) alertmanager.Sile
 	return silence
 }
 
-// Upsert creates a silence, or changes the end of one.
+// Upsert creates a silence or changes its end.
 func (a *Alertmanager) Upsert(_ context.Context, silence alertmanager.Silence) (string, error) {
 	if a.Err != nil {
 		return "", a.Err
@@ -138,7 +139,7 @@ func (a *Alertmanager) Upsert(_ context.Context, silence alertmanager.Silence) (
 	return silence.ID, nil
 }
 
-// Expire ends a silence.
+// Expire expires a silence.
 func (a *Alertmanager) Expire(_ context.Context, id string) error {
 	if a.Err != nil {
 		return a.Err

@@ -11,11 +11,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// StartPods runs Deployments, Jobs, and their pods in a world without a Cluster, such as the world of a Script: on the
-// nodes of the world that are ready, whose status stays as it is. The annotations of package kubelet choose what
-// becomes of a pod; without them, it succeeds after two seconds. Jobs are deleted after their time to live, and
-// dependents with their owners. The plan decides what becomes of the requests of the kube-controller-manager, such as
-// the creation of pods; nil means all are served.
+// StartPods runs Deployments, Jobs, and their pods in a world without a Cluster, such as that of a
+// Script. It uses the world's ready nodes and does not change their status. The annotations of
+// package kubelet control the behavior of a pod; without them, it succeeds after two seconds. Jobs
+// are deleted after their TTL, and dependents with their owners. The plan applies to the requests
+// of the kube-controller-manager, such as creating pods; nil serves all of them.
 func StartPods(w *simulation.World, plan simulation.Plan) error {
 	kubelets := kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: time.Duration(retryInterval)})
 	controllerManager := simulation.KubeControllerManager()

@@ -27,9 +27,9 @@ type jobWorld struct {
 	*simulation.World
 	t       *testing.T
 	client  client.WithWatch
-	plan    simulation.Plan // of the kube-controller-manager; nil serves all
+	plan    simulation.Plan // for the kube-controller-manager; nil serves all requests
 	start   time.Time
-	created []string // pods, by the time since the start
+	created []string // pods, as times since the start
 }
 
 func newJobWorld(t *testing.T) *jobWorld {
@@ -57,7 +57,7 @@ func newJobWorld(t *testing.T) *jobWorld {
 	return w
 }
 
-// newJob returns a Job of one container with annotations that choose its behavior.
+// newJob returns a Job with one container and annotations that control its behavior.
 func newJob(annotations map[string]string) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hook"}}
 	job.Spec.BackoffLimit = new(int32(0))
@@ -82,7 +82,7 @@ func (w *jobWorld) runFor(d time.Duration) {
 	}
 }
 
-// job returns the Job, or nil if it is gone.
+// job returns the Job, or nil if it does not exist.
 func (w *jobWorld) job() *batchv1.Job {
 	w.t.Helper()
 	var job batchv1.Job
@@ -105,7 +105,7 @@ func (w *jobWorld) pods() []corev1.Pod {
 	return pods.Items
 }
 
-// describe returns the state of the Job and its pods in one line.
+// describe describes the state of the Job and its pods in one line.
 func (w *jobWorld) describe() string {
 	job := w.job()
 	if job == nil {
@@ -274,7 +274,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestJob_deleted deletes a Job in the ways that clients and owners do.
+// TestJob_deleted deletes a Job in all the ways that clients and owners do.
 func TestJob_deleted(t *testing.T) {
 	t.Parallel()
 	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
@@ -287,7 +287,7 @@ func TestJob_deleted(t *testing.T) {
 			delete: func(w *jobWorld, job *batchv1.Job) error { return w.client.Delete(w.t.Context(), job, background) },
 			want:   "gone, 0 pods",
 		},
-		"without a policy": { // as the API server treats Jobs of batch/v1
+		"without a policy": { // the API server's default for batch/v1 Jobs
 			delete: func(w *jobWorld, job *batchv1.Job) error { return w.client.Delete(w.t.Context(), job) },
 			want:   "gone, 1 pods",
 		},
@@ -335,7 +335,7 @@ func TestJob_whose_owner_is_gone_before_is_collected(t *testing.T) {
 	}
 }
 
-// TestJob_whose_pod_is_deleted counts the pod as failed.
+// TestJob_whose_pod_is_deleted checks that the pod counts as failed.
 func TestJob_whose_pod_is_deleted(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
@@ -351,7 +351,7 @@ func TestJob_whose_pod_is_deleted(t *testing.T) {
 	}
 }
 
-// TestJob_whose_pods_are_refused waits for the quota.
+// TestJob_whose_pods_are_refused checks that the Job waits for its quota.
 func TestJob_whose_pods_are_refused(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)

@@ -23,28 +23,30 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// Script is a cluster of two nodes that acts by a script: an upgrade of it takes six writes. It is for tests that run
-// hundreds of upgrades, where a Cluster with all its simulators is too slow. Its fields may be changed at any time. A
-// test may add pools, which also follow the control plane. A paused pool is not updated until it is resumed.
+// Script is a scripted cluster with two nodes whose upgrade takes only six writes. It is for tests
+// that run hundreds of upgrades, where a Cluster with all its simulators would be too slow. Its
+// fields may be changed at any time. Tests may add pools; these are updated after the control plane
+// as well. A paused pool is not updated until it is resumed.
 type Script struct {
-	// Channel is the channel that offers the versions in Available.
+	// Channel is the channel with the versions in Available.
 	Channel   string
 	Available []string
-	// Rejection is why the cluster version operator refuses each target; empty means it does not.
+	// Rejection, if set, is the reason why the cluster version operator rejects every target.
 	Rejection string
-	// Unresponsive has the cluster version operator not react to changes of the spec.
+	// Unresponsive makes the cluster version operator ignore changes of the spec.
 	Unresponsive bool
-	// PoolsIgnored has the machine config operator not react to changes of the pools.
+	// PoolsIgnored makes the machine config operator ignore changes of the pools.
 	PoolsIgnored bool
-	// AcceptDelay is the time from a request until the update commences, ControlPlaneDuration until
-	// the control plane is updated, WorkersDuration until the pools are updated after that.
+	// AcceptDelay is the time from a request until the update starts, ControlPlaneDuration the
+	// duration of the control plane update, and WorkersDuration the time after that until the pools
+	// are updated.
 	AcceptDelay, ControlPlaneDuration, WorkersDuration time.Duration
 
 	world  *simulation.World
 	client client.Client
-	target string // image of the release that was requested when the spec was observed last; empty means none
-	// rendered is the version of the configuration that each pool was given, updating the one that it
-	// is being updated to.
+	target string // image of the release that was last requested when the spec was observed; may be empty
+	// rendered is the version of each pool's rendered configuration, and updating the version that
+	// each pool is updating to.
 	rendered, updating map[string]string
 }
 
@@ -107,8 +109,8 @@ func scriptedObjects(installed string) []client.Object {
 	return objects
 }
 
-// AssignNodes selects the nodes of each pool by their role, and has each node report that it runs the
-// configuration of a release. Without it, no pool selects a node.
+// AssignNodes makes each pool select the nodes with its role and makes each node report the
+// configuration of a release. Without it, the pools select no nodes.
 func (s *Script) AssignNodes(release string) {
 	role := func(pool string) map[string]string { return map[string]string{"node-role.kubernetes.io/" + pool: ""} }
 	s.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
@@ -125,7 +127,7 @@ func (s *Script) AssignNodes(release string) {
 	}
 }
 
-// MarkUpdated sets the state of a pool of one machine that has been updated to a version.
+// MarkUpdated sets the state of a pool with one machine that has been updated to a version.
 func MarkUpdated(pool *mcfgv1.MachineConfigPool, version string) {
 	pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, version)
 	pool.Status.Configuration.Name = pool.Spec.Configuration.Name
@@ -141,20 +143,20 @@ func (s *Script) ClusterVersion() *configv1.ClusterVersion {
 	return version
 }
 
-// ChangeVersion changes the ClusterVersion, status included.
+// ChangeVersion changes the ClusterVersion, including its status.
 func (s *Script) ChangeVersion(do func(*configv1.ClusterVersion)) {
 	change(s, &configv1.ClusterVersion{}, clusterstate.VersionKey.Name, do)
 }
 
-// ChangeOperator changes the ClusterOperator of the machine config operator.
+// ChangeOperator changes the machine config operator's ClusterOperator.
 func (s *Script) ChangeOperator(do func(*configv1.ClusterOperator)) {
 	change(s, &configv1.ClusterOperator{}, clusterstate.MachineConfigOperator, do)
 }
 
-// ChangeNode changes a node: master-0 or worker-0.
+// ChangeNode changes the node master-0 or worker-0.
 func (s *Script) ChangeNode(name string, do func(*corev1.Node)) { change(s, &corev1.Node{}, name, do) }
 
-// ChangePools changes all pools. The machine config operator observes the change at once.
+// ChangePools changes all pools. The machine config operator observes the changes immediately.
 func (s *Script) ChangePools(do func(*mcfgv1.MachineConfigPool)) {
 	var pools mcfgv1.MachineConfigPoolList
 	if err := s.client.List(context.Background(), &pools); err != nil {
@@ -170,7 +172,7 @@ func (s *Script) ChangePools(do func(*mcfgv1.MachineConfigPool)) {
 	}
 }
 
-// change reads an object and stores it again if do, which may be nil, has changed it.
+// change reads an object, calls do unless it is nil, and stores the result.
 func change[T client.Object](s *Script, object T, name string, do func(T)) {
 	err := s.client.Get(context.Background(), client.ObjectKey{Name: name}, object)
 	if err == nil && do != nil {
@@ -182,8 +184,8 @@ func change[T client.Object](s *Script, object T, name string, do func(T)) {
 	}
 }
 
-// conditions returns the conditions of a ClusterVersion on which nothing happens, with the given condition instead or
-// in addition.
+// conditions returns the conditions of an idle ClusterVersion, with one condition added or
+// replaced.
 func conditions(reported configv1.ClusterOperatorStatusCondition) []configv1.ClusterOperatorStatusCondition {
 	all := []configv1.ClusterOperatorStatusCondition{
 		{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse},
@@ -195,7 +197,7 @@ func conditions(reported configv1.ClusterOperatorStatusCondition) []configv1.Clu
 	return append(all, reported)
 }
 
-// Report sets the one condition of the ClusterVersion that is not as usual.
+// Report sets a single unusual condition of the ClusterVersion.
 func (s *Script) Report(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) {
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
 		version.Status.Conditions = conditions(configv1.ClusterOperatorStatusCondition{Type: name, Status: status, Reason: "Reported", Message: message})
@@ -208,11 +210,11 @@ func (s *Script) Offer(versions ...string) {
 	s.ChangeVersion(s.offer)
 }
 
-// reconcile does what the cluster version operator does when the ClusterVersion changes.
+// reconcile reacts to a change of the ClusterVersion like the cluster version operator.
 func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	version := &configv1.ClusterVersion{}
 	if err := s.client.Get(ctx, req.NamespacedName, version); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err) // nothing happens on a cluster without it
+		return reconcile.Result{}, client.IgnoreNotFound(err) // without a ClusterVersion, nothing happens
 	}
 	if s.Unresponsive {
 		return reconcile.Result{}, nil
@@ -224,7 +226,7 @@ func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	desired, invalid := cvo.Desired(version)
 	s.reportInvalid(invalid)
 	if invalid != nil || desired == nil || desired.Image == currentImage(version) {
-		s.target = ""                  // nothing comes of it
+		s.target = ""                  // the request has no effect
 		return reconcile.Result{}, nil //nolint:nilerr // The condition Invalid reports it.
 	}
 	if desired.Image == s.target {
@@ -240,12 +242,12 @@ func (s *Script) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// release returns the release of a version.
+// release returns the release with a version.
 func release(version string) configv1.Release {
 	return configv1.Release{Version: version, Image: "example.com/release:" + version}
 }
 
-// currentImage returns the image of the newest entry of the history, or "" if there is none.
+// currentImage returns the image of the newest history entry, or an empty string.
 func currentImage(version *configv1.ClusterVersion) string {
 	if len(version.Status.History) == 0 {
 		return ""
@@ -253,7 +255,7 @@ func currentImage(version *configv1.ClusterVersion) string {
 	return version.Status.History[0].Image
 }
 
-// releaseOf returns the release of a request: its image decides which one it is.
+// releaseOf returns the requested release. It is identified by the image.
 func releaseOf(version *configv1.ClusterVersion, desired *configv1.Update) configv1.Release {
 	for _, offered := range version.Status.AvailableUpdates {
 		if offered.Image == desired.Image {
@@ -263,7 +265,7 @@ func releaseOf(version *configv1.ClusterVersion, desired *configv1.Update) confi
 	return configv1.Release{Version: desired.Version, Image: desired.Image}
 }
 
-// reportInvalid sets the condition Invalid, or removes it for a valid request.
+// reportInvalid sets the Invalid condition, or removes it if the request is valid.
 func (s *Script) reportInvalid(invalid error) {
 	isInvalid := func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == "Invalid" }
 	if slices.ContainsFunc(s.ClusterVersion().Status.Conditions, isInvalid) == (invalid != nil) {
@@ -279,7 +281,7 @@ func (s *Script) reportInvalid(invalid error) {
 	})
 }
 
-// offer observes the spec.
+// offer observes the spec and sets the available updates.
 func (s *Script) offer(version *configv1.ClusterVersion) {
 	version.Status.ObservedGeneration = version.Generation
 	version.Status.AvailableUpdates = nil
@@ -290,7 +292,7 @@ func (s *Script) offer(version *configv1.ClusterVersion) {
 	}
 }
 
-// commence begins the update to a release that is still requested.
+// commence starts the update to a release if it is still requested.
 func (s *Script) commence(target configv1.Release) {
 	if desired, err := cvo.Desired(s.ClusterVersion()); err != nil || desired == nil || desired.Image != target.Image {
 		return
@@ -305,7 +307,7 @@ func (s *Script) commence(target configv1.Release) {
 	s.world.After(s.ControlPlaneDuration, func() { s.complete(target) })
 }
 
-// setProgressing sets the condition by which the cluster version operator reports that it installs a release.
+// setProgressing sets the condition that reports an installation in progress.
 func (s *Script) setProgressing(version *configv1.ClusterVersion, status configv1.ConditionStatus) {
 	for i := range version.Status.Conditions {
 		if c := &version.Status.Conditions[i]; c.Type == configv1.OperatorProgressing && c.Status != status {
@@ -314,7 +316,7 @@ func (s *Script) setProgressing(version *configv1.ClusterVersion, status configv
 	}
 }
 
-// complete ends the update of the control plane; the pools follow.
+// complete completes the update of the control plane. The pools follow.
 func (s *Script) complete(release configv1.Release) {
 	target := release.Version
 	if s.ClusterVersion().Status.History[0].Version != target {
@@ -338,8 +340,8 @@ func (s *Script) complete(release configv1.Release) {
 	})
 }
 
-// reconcilePool does what the machine config operator does when a pool changes: it observes the spec, and updates the
-// nodes of a pool that is not paused and whose configuration has changed.
+// reconcilePool reacts to a change of a pool like the machine config operator: it observes the
+// spec, and updates the nodes if the pool is not paused and its configuration has changed.
 func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool := &mcfgv1.MachineConfigPool{}
 	if err := s.client.Get(ctx, request.NamespacedName, pool); err != nil || s.PoolsIgnored {
@@ -357,7 +359,8 @@ func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, s.client.Status().Update(ctx, pool)
 }
 
-// finishPool ends the update of a pool that still exists and was not given another configuration since.
+// finishPool completes the update of a pool, unless the pool was deleted or has received another
+// configuration.
 func (s *Script) finishPool(name, target string) {
 	err := s.client.Get(context.Background(), client.ObjectKey{Name: name}, &mcfgv1.MachineConfigPool{})
 	if client.IgnoreNotFound(err) != nil {

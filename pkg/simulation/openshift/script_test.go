@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// newScript returns a cluster at 4.4.5 whose channel offers 4.4.6.
+// newScript returns a cluster at 4.4.5 with a channel that offers 4.4.6.
 func newScript(t *testing.T, pools ...*mcfgv1.MachineConfigPool) (*simulation.World, *openshift.Script) {
 	t.Helper()
 	w := simulation.New(simulation.Options{})
@@ -68,7 +68,7 @@ func TestScriptRejectsReleasesThatAreNotOffered(t *testing.T) {
 	}
 }
 
-// The image decides which release a request is for, as for the cluster version operator.
+// Like for the cluster version operator, the image determines the requested release.
 func TestScriptDecidesByTheImage(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -25,11 +25,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
 )
 
-// UpdateProgram runs kubectl-update with arguments on a cluster in memory, and returns its exit code. The
-// alerts may be nil.
+// UpdateProgram runs kubectl-update with arguments on an in-memory cluster and returns its exit
+// code. alerts may be nil.
 type UpdateProgram func(ctx context.Context, args []string, c client.Client, alerts checks.AlertSource, clk clock.Clock, out io.Writer) int
 
-// Command runs a command. The virtual time passes while kubectl-update waits, and other commands take none.
+// Command runs a command. Virtual time passes while kubectl-update waits; other commands take no
+// time.
 func (w *World) Command(ctx context.Context, wait func(time.Duration) bool, words []string) (scenario.CommandResult, error) {
 	if words[1] != "update" {
 		if err := w.Cluster.Command(ctx, words[1:]); err != nil {
@@ -49,7 +50,8 @@ func (w *World) Command(ctx context.Context, wait func(time.Duration) bool, word
 	return scenario.CommandResult{Printed: printed.String(), ExitCode: code}, nil
 }
 
-// renewLease renews the Lease of the Update Status Controller if that runs: as if it elected a leader.
+// renewLease renews the Lease of the Update Status Controller if it is running, as if it took part
+// in leader election.
 func (w *World) renewLease(ctx context.Context) error {
 	if w.statusController == nil || !w.statusController.Alive() {
 		return nil
@@ -65,7 +67,7 @@ func (w *World) renewLease(ctx context.Context) error {
 	return nil
 }
 
-// Create creates an object. It knows the administrator by name.
+// Create creates an object. For a SelfSubjectReview, it returns the name of the administrator.
 func (a administrator) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	if review, is := obj.(*authenticationv1.SelfSubjectReview); is {
 		review.Status.UserInfo.Username = "administrator"
@@ -74,7 +76,7 @@ func (a administrator) Create(ctx context.Context, obj client.Object, opts ...cl
 	return a.Client.Create(ctx, obj, opts...)
 }
 
-// scriptClock is a clock whose timers let the script wait that asks for them.
+// scriptClock is a clock whose timers make the calling script wait.
 type scriptClock struct {
 	clock.Clock
 	now  *simulation.Clock
@@ -84,10 +86,10 @@ type scriptClock struct {
 // Now returns the virtual time.
 func (c scriptClock) Now() time.Time { return c.now.Now() }
 
-// Since returns the virtual time that has passed since t.
+// Since returns the virtual time elapsed since t.
 func (c scriptClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
 
-// After waits, and returns a channel with the time, or nil if the run has ended.
+// After waits and returns a channel with the time, or nil if the run has ended.
 func (c scriptClock) After(d time.Duration) <-chan time.Time {
 	if !c.wait(d) {
 		return nil

@@ -28,7 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// errDown is the answer of a server that does not run.
+// errDown is the error of requests to a server that is down.
 var errDown = errors.New("connection refused")
 
 // Server starts, stops, or kills a server.
@@ -56,13 +56,13 @@ func (w *World) Fire(_ context.Context, alert alerting.Alert) error {
 	return nil
 }
 
-// Resolve resolves all alerts of that name.
+// Resolve resolves all alerts with a name.
 func (w *World) Resolve(_ context.Context, name string) error {
 	w.Cluster.Alerts.Resolve(name)
 	return nil
 }
 
-// Notifications returns the types of the CloudEvents that the receiver got, in order.
+// Notifications returns the types of the received CloudEvents in order.
 func (w *World) Notifications() []string {
 	var types []string
 	for i := range w.receiver.events {
@@ -75,7 +75,7 @@ func isExternal(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupVersion().String() == scenario.ExternalAPIVersion
 }
 
-// listExternal returns the objects of a kind that the API server does not serve.
+// listExternal returns the objects of a kind that is not served by the API server.
 func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	switch kind {
@@ -90,7 +90,7 @@ func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.
 	case scenario.KindSilence:
 		silences, _, err := w.Cluster.Alertmanager.Silences(ctx)
 		if errors.Is(err, errDown) {
-			return nil, nil // as if Alertmanager were asked again when it is back
+			return nil, nil // as if Alertmanager were queried again when it is back
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing silences: %w", err)
@@ -104,7 +104,7 @@ func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.
 	return found, nil
 }
 
-// silenceContent returns a silence in the form of Alertmanager's API.
+// silenceContent returns a silence in the format of Alertmanager's API.
 func silenceContent(s alertmanager.Silence) map[string]any {
 	var matchers []any
 	for _, m := range s.Matchers {
@@ -117,14 +117,14 @@ func silenceContent(s alertmanager.Silence) map[string]any {
 	}
 }
 
-// receiver is the receiver of notifications.
+// receiver receives notifications.
 type receiver struct {
-	err    error // why it accepts none; nil means it accepts all
+	err    error // the error returned for notifications; nil to accept them
 	events []event.Event
 	lives  int // number of webhooks
 }
 
-// Do accepts a notification. It recognizes a repeat by its ID.
+// Do accepts a notification. Duplicates are recognized by their ID.
 func (r *receiver) Do(_ context.Context, request httpclient.Request) ([]byte, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -139,18 +139,19 @@ func (r *receiver) Do(_ context.Context, request httpclient.Request) ([]byte, er
 	return nil, nil
 }
 
-// deliveryRetry is how long a webhook waits after a failed delivery.
+// deliveryRetry is the delay after a failed delivery.
 const deliveryRetry = 5 * time.Second
 
-// lifeWebhook delivers the notifications of one life of the operator. Its queue is lost with it.
+// lifeWebhook delivers the notifications of one life of the operator. When that life ends, its
+// queue is lost.
 type lifeWebhook struct {
 	*webhook.Webhook
 	world     *World
 	life      int
-	scheduled bool // a delivery
+	scheduled bool // whether a delivery is scheduled
 }
 
-// newWebhook returns the webhook of the next life of the operator.
+// newWebhook returns the webhook for the next life of the operator.
 func (w *World) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	w.receiver.lives++
 	source := func(context.Context) (string, error) { return "devcluster", nil }
@@ -162,7 +163,7 @@ func (w *World) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	return next
 }
 
-// passiveClock is a clock without timers: what needs them is not started.
+// passiveClock is a clock without timers. Nothing that needs them is started.
 type passiveClock struct {
 	clock.WithTicker
 	now *simulation.Clock
@@ -171,10 +172,10 @@ type passiveClock struct {
 // Now returns the virtual time.
 func (c passiveClock) Now() time.Time { return c.now.Now() }
 
-// Since returns the virtual time that has passed since t.
+// Since returns the virtual time elapsed since t.
 func (c passiveClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
 
-// WithTimeout measures the timeouts of the engine in virtual time.
+// WithTimeout applies the engine's timeouts in virtual time.
 func (c passiveClock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return c.now.WithTimeout(ctx, d)
 }
@@ -185,13 +186,13 @@ func (l *lifeWebhook) Publish(ctx context.Context, ref corev1.ObjectReference, n
 	return l.Webhook.Publish(ctx, ref, n)
 }
 
-// PublishSteps queues what the record contains of its steps.
+// PublishSteps queues notifications about the steps in the record.
 func (l *lifeWebhook) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r history.Record) error {
 	defer l.deliverAfter(0)
 	return l.Webhook.PublishSteps(ctx, ref, r)
 }
 
-// deliverAfter delivers what is queued in a moment, unless that is scheduled already.
+// deliverAfter delivers the queue after d unless a delivery is already scheduled.
 func (l *lifeWebhook) deliverAfter(d time.Duration) {
 	if l.scheduled {
 		return

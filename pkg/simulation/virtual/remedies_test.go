@@ -10,15 +10,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// remedyRow is a message of an upgrade that advises something, and what it advises.
+// remedyRow is a message of an upgrade that recommends an action, and that action.
 type remedyRow struct {
-	// story breaks something.
+	// story creates the problem.
 	story string
-	// kind and name are the object with the message, in which the reason and the advice are.
+	// kind and name identify the object with the message. It contains the reason and the advice.
 	kind, reason, advice string
-	// do are the actions that the message advises.
+	// do are the recommended actions.
 	do string
-	// then holds of the object within 30 seconds.
+	// then must hold for the object within 30 seconds.
 	then string
 }
 
@@ -57,7 +57,8 @@ func hold(kind, when string) string {
 	return strings.NewReplacer("WHEN", kind, "CONDITION", when).Replace(holdRule)
 }
 
-// remedyRows are the remedies of UpgradeConfigs and UpgradeJobs, by the state in which they are advised.
+// remedyRows returns the remedies for UpgradeConfigs and UpgradeJobs, by the state in which they
+// are recommended.
 func remedyRows() map[string]remedyRow {
 	const config, upgradeJob = "UpgradeConfig", "UpgradeJob"
 	const missed, again = `upgradeConfigs: [{upgradeAt: "-3h"}]`, "to try again, set spec.upgradeAt to another time, or the annotation upgrade.managed.openshift.io/retry to another value"
@@ -118,9 +119,9 @@ rules: [{name: retry, for: {kind: UpgradeConfig}, do: [{patch: {with: {metadata:
 	}
 }
 
-// TestRemedies_of_upgrades does what the messages of UpgradeConfigs and UpgradeJobs advise, before an upgrade begins, after
-// it has ended, and while it is in progress: each takes effect within 30 seconds, and the upgrade succeeds. No message advises
-// what would be rejected.
+// TestRemedies_of_upgrades follows the advice in messages of UpgradeConfigs and UpgradeJobs before,
+// during, and after an upgrade. Each action must take effect within 30 seconds, and the upgrade
+// must succeed. No message may recommend something that would be rejected.
 func TestRemedies_of_upgrades(t *testing.T) {
 	t.Parallel()
 	for name, row := range remedyRows() {

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// TestScenarios runs all scenarios that do not need the binary, and the example of the
+// TestScenarios runs all scenarios that do not need the binary, and the example in the
 // documentation.
 func TestScenarios(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// slotsStory has a schedule whose first start finds no update, whose second start is suspended, and whose next ones are
-// missed, since the operator does not run. Then an UpgradeJob expires in its window.
+// slotsStory has a schedule whose first start finds no update, whose second start is suspended, and
+// whose next starts are missed because the operator is not running. After that, an UpgradeJob
+// expires in its window.
 const slotsStory = `
 name: story
 description: Starts of a schedule are skipped, suspended, and missed, and an upgrade is skipped.
@@ -59,7 +60,8 @@ expect:
       that: object.type.endsWith(".skipped") && object.data.object.kind == "UpgradeJob" && object.data.object.name == "late" && object.data.severity == "Warning"
 `
 
-// TestSlots_reach_the_webhook skips and misses starts of a schedule: people who follow CloudEvents alone learn of each.
+// TestSlots_reach_the_webhook skips and misses starts of a schedule. Users who only follow
+// CloudEvents must learn of each.
 func TestSlots_reach_the_webhook(t *testing.T) {
 	t.Parallel()
 	story, err := scenario.Decode("story.yaml", []byte(slotsStory))

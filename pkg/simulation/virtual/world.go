@@ -1,12 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package virtual runs scenarios in virtual time: the operator's controllers and the simulators of
-// OpenShift run in one process on package simulation, and hours pass in seconds.
+// Package virtual runs scenarios in virtual time. The operator's controllers and the OpenShift
+// simulators run in one process with package simulation, and hours pass in seconds.
 //
-// Prometheus, Alertmanager, and the receiver of notifications are simulated. There are no processes,
-// permissions, leader election, admission policies, and configuration files. A scenario that needs
-// one of these says binary: true.
+// Prometheus, Alertmanager, and the notification receiver are simulated. There are no processes,
+// permissions, leader election, admission policies, or configuration files. Scenarios that need any
+// of these must set binary: true.
 package virtual
 
 import (
@@ -41,13 +41,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// ErrBinary is returned for a scenario, or an action, that needs the operator's program.
+// ErrBinary is returned for scenarios and actions that need the operator's binary.
 var ErrBinary = errors.New("not possible in virtual time: the scenario needs binary: true")
 
-// settlePoll is the longest virtual time of a Step in which nothing changes.
+// settlePoll is the maximum duration of a Step in which nothing changes.
 const settlePoll = 5 * time.Second
 
-// restartDelay is the time that the operator takes to get ready, and to be started again.
+// restartDelay is the time that the operator takes to restart and to become ready.
 const restartDelay = time.Second
 
 // World is a simulated cluster with the operator.
@@ -56,23 +56,23 @@ type World struct {
 
 	simulation *simulation.World
 	program    *simulation.Program
-	operator   *simulation.Process // nil if it does not run
-	// statusController is the Update Status Controller; nil if it is not installed.
+	operator   *simulation.Process // nil if the operator is not running
+	// statusController is the Update Status Controller, or nil if it is not installed.
 	statusController *simulation.Process
-	registry         *prometheus.Registry // of the present life of the operator
-	requests         aftermath.Requests   // by the operator
+	registry         *prometheus.Registry // of the current life of the operator
+	requests         aftermath.Requests   // made by the operator
 	update           UpdateProgram
 	alerts           checks.AlertSource // nil if the cluster has no monitoring
 	receiver         receiver
 	handlers         map[schema.GroupVersionKind][]scenario.Handler
 	observing        bool
-	notifying        bool // handlers are being called because of a change
+	notifying        bool // handlers are being called for a change
 	changes          int  // number of stored changes
 	stops            []func()
 }
 
-// New installs a cluster and prepares the operator. Commands of kubectl-update are run by the program; nil
-// means the scenario may have none.
+// New installs a cluster and prepares the operator. update runs the kubectl-update commands; it may
+// be nil if the scenario has none.
 func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 	if story.Binary {
 		return nil, ErrBinary
@@ -116,7 +116,7 @@ func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 	return w, nil
 }
 
-// newStatusController returns the Update Status Controller as a program of the simulation.
+// newStatusController returns the Update Status Controller as a simulated program.
 func (w *World) newStatusController() *simulation.Program {
 	return &simulation.Program{
 		Name: statuscontroller.Component, Latency: 5 * time.Millisecond,
@@ -128,8 +128,8 @@ func (w *World) newStatusController() *simulation.Program {
 	}
 }
 
-// newProgram returns the operator as a program of the simulation: all its controllers with the
-// runbooks OSD and ARO, and the simulated monitoring.
+// newProgram returns the operator as a simulated program: all controllers, the OSD and ARO
+// runbooks, and the simulated monitoring.
 func (w *World) newProgram(settings config.Config) *simulation.Program {
 	register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
 		return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}, "ARO": upgraders.ARO{Deps: deps}}, nil
@@ -147,7 +147,8 @@ func (w *World) newProgram(settings config.Config) *simulation.Program {
 	}
 }
 
-// Aftermath returns an error that names what upgrades have left behind, if the operator has ever run.
+// Aftermath returns an error that lists what upgrades have left behind. It checks nothing if the
+// operator has never run.
 func (w *World) Aftermath(ctx context.Context) error {
 	if w.operator == nil {
 		return nil
@@ -162,7 +163,7 @@ func (w *World) Aftermath(ctx context.Context) error {
 	return scene.Check(ctx)
 }
 
-// Stop ends the scripts and the operator.
+// Stop stops the scripts and the operator.
 func (w *World) Stop() {
 	for _, stop := range w.stops {
 		stop()
@@ -174,11 +175,11 @@ func (w *World) Stop() {
 	}
 }
 
-// Objects returns a client of the simulated API server.
+// Objects returns a client for the simulated API server.
 func (w *World) Objects() client.Client { return administrator{w.Cluster.Client, w.simulation} }
 
-// administrator is a client that can delete a CustomResourceDefinition without objects, and that knows its
-// user.
+// administrator is a client that can delete unused CustomResourceDefinitions and knows its user
+// name.
 type administrator struct {
 	client.Client
 	simulation *simulation.World
@@ -196,10 +197,11 @@ func (a administrator) Delete(ctx context.Context, obj client.Object, opts ...cl
 // Now returns the virtual time.
 func (w *World) Now() time.Time { return w.simulation.Now() }
 
-// availableLimit bounds how long Deployments may take to become available.
+// availableLimit limits how long Deployments may take to become available.
 const availableLimit = 10 * time.Minute
 
-// Apply applies objects. Before the run, it waits until the Deployments among them are available.
+// Apply applies objects. Before the run, it also waits until the Deployments among them are
+// available.
 func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if err := manifests.Apply(ctx, w.Cluster.Client, objects); err != nil || w.observing {
 		return err
@@ -213,7 +215,8 @@ func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// available reports whether an object is no Deployment, or all its pods are ready.
+// available reports whether an object is a Deployment whose pods are all ready, or not a
+// Deployment.
 func (w *World) available(ctx context.Context, object *unstructured.Unstructured) bool {
 	if object.GetKind() != "Deployment" {
 		return true
@@ -225,8 +228,8 @@ func (w *World) available(ctx context.Context, object *unstructured.Unstructured
 	return current.Status.ReadyReplicas >= ptr.Deref(current.Spec.Replicas, 1)
 }
 
-// Subscribe registers a handler, which is called whenever the API server stores a change. Silences
-// and CloudEvents, which it does not store, are handed over after each Step.
+// Subscribe registers a handler. It is called whenever the API server stores a change. Silences and
+// CloudEvents are not stored there and are passed to the handlers after each Step.
 func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
 	if of.Kind == scenario.KindAlert {
 		return fmt.Errorf("subscribing to %s: %w", of, ErrBinary)
@@ -240,13 +243,13 @@ func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
 	return nil
 }
 
-// Observe starts to call the handlers.
+// Observe starts calling the handlers.
 func (w *World) Observe(ctx context.Context) error {
 	w.observing = true
 	return w.observeAll(ctx, func(schema.GroupVersionKind) bool { return true })
 }
 
-// observeAll calls the handlers of some kinds with all objects.
+// observeAll calls the handlers of the selected kinds with all objects.
 func (w *World) observeAll(ctx context.Context, of func(schema.GroupVersionKind) bool) error {
 	for gvk, handlers := range w.handlers {
 		if !of(gvk) {
@@ -320,7 +323,7 @@ func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstr
 	return objects, nil
 }
 
-// Go runs a script as the virtual time passes.
+// Go runs a script in virtual time.
 func (w *World) Go(script scenario.Script) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // Stop calls cancel
 	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(ctx, yield) })
@@ -338,7 +341,7 @@ func (w *World) Go(script scenario.Script) {
 	}
 }
 
-// Step runs the simulation until something changes, or until five seconds have passed.
+// Step runs the simulation until something changes or five seconds have passed.
 func (w *World) Step(ctx context.Context, _ time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -352,18 +355,18 @@ func (w *World) Step(ctx context.Context, _ time.Duration) error {
 	return w.observeAll(ctx, isExternal)
 }
 
-// SetRelease adds a release to the catalog, or replaces the one of that version.
+// SetRelease adds a release to the catalog or replaces the release with the same version.
 func (w *World) SetRelease(release updategraph.Release) { w.Cluster.Catalog.Set(release) }
 
-// SetNode changes how a node behaves.
+// SetNode changes the behavior of a node.
 func (w *World) SetNode(node scenario.Node) {
 	node.Apply(w.Cluster.MachineConfig, w.Cluster.Kubelets)
 }
 
-// SetInformer returns ErrBinary: there is no network in virtual time.
+// SetInformer returns ErrBinary because virtual time has no network.
 func (w *World) SetInformer(context.Context, scenario.Informer) error { return ErrBinary }
 
-// RunOperator starts, kills, or restarts the operator. It is never stopped gracefully.
+// RunOperator starts, kills, or restarts the operator. It never stops it gracefully.
 func (w *World) RunOperator(_ context.Context, verb string) error {
 	switch verb {
 	case "start":
@@ -397,8 +400,8 @@ func (w *World) kill() {
 	}
 }
 
-// AwaitOperator lets the time pass that an operator takes to get ready.
+// AwaitOperator lets the time pass that the operator takes to become ready.
 func (w *World) AwaitOperator(context.Context) error { return w.simulation.RunFor(restartDelay) }
 
-// Configure fails: the configuration of a simulated operator does not change.
+// Configure returns ErrBinary because the configuration of a simulated operator is fixed.
 func (w *World) Configure(map[string]any) error { return ErrBinary }
