@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Start validates the options, sets the log of all libraries, and returns the access to the API server
-// and the log. It is called once in a process.
+// Start validates the options, configures logging for all libraries, and returns the client
+// configuration and the logger. It must be called only once per process.
 func (o *Options) Start(userAgent string) (*rest.Config, logr.Logger, error) {
 	if err := o.Validate(); err != nil {
 		return nil, logr.Logger{}, err
@@ -30,7 +30,7 @@ func (o *Options) Start(userAgent string) (*rest.Config, logr.Logger, error) {
 	return restConfig, log, nil
 }
 
-// RESTConfig returns the access to the API server from the kubeconfig, or from the pod.
+// RESTConfig returns the client configuration from the kubeconfig or the pod.
 func (o *Options) RESTConfig(userAgent string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -51,8 +51,8 @@ func (o *Options) RESTConfig(userAgent string) (*rest.Config, error) {
 	return restConfig, nil
 }
 
-// explainKubeconfigError returns a readable error for a file that is not a kubeconfig: the error of client-go is about
-// its own types.
+// explainKubeconfigError returns a readable error if the file is not a kubeconfig. client-go's own
+// error only mentions its Go types.
 func explainKubeconfigError(file string) error {
 	_, err := clientcmd.LoadFromFile(file)
 	var pathErr *fs.PathError
@@ -62,7 +62,7 @@ func explainKubeconfigError(file string) error {
 	return errors.New("must be a kubeconfig with apiVersion: v1, kind: Config, clusters, users, and contexts")
 }
 
-// Logger returns the log that the flags configure.
+// Logger returns the logger configured by the flags.
 func (o *Options) Logger() logr.Logger {
 	level := zapcore.InfoLevel
 	switch o.LogLevel {
@@ -76,6 +76,6 @@ func (o *Options) Logger() logr.Logger {
 		format = zap.ConsoleEncoder
 	}
 	timeEncoder := func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder }
-	// The text of an error names its origin; a stack trace is for a panic.
+	// Error messages name their origin. Stack traces are only for panics.
 	return zap.New(zap.Level(level), format(timeEncoder), zap.StacktraceLevel(zapcore.DPanicLevel))
 }

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Scheme returns a scheme of the kinds that the controllers read and write.
+// Scheme returns a scheme with the kinds that the controllers read and write.
 func Scheme(controllers ...Controller) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, c := range controllers {
@@ -43,8 +43,8 @@ func Scheme(controllers ...Controller) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Kinds returns the kinds that the controllers read from the cache, each once. Two controllers that
-// declare different selections or transforms of one kind are an error.
+// Kinds returns the kinds that the controllers read from the cache, without duplicates. It is an
+// error if two controllers declare different selections or transforms for the same kind.
 func Kinds(controllers ...Controller) ([]Kind, error) {
 	var kinds []Kind
 	var errs []error
@@ -66,8 +66,8 @@ func Kinds(controllers ...Controller) ([]Kind, error) {
 	return kinds, errors.Join(errs...)
 }
 
-// sameObject reports whether two objects are of one kind in one Go type. Objects without a Go type of
-// their own carry their kind.
+// sameObject reports whether two objects have the same kind and Go type. Objects without a specific
+// Go type contain their kind.
 func sameObject(a, b client.Object) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) &&
 		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
@@ -78,8 +78,8 @@ func sameCache(a, b Kind) bool {
 		reflect.ValueOf(a.Transform).Pointer() == reflect.ValueOf(b.Transform).Pointer()
 }
 
-// CacheOptions returns the options of a cache that holds what these kinds declare. A read of any
-// other kind fails.
+// CacheOptions returns options for a cache that holds exactly the declared kinds. Reading any other
+// kind fails.
 func CacheOptions(kinds []Kind) cache.Options {
 	byObject := map[client.Object]cache.ByObject{}
 	for _, kind := range kinds {
@@ -107,7 +107,7 @@ func CacheOptions(kinds []Kind) cache.Options {
 }
 
 // mapperProvider returns the provider of a RESTMapper that knows the declared kinds and their lists
-// without discovery. A cache of several namespaces maps the kind of the list on every read.
+// without discovery. A cache of several namespaces maps the list kind on every read.
 func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 		declared := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
@@ -131,7 +131,7 @@ func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *ht
 	}
 }
 
-// Add makes the controller part of a manager whose scheme and cache serve what it declares.
+// Add adds the controller to a manager whose scheme and cache support its declarations.
 func Add(mgr ctrl.Manager, c Controller) error {
 	return add(mgr, c, nil)
 }

@@ -16,14 +16,15 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// The files of a certificate in its directory, named as in a Secret of type TLS.
+// Names of the files in a certificate directory, as in a Secret of type TLS.
 const (
 	certificateFile = "tls.crt"
 	keyFile         = "tls.key"
 )
 
-// validateCertDir validates the directory of the metrics certificate. It may be empty: OpenShift's
-// service CA creates the Secret after the Service, and a kubelet then mounts it into running pods.
+// validateCertDir validates the directory of the metrics certificate. The directory may be empty:
+// OpenShift's service CA creates the Secret after the Service, and the kubelet then mounts it into
+// running pods.
 func validateCertDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -41,8 +42,9 @@ func validateCertDir(dir string) error {
 	return nil
 }
 
-// tlsOptions serves the certificate that the directory holds at the time of a connection, and a
-// self-signed one while it holds none. It serves no HTTP/2, whose streams let few clients cause much work.
+// tlsOptions makes the server use the certificate that is in the directory when a connection is
+// opened, or a self-signed one if there is none. It disables HTTP/2, because with its streams a few
+// clients can cause a lot of work.
 func tlsOptions(dir string) func(*tls.Config) {
 	selfSignedOnce := sync.OnceValues(selfSigned)
 	getCertificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {

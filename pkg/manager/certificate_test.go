@@ -15,7 +15,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// writeCert writes a certificate into a directory, as a kubelet does, and returns its CAs.
+// writeCert writes a certificate into a directory like a kubelet, and returns its CA pool.
 func writeCert(t *testing.T, folder, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
@@ -40,7 +40,7 @@ func TestMetricsAreServedWithTheCurrentCertificate(t *testing.T) {
 	tlsOptions(folder)(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	// With the server name that Prometheus uses.
+	// Use the server name that Prometheus uses.
 	dial := func(trust *x509.CertPool) error {
 		t.Helper()
 		config := &tls.Config{RootCAs: trust, ServerName: "metrics.svc", InsecureSkipVerify: trust == nil}
@@ -89,7 +89,7 @@ func TestMetrics_without_a_certificate_are_served_self_signed(t *testing.T) {
 func TestMetricsWithoutHTTP2(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.TLS = &tls.Config{NextProtos: []string{"h2"}} // as the metrics server has it by default
+	server.TLS = &tls.Config{NextProtos: []string{"h2"}} // like the metrics server by default
 	tlsOptions("")(server.TLS)
 	server.StartTLS()
 	defer server.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NewCommand returns the command line of a binary, without flags. run runs the binary until the context
-// ends.
+// NewCommand returns the command line of a binary, without flags. run must run the binary until the
+// context ends.
 func NewCommand(name, short, version string, run func(context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Version: version, Args: NoArgs,
@@ -26,7 +26,8 @@ func NewCommand(name, short, version string, run func(context.Context) error) *c
 	return cmd
 }
 
-// FlagError adds to an error what a valid flag would be. It is for cobra.Command.SetFlagErrorFunc.
+// FlagError adds a description of valid values to an error about a flag. Use it with
+// cobra.Command.SetFlagErrorFunc.
 func FlagError(cmd *cobra.Command, err error) error {
 	kinds := map[string]string{"bool": "true or false", "int": "a whole number", "float64": "a number"}
 	var invalid *pflag.InvalidValueError
@@ -42,8 +43,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %s", err, helpHint(cmd))
 }
 
-// similarFlags returns the flags of a command whose names are similar to one, as cobra finds similar commands. To a short name,
-// all are similar.
+// similarFlags returns the flags of a command whose names are similar to name, using cobra's search
+// for similar commands. It returns none for short names, because everything is similar to them.
 func similarFlags(cmd *cobra.Command, name string) []string {
 	if len(name) <= 2*maxTypos {
 		return nil
@@ -61,7 +62,7 @@ func similarFlags(cmd *cobra.Command, name string) []string {
 	return similar
 }
 
-// NoArgs rejects arguments that are not flags. It is for cobra.Command.Args.
+// NoArgs rejects positional arguments. Use it as cobra.Command.Args.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -76,7 +77,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unexpected argument %q; %s", args[0], helpHint(cmd))
 }
 
-// maxTypos is how many characters of a command may be wrong.
+// maxTypos is the maximum number of wrong characters in a name for which suggestions are made.
 const maxTypos = 2
 
 func helpHint(cmd *cobra.Command) string {

@@ -16,75 +16,78 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Controller declares a controller. The binary and the tests run it by this declaration alone:
-// a read from the cache of a kind that is not in Reads fails. The RBAC markers stay beside the
-// code that needs the permissions.
+// Controller declares a controller. Both the binary and the tests run it solely on the basis of
+// this declaration: reading a kind from the cache fails unless Reads lists it. RBAC markers stay
+// next to the code that needs the permissions.
 type Controller struct {
-	// Name identifies the controller in logs and metrics. It is unique within a binary.
+	// Name identifies the controller in logs and metrics. It must be unique within a binary.
 	Name string
 	// AddToScheme registers the kinds that the controller reads and writes.
 	AddToScheme []func(*runtime.Scheme) error
-	// Reads lists the kinds that the controller reads from the cache. Each of them is watched.
+	// Reads lists the kinds that the controller reads from the cache. All of them are watched.
 	Reads []Kind
-	// Channels lists sources of reconcile requests beside the watched objects.
+	// Channels lists additional sources of reconcile requests.
 	Channels []Channel
-	// Bind hands the clients to the controller. It is called once, before anything is reconciled.
+	// Bind passes the clients to the controller. It is called once, before the first reconcile.
 	Bind func(Clients) error
 	// Reconciler reconciles one object.
 	Reconciler reconcile.Reconciler
-	// MaxConcurrentReconciles is the number of objects that are reconciled at a time; 0 means 1.
+	// MaxConcurrentReconciles is the number of objects that are reconciled concurrently. It defaults
+	// to 1.
 	MaxConcurrentReconciles int
-	// RateLimiter returns the backoff after errors; nil means the default of controller-runtime.
+	// RateLimiter returns the backoff after errors. It defaults to controller-runtime's rate limiter.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-// Clients are the ways to the API server.
+// Clients are the clients of the API server.
 type Clients struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Live reads from the API server.
+	// Live reads directly from the API server.
 	Live client.Reader
 }
 
-// Kind declares a kind of object that a controller reads from the cache. Controllers of one binary
-// share the cache: those that read the same kind declare the same selection and transform.
+// Kind declares a kind of objects that a controller reads from the cache. The controllers of a
+// binary share the cache, so they must declare the same selection and transform for the same kind.
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
-	// AddToScheme registers the kind; nil means the AddToScheme of a controller does.
+	// AddToScheme registers the kind. It may be nil if a controller's AddToScheme does so.
 	AddToScheme func(*runtime.Scheme) error
-	// ClusterScoped declares that the objects have no namespace. It is declared, not discovered, so a
-	// binary starts, and reports that it is not ready, while the API server does not serve the kind.
+	// ClusterScoped declares that the objects have no namespace. Because it is declared rather than
+	// discovered, a binary can start, and report that it is not ready, while the API server does not
+	// serve the kind.
 	ClusterScoped bool
-	// Optional declares that the API server may not serve the kind, which a CustomResourceDefinition
-	// defines. While it does not, reads of the kind fail with meta.NoKindMatchError, and with another
-	// error until it is known whether it does. The binary is ready all the same, and watches the kind as
-	// soon as it is served.
+	// Optional declares that the API server may not serve the kind, whose CustomResourceDefinition may
+	// be missing. Until it is known whether the kind is served, reads fail; if it is not served, they
+	// fail with meta.NoKindMatchError. This does not affect the readiness of the binary, and the kind
+	// is watched as soon as it is served.
 	Optional bool
-	// Namespaces lists the namespaces whose objects are read; empty means all of them.
+	// Namespaces lists the namespaces of the objects to read. If it is empty, objects in all
+	// namespaces are read.
 	Namespaces []string
-	// Name is the name of the objects that are read; empty means any.
+	// Name is the name of the objects to read. If it is empty, objects with any name are read.
 	Name string
-	// Labels are labels that the objects that are read have; empty means any object.
+	// Labels selects the objects to read by labels. If it is empty, all objects are selected.
 	Labels labels.Set
-	// HasLabel is the key of a label that the objects that are read have, whatever its value; empty means
-	// any object.
+	// HasLabel selects the objects to read that have a label with this key and any value. If it is
+	// empty, all objects are selected.
 	HasLabel string
-	// Transform drops what is not read from an object before it is cached; nil drops the managed
-	// fields.
+	// Transform removes unused fields from an object before it is cached. By default, the managed
+	// fields are removed.
 	Transform toolscache.TransformFunc
-	// Requests returns the requests that a change of an object causes, or nil if its changes cause
-	// none.
+	// Requests returns the reconcile requests for a changed object. If it is nil, changes do not
+	// trigger reconciles.
 	Requests handler.MapFunc
-	// IsUrgent reports whether the requests that an object causes are served before all others that wait; nil means
-	// no request is urgent.
+	// IsUrgent reports whether requests for the object are handled before all others in the queue. If
+	// it is nil, no request is urgent.
 	IsUrgent func(client.Object) bool
-	// Predicates select the changes that cause requests. All of them must agree.
+	// Predicates select the changes that trigger requests. All of them must return true.
 	Predicates []predicate.Predicate
 }
 
-// Selector returns the selector of the labels of the objects that are read; nil means any object.
-// A key that is not a valid label selects none.
+// Selector returns the label selector of the objects to read, or nil for all objects. If the key is
+// not a valid label, no objects are selected.
 func (k *Kind) Selector() labels.Selector {
 	if len(k.Labels) == 0 && k.HasLabel == "" {
 		return nil
@@ -99,7 +102,7 @@ func (k *Kind) Selector() labels.Selector {
 	return k.Labels.AsSelector().Add(*exists)
 }
 
-// Channel declares a source of reconcile requests that is not an object of the cluster.
+// Channel declares a source of reconcile requests other than the objects of the cluster.
 type Channel struct {
 	Events   <-chan event.GenericEvent
 	Requests handler.MapFunc

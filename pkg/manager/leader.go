@@ -11,29 +11,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// LeaderElection holds the flags of the leader election.
+// LeaderElection contains the leader election flags.
 type LeaderElection struct {
-	// Enabled reports whether the replicas elect a leader.
+	// Enabled enables leader election among the replicas.
 	Enabled bool
-	// LeaseDuration is how long other replicas wait, from the last renewal that they saw, before they
-	// take over from a leader that has not released its Lease.
+	// LeaseDuration is how long other replicas wait after the last observed renewal before they take
+	// over from a leader that has not released its Lease.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader tries to renew its Lease before it ends.
+	// RenewDeadline is how long the leader tries to renew its Lease before it exits.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two requests for the Lease, by the leader and by every other
-	// replica.
+	// RetryPeriod is the interval at which the leader and all other replicas access the Lease.
 	RetryPeriod time.Duration
 }
 
-// DefaultLeaderElection returns OpenShift's convention for operators: a leader survives an API server that
-// is down for 78 seconds, and clocks may differ by 30 seconds. A replica takes over within 58 seconds of a
-// shutdown and within 253 seconds of a crash: client-go stretches the retry period of a standby by up to 120
-// percent. Source: github.com/openshift/library-go, pkg/config/leaderelection.
+// DefaultLeaderElection returns OpenShift's defaults for operators. With them, a leader survives 78
+// seconds without the API server, and clocks may differ by 30 seconds. Another replica takes over
+// within 58 seconds after a graceful shutdown and within 253 seconds after a crash: client-go
+// extends the retry period of a standby by up to 120 percent. Source:
+// github.com/openshift/library-go, pkg/config/leaderelection.
 func DefaultLeaderElection() LeaderElection {
 	return LeaderElection{Enabled: true, LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second}
 }
 
-// bind adds the flags to a flag set, by the names that the components of Kubernetes use.
+// bind adds the flags to a flag set, using the same names as the Kubernetes components.
 func (l *LeaderElection) bind(flags *pflag.FlagSet) {
 	defaults := DefaultLeaderElection()
 	flags.BoolVar(&l.Enabled, "leader-elect", defaults.Enabled, "elect a leader among the replicas; only the leader reconciles")
@@ -42,10 +42,10 @@ func (l *LeaderElection) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", defaults.RetryPeriod, "time between two requests for the Lease; must be shorter than the renew deadline")
 }
 
-// retryJitter is the factor by which client-go extends the retry period at random.
+// retryJitter is the maximum factor by which client-go randomly extends the retry period.
 const retryJitter = 1.2
 
-// validate rejects what client-go rejects, with the names of the flags.
+// validate rejects the same values as client-go but names the flags.
 func (l *LeaderElection) validate() error {
 	if !l.Enabled {
 		return nil

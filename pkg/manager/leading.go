@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// leading runs the caches and the controllers once the replica leads: a replica that stands by watches nothing, and costs
-// the API server only what it asks of the Lease.
+// leading runs the caches and the controllers once the replica leads. A standby replica watches
+// nothing, so its only load on the API server is for the Lease.
 type leading struct {
 	mgr   ctrl.Manager
 	kinds []Kind
@@ -19,14 +19,14 @@ type leading struct {
 	started atomic.Bool
 }
 
-// Start runs the controllers until the context ends. As a runnable that does not say otherwise, it is started when the
-// replica becomes the leader.
+// Start runs the controllers until the context ends. The manager starts it when the replica becomes
+// the leader, as it does for runnables by default.
 func (l *leading) Start(ctx context.Context) error {
 	l.started.Store(true)
 	return l.mgr.Start(ctx)
 }
 
-// check returns an error while the replica leads and a cache is not synced.
+// check returns an error if the replica leads but a cache is not synced.
 func (l *leading) check(ctx context.Context) error {
 	if !l.started.Load() {
 		return nil

@@ -25,9 +25,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// elections is an API server that has a Lease, and hangs on every request for a node.
+// elections is an API server with a Lease that hangs on every request for nodes.
 type elections struct {
-	free  atomic.Bool // the Lease has no holder
+	free  atomic.Bool // whether the Lease has no holder
 	asked chan struct{}
 	nodes chan struct{}
 }

@@ -26,30 +26,30 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// Bounds of what requests to the metrics cost.
+// Limits for the cost of metrics requests.
 const (
 	decisionTTL     = time.Minute // of a cached decision
-	trustTTL        = time.Hour   // during which a token that was allowed is reviewed without limit
+	trustTTL        = time.Hour   // how long reviews of a previously allowed token are not limited
 	maxDecisions    = 256
 	maxTokenBytes   = 8 << 10
-	reviewsPerMin   = 30 // of tokens that were not allowed before
+	reviewsPerMin   = 30 // of tokens that were not previously allowed
 	reviewTimeout   = 10 * time.Second
 	bearerPrefix    = "bearer "
 	retryAfterLimit = "60" // seconds
 )
 
-// metricsAccess serves the metrics to clients that may get /metrics. A request without a token costs
-// no request to the API server; those with a token cost two a minute for each token, and at most
-// reviewsPerMin a minute for all tokens that were not allowed before.
+// metricsAccess serves the metrics to clients that may get /metrics. A request without a token
+// causes no request to the API server. Tokens cause at most two requests per minute each, and
+// tokens that were not previously allowed at most reviewsPerMin requests per minute in total.
 type metricsAccess struct {
-	// review returns the status of a request with this token: 200, 401, or 403.
+	// review returns the status code for a request with this token: 200, 401, or 403.
 	review func(ctx context.Context, token, verb, path string) (int, error)
 	clock  clock.PassiveClock
 	log    logr.Logger
 
 	mu        sync.Mutex
 	decisions map[decisionKey]decision
-	window    time.Time // start of the minute in which reviews are counted
+	window    time.Time // start of the minute in which reviews are being counted
 	reviews   int
 }
 
@@ -63,7 +63,7 @@ type decision struct {
 	at     time.Time
 }
 
-// newMetricsAccess returns the filter of the metrics server.
+// newMetricsAccess returns the metrics server's filter.
 func newMetricsAccess(clk clock.PassiveClock) func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 	return func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 		authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
@@ -133,7 +133,8 @@ func (a *metricsAccess) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// bearerToken returns the token of a request; empty if it has none that an API server could accept.
+// bearerToken returns the token of a request, or an empty string if there is none that the API
+// server could accept.
 func bearerToken(r *http.Request) string {
 	header := r.Header.Values("Authorization")
 	if len(header) != 1 || len(header[0]) <= len(bearerPrefix) || !strings.EqualFold(header[0][:len(bearerPrefix)], bearerPrefix) {
@@ -146,7 +147,7 @@ func bearerToken(r *http.Request) string {
 	return token
 }
 
-// decide returns the status of a request. Decisions are cached; errors are not.
+// decide returns the status code for a request. It caches decisions but not errors.
 func (a *metricsAccess) decide(ctx context.Context, token, verb, path string) (int, error) {
 	key := decisionKey{sha256.Sum256([]byte(token)), verb, path}
 	if status := a.cached(key); status != 0 {
@@ -164,8 +165,8 @@ func (a *metricsAccess) decide(ctx context.Context, token, verb, path string) (i
 	return status, nil
 }
 
-// cached returns the status that is known without a review: the status of a recent decision, or 429 if too many tokens
-// were reviewed; 0 means that a review is due.
+// cached returns the status code if no review is needed: the status of a recent decision, or 429 if
+// too many tokens have been reviewed. It returns 0 if a review is needed.
 func (a *metricsAccess) cached(key decisionKey) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,8 +189,8 @@ func (a *metricsAccess) cached(key decisionKey) int {
 	return 0
 }
 
-// expire drops decisions that no longer count. If too many are left, it drops all denials: the number
-// of tokens that are allowed is small.
+// expire drops expired decisions. If too many are left, it drops all denials, since only few tokens
+// are allowed.
 func (a *metricsAccess) expire(now time.Time) {
 	if a.decisions == nil {
 		a.decisions = map[decisionKey]decision{}

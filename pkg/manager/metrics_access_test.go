@@ -21,7 +21,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// metricsWorld is a metrics server whose reviews are answered by a table of tokens.
+// metricsWorld is a metrics server whose token reviews are answered from a table.
 type metricsWorld struct {
 	clock    *testingclock.FakeClock
 	statuses map[string]int
@@ -98,7 +98,7 @@ func TestMetricsDecisionsAreCachedForAMinute(t *testing.T) {
 		t.Errorf("reviewed %q", w.reviewed)
 	}
 	w.clock.Step(time.Minute)
-	w.statuses["prometheus"] = http.StatusForbidden // the right was revoked
+	w.statuses["prometheus"] = http.StatusForbidden // the permission was revoked
 	if code, _ := w.get("Bearer prometheus"); code != http.StatusForbidden {
 		t.Errorf("a minute after a right was revoked: %d", code)
 	}
@@ -120,8 +120,8 @@ func TestMetricsReviewErrorsAreNotCached(t *testing.T) {
 	}
 }
 
-// A flood of invalid tokens costs a bounded number of reviews, and does not block the token that
-// was allowed before.
+// A flood of invalid tokens causes a limited number of reviews and does not block a previously
+// allowed token.
 func TestMetricsReviewsOfUnknownTokensAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newMetricsWorld()
@@ -139,7 +139,7 @@ func TestMetricsReviewsOfUnknownTokensAreLimited(t *testing.T) {
 		}
 		w.clock.Step(time.Minute)
 		for range 30 {
-			w.get("Bearer made-up") // the flood goes on before Prometheus scrapes
+			w.get("Bearer made-up") // the flood continues before Prometheus scrapes
 		}
 		if code, _ := w.get("Bearer prometheus"); code != http.StatusOK {
 			t.Errorf("minute %d: Prometheus is locked out: %d", minute, code)

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// logMissing logs the kinds that the API server does not serve, and what to do: a binary waits for them,
-// and all that its watches log is that something was not found. If this cannot be determined, nothing is
-// logged.
+// logMissing logs the kinds that the API server does not serve, and what to do about it. A binary
+// waits for these kinds, and its watches only log that something was not found. If the kinds cannot
+// be determined, nothing is logged.
 func logMissing(ctx context.Context, restConfig *rest.Config, log logr.Logger, scheme *runtime.Scheme, kinds []Kind) {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.Timeout = connectionTimeout

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Kinds that the API server does not serve are logged at the start, with what to do.
+// At startup, the binary logs the kinds that the API server does not serve, and what to do.
 func TestMissingKinds_are_logged(t *testing.T) {
 	t.Parallel()
 	deployment, replicas := manager.Kind{Object: &appsv1.Deployment{}}, manager.Kind{Object: &appsv1.ReplicaSet{}}
@@ -33,7 +33,7 @@ func TestMissingKinds_are_logged(t *testing.T) {
 		"a kind of a group": {kinds: []manager.Kind{deployment, replicas}, want: `"missing"=["ReplicaSet.apps"]`},
 		"a group":           {kinds: []manager.Kind{lease, replicas, lease}, want: `"missing"=["Lease.coordination.k8s.io" "ReplicaSet.apps"]`},
 		"an optional kind":  {kinds: []manager.Kind{{Object: &corev1.Pod{}, Optional: true}}},
-		"what is not known": {kinds: []manager.Kind{budget}}, // no reason to tell people to install it
+		"what is not known": {kinds: []manager.Kind{budget}}, // no reason to tell users to install it
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,18 +29,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// definitionKind is the kind of the CustomResourceDefinitions.
+// definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// definitions returns the declaration of the CustomResourceDefinitions, of which only metadata is
-// cached.
+// definitions declares the CustomResourceDefinitions. Only their metadata is cached.
 func definitions() Kind {
 	partial := &metav1.PartialObjectMetadata{}
 	partial.SetGroupVersionKind(definitionKind)
 	return Kind{Object: partial, ClusterScoped: true, Transform: stripDefinition}
 }
 
-// stripDefinition drops everything but what identifies a revision of a CustomResourceDefinition.
+// stripDefinition removes everything that is not needed to identify a revision of a
+// CustomResourceDefinition.
 func stripDefinition(obj any) (any, error) {
 	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		partial.ObjectMeta = metav1.ObjectMeta{
@@ -50,21 +50,22 @@ func stripDefinition(obj any) (any, error) {
 	return obj, nil
 }
 
-// optionalKinds watches the kinds that the API server may not serve. A kind is watched from the time
-// at which the API server serves it until its CustomResourceDefinition is deleted, or serves another
-// version only. It costs no request but the watches, and one of discovery for each change of a
-// CustomResourceDefinition: its metadata does not show its versions.
+// optionalKinds watches the kinds that the API server may not serve. A kind is watched from the
+// time when the API server serves it until its CustomResourceDefinition is deleted or serves only
+// other versions. Apart from the watches, this costs one discovery request per change of a
+// CustomResourceDefinition, because the metadata does not contain the versions.
 type optionalKinds struct {
 	cache  cache.Cache
 	scheme *runtime.Scheme
 	log    logr.Logger
-	// serves asks the API server whether it serves a kind in this version.
+	// serves asks the API server whether it serves a version of a kind.
 	serves func(context.Context, schema.GroupVersionKind) (bool, error)
-	queue  workqueue.TypedRateLimitingInterface[string] // of names of CustomResourceDefinitions
+	queue  workqueue.TypedRateLimitingInterface[string] // names of CustomResourceDefinitions
 
 	mu    sync.Mutex
 	kinds []*optionalKind
-	// observed reports whether the present CustomResourceDefinitions were observed; nil means not yet.
+	// observed reports whether the existing CustomResourceDefinitions have been observed. It is nil
+	// before the watch starts.
 	observed toolscache.InformerSynced
 }
 
@@ -73,20 +74,20 @@ type optionalKind struct {
 	Kind
 
 	gvk        schema.GroupVersionKind
-	definition string // the name of its CustomResourceDefinition
-	revision   string // of its CustomResourceDefinition; empty if there is none
-	answered   string // the revision about which the API server was asked last
+	definition string // name of its CustomResourceDefinition
+	revision   string // of its CustomResourceDefinition; empty if it does not exist
+	answered   string // the last revision for which the API server was asked
 	served     bool
 	observers  []func(served bool)
 }
 
-// optionalWatch is the watch of an optional kind by one controller.
+// optionalWatch is one controller's watch of an optional kind.
 type optionalWatch struct {
 	kinds *optionalKinds
 	kind  Kind
 }
 
-// newOptionalKinds returns the optional ones of the kinds; nil if there are none.
+// newOptionalKinds returns the optional kinds among kinds, or nil if there are none.
 func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, error) {
 	o := &optionalKinds{scheme: scheme, queue: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry))}
@@ -107,8 +108,8 @@ func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, err
 	return o, nil
 }
 
-// A CustomResourceDefinition is served a moment after its creation, so the API server is asked
-// again. After these retries, which take two minutes, only a change of the definition can help.
+// A CustomResourceDefinition is served shortly after its creation, so discovery is retried. After
+// these retries, which take two minutes, only a change of the definition can help.
 const (
 	firstRetry   = 100 * time.Millisecond
 	longestRetry = time.Minute
@@ -124,7 +125,7 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { o.observe(obj, true) },
-		// It may have been deleted and created again between two events.
+		// It may have been deleted and recreated between two events.
 		UpdateFunc: func(_, obj any) { o.observe(obj, true) },
 		DeleteFunc: func(obj any) { o.observe(obj, false) },
 	})
@@ -139,14 +140,14 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether it is known if the kind is served, and its cache is synced if so.
+// synced reports whether it is known that the kind is not served, or its cache is synced.
 func (o *optionalKinds) synced(ctx context.Context, kind Kind) bool {
 	err := o.check(ctx, kind.Object)
 	_, otherVersion := errors.AsType[*otherVersionError](err)
 	return err == nil || otherVersion || meta.IsNoMatchError(err)
 }
 
-// observe notes the present revision of a CustomResourceDefinition.
+// observe records the current revision of a CustomResourceDefinition.
 func (o *optionalKinds) observe(obj any, exists bool) {
 	if deleted, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = deleted.Obj
@@ -169,7 +170,8 @@ func (o *optionalKinds) observe(obj any, exists bool) {
 	}
 }
 
-// next follows the next change of a CustomResourceDefinition. It returns false at the end of the queue.
+// next handles the next change of a CustomResourceDefinition. It returns false when the queue has
+// been shut down.
 func (o *optionalKinds) next(ctx context.Context) bool {
 	definition, ended := o.queue.Get()
 	if ended {
@@ -202,8 +204,8 @@ func (o *optionalKinds) next(ctx context.Context) bool {
 	return true
 }
 
-// follow starts or ends the watches of a kind, depending on whether the API server serves it. It reports
-// whether the kind is as its CustomResourceDefinition promises.
+// follow starts or stops watching a kind, depending on whether the API server serves it. It reports
+// whether the result is consistent with the CustomResourceDefinition.
 func (o *optionalKinds) follow(ctx context.Context, kind *optionalKind) (settled bool, err error) {
 	o.mu.Lock()
 	revision := kind.revision
@@ -215,12 +217,12 @@ func (o *optionalKinds) follow(ctx context.Context, kind *optionalKind) (settled
 		}
 	}
 	for _, notify := range o.change(ctx, kind, revision, served) {
-		notify(served) // without the lock: it may read a kind
+		notify(served) // without the lock, because it may read a kind
 	}
 	return served || revision == "", nil
 }
 
-// change starts or ends the watch of a kind, and returns the observers of a change.
+// change starts or stops watching a kind. It returns the functions to notify if there was a change.
 func (o *optionalKinds) change(ctx context.Context, kind *optionalKind, revision string, served bool) []func(served bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -238,7 +240,7 @@ func (o *optionalKinds) change(ctx context.Context, kind *optionalKind, revision
 	return slices.Clone(kind.observers)
 }
 
-// discoverKinds returns a function that asks the API server whether it serves a kind in this version.
+// discoverKinds returns a function that asks the API server whether it serves a version of a kind.
 func discoverKinds(mgr ctrl.Manager) (func(context.Context, schema.GroupVersionKind) (bool, error), error) {
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -256,15 +258,16 @@ func discoverKinds(mgr ctrl.Manager) (func(context.Context, schema.GroupVersionK
 	}, nil
 }
 
-// startKind starts the watch of a kind, also if no controller is notified of its changes.
+// startKind starts watching a kind, even if no controller needs its events.
 func (o *optionalKinds) startKind(ctx context.Context, kind *optionalKind) {
 	if _, err := o.cache.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false)); err != nil {
 		o.log.Error(err, "watching an optional kind", "kind", kind.gvk.String())
 	}
 }
 
-// Start follows the kind with the queue of a controller. It watches the kind while it is served. When it is no longer
-// served, it requests what the deletion of the objects would: a watch that ends reports no deletions.
+// Start watches the kind with a controller's queue while the kind is served. When it is no longer
+// served, Start adds the requests that deletions of the objects would cause, because a watch that
+// ends does not report deletions.
 func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.kinds.mu.Lock()
 	defer w.kinds.mu.Unlock()
@@ -291,12 +294,12 @@ func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimi
 	return nil
 }
 
-// syncTimeout is how long the start of a controller waits for an optional kind. A kind whose cache does
-// not sync, for example for want of a permission, prevents no start.
+// syncTimeout limits how long the start of a controller waits for an optional kind. If its cache
+// cannot sync, for example because of a missing permission, the controller starts anyway.
 const syncTimeout = 30 * time.Second
 
-// WaitForSync waits until the cache of the kind is synced, if the kind is served: a controller that
-// started earlier would take it for a kind that is not.
+// WaitForSync waits until the cache of the kind is synced, if the kind is served. A controller that
+// starts earlier would conclude that the kind is not served.
 func (w *optionalWatch) WaitForSync(ctx context.Context) error {
 	const interval = 50 * time.Millisecond
 	err := wait.PollUntilContextTimeout(ctx, interval, syncTimeout, true, func(ctx context.Context) (bool, error) {
@@ -309,7 +312,7 @@ func (w *optionalWatch) WaitForSync(ctx context.Context) error {
 	return err
 }
 
-// known reports whether the present CustomResourceDefinitions were observed.
+// known reports whether the existing CustomResourceDefinitions have been observed.
 func (o *optionalKinds) known() bool {
 	o.mu.Lock()
 	observed := o.observed
@@ -317,9 +320,9 @@ func (o *optionalKinds) known() bool {
 	return observed != nil && observed()
 }
 
-// check returns an error if an object of an optional kind cannot be read from the cache now. A read
-// of a cache that does not sync would not end. The error is a meta.NoKindMatchError only if it is known
-// that there is no such kind.
+// check returns an error if objects of an optional kind currently cannot be read from the cache,
+// since reading from a cache that does not sync would block. The error is a meta.NoKindMatchError
+// only if the kind is known not to exist.
 func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, o.scheme)
 	if err != nil {
@@ -353,18 +356,19 @@ func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	return err
 }
 
-// otherVersionError is returned if a kind is defined, so there may be objects of it, but not in the
-// version that is read.
+// otherVersionError is returned if a kind is defined, and may have objects, but not in the version
+// that is read.
 type otherVersionError struct {
 	definition, version string
 }
 
-// Error names the definition and the version.
+// Error names the CustomResourceDefinition and the version.
 func (e *otherVersionError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s does not serve version %s: install a release of its owner or of this program that has a version in common", e.definition, e.version)
 }
 
-// client returns a client whose lists are whole, and whose reads of optional kinds that are not served fail.
+// client returns a client whose lists are complete and whose reads of optional kinds fail while the
+// kinds are not served.
 func (o *optionalKinds) client(c client.Client) client.Client {
 	c = WholeLists(c)
 	if o == nil {

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// lockedInformers are FakeInformers that several goroutines may use.
+// lockedInformers are FakeInformers that are safe for concurrent use.
 type lockedInformers struct {
 	mu sync.Mutex
 	informertest.FakeInformers
@@ -45,8 +45,8 @@ func (l *lockedInformers) RemoveInformer(ctx context.Context, obj client.Object)
 	return l.FakeInformers.RemoveInformer(ctx, obj)
 }
 
-// optionalNodes returns optional kinds of which Node is the only one. The API server answers discovery with
-// serves; nil means it serves every kind.
+// optionalNodes returns optional kinds that contain only Node. serves provides the result of
+// discovery; if it is nil, every kind is served.
 func optionalNodes(t *testing.T, kind Kind, serves func() (bool, error)) *optionalKinds {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -69,13 +69,13 @@ func optionalNodes(t *testing.T, kind Kind, serves func() (bool, error)) *option
 	return kinds
 }
 
-// define has the optional kinds observe a revision of the definition of Node.
+// define makes the optional kinds observe a revision of Node's definition.
 func (o *optionalKinds) define(generation int64, exists bool) {
 	o.observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.kinds[0].definition, UID: "uid", Generation: generation}}, exists)
 }
 
-// TestOptionalKind_that_is_removed has a controller read the kind to find out what to reconcile once the kind is no
-// longer served.
+// TestOptionalKind_that_is_removed checks a controller that reads the kind to determine its
+// requests when the kind is no longer served.
 func TestOptionalKind_that_is_removed(t *testing.T) {
 	t.Parallel()
 	var kinds *optionalKinds
@@ -106,8 +106,8 @@ func TestOptionalKind_that_is_removed(t *testing.T) {
 	}
 }
 
-// TestOptionalKind_that_is_not_known_to_be_served reads the kind while its CustomResourceDefinition was not
-// observed: a missing kind is not one that is not known yet.
+// TestOptionalKind_that_is_not_known_to_be_served reads the kind before its
+// CustomResourceDefinition has been observed. An unknown kind must not be treated as a missing one.
 func TestOptionalKind_that_is_not_known_to_be_served(t *testing.T) {
 	t.Parallel()
 	kind := Kind{Object: &corev1.Node{}, Optional: true}
@@ -139,8 +139,9 @@ func TestOptionalKind_that_is_not_known_to_be_served(t *testing.T) {
 	}
 }
 
-// A CustomResourceDefinition that serves another version only delays no start, and its objects are not
-// reported as missing. Once it serves the version, the kind is watched; and no longer once it does not.
+// A CustomResourceDefinition that serves only another version does not delay the start, and its
+// objects are not reported as missing. The kind is watched for as long as the right version is
+// served.
 func TestOptionalKind_whose_definition_serves_another_version(t *testing.T) {
 	t.Parallel()
 	var changes []bool
@@ -186,7 +187,7 @@ func TestOptionalKind_whose_definition_serves_another_version(t *testing.T) {
 	}
 }
 
-// A kind may be served a moment after its definition is observed, and the API server may fail to say so.
+// A kind may be served some time after its definition is observed, and discovery may fail.
 func TestOptionalKind_that_is_served_late(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -199,7 +200,7 @@ func TestOptionalKind_that_is_served_late(t *testing.T) {
 	})
 	kinds.define(1, true)
 	for range 3 {
-		kinds.next(t.Context()) // blocks until it is time to ask again
+		kinds.next(t.Context()) // blocks until the next retry is due
 	}
 	if asked != 3 || !kinds.kinds[0].served {
 		t.Errorf("asked %d times; served: %t", asked, kinds.kinds[0].served)

@@ -20,12 +20,13 @@ import (
 
 // Options are the flags of a binary.
 type Options struct {
-	Version         string // of the program; no flag sets it
+	Version         string // of the program; not a flag
 	Kubeconfig      string
 	Namespace       string
 	WatchNamespaces []string
 	ConfigFile      string
-	// WithoutMaintenance leaves out what works on the kinds of scheduled maintenance, which need not be installed then.
+	// WithoutMaintenance disables everything that needs the scheduled maintenance kinds, so these need
+	// not be installed.
 	WithoutMaintenance bool
 
 	MetricsBind    string
@@ -37,7 +38,7 @@ type Options struct {
 	LogFormat      string
 }
 
-// AllNamespaces in --watch-namespaces means all namespaces of the cluster.
+// AllNamespaces in --watch-namespaces stands for all namespaces of the cluster.
 const AllNamespaces = "*"
 
 // Bind adds the flags to a flag set.
@@ -48,7 +49,8 @@ func (o *Options) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ConfigFile, "config", "", "path to the configuration file; empty means the defaults")
 }
 
-// BindShared adds the flags of every binary to a flag set, without the flags of namespaces and of a configuration file.
+// BindShared adds the flags common to all binaries to a flag set, without those for namespaces and
+// the configuration file.
 func (o *Options) BindShared(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the ServiceAccount of the pod, $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&o.Namespace, "operator-namespace", "managed-upgrade-operator", "namespace in which the operator runs and keeps its leases")
@@ -61,7 +63,7 @@ func (o *Options) BindShared(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LogFormat, "log-format", "json", "log format: json or console")
 }
 
-// Watched returns the namespaces whose objects are reconciled; empty means all of them.
+// Watched returns the namespaces whose objects are reconciled. It returns nil for all namespaces.
 func (o *Options) Watched() []string {
 	switch {
 	case slices.Contains(o.WatchNamespaces, AllNamespaces):
@@ -74,7 +76,7 @@ func (o *Options) Watched() []string {
 
 var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Validate returns everything that is invalid in the flags.
+// Validate returns all errors in the flags.
 func (o *Options) Validate() error {
 	const namespace = "is not the name of a namespace: up to 63 lower case letters, digits, and hyphens"
 	var errs []error
@@ -112,11 +114,12 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxConfigBytes bounds the configuration file; it is the limit of a ConfigMap.
+// maxConfigBytes is the maximum size of the configuration file, which equals the limit of a
+// ConfigMap.
 const maxConfigBytes = 1 << 20
 
-// ReadConfig parses the configuration file. It parses nothing and returns the defaults without
-// --config, and while the folder of the file is empty: its ConfigMap is optional.
+// ReadConfig parses the configuration file. Without --config, or while the folder of the file is
+// empty, it returns the defaults, because the ConfigMap is optional.
 func ReadConfig[C any](o *Options, defaults C, parse func([]byte) (C, error)) (C, error) {
 	var none C
 	if o.ConfigFile == "" {
@@ -142,8 +145,8 @@ func ReadConfig[C any](o *Options, defaults C, parse func([]byte) (C, error)) (C
 	return cfg, nil
 }
 
-// isEmptyFolder reports whether a path is a folder without files. The hidden entries with which a
-// kubelet replaces the files of a ConfigMap do not count.
+// isEmptyFolder reports whether a path is a folder without files. It ignores the hidden entries
+// that a kubelet uses to update the files of a ConfigMap.
 func isEmptyFolder(path string) bool {
 	entries, err := os.ReadDir(path)
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })

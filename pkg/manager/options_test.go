@@ -134,7 +134,7 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
-// misnamed returns the path of a file that is missing from its folder, which has a file of another name.
+// misnamed returns the path of a missing file in a folder that contains a file with another name.
 func misnamed(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -11,9 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsTooLarge reports whether the API server refused a write because the request or the object is too
-// large, and would do so again. etcd stores objects of up to 1.5 MiB; its refusal is an internal error of
-// the API server, which only the message distinguishes.
+// IsTooLarge reports whether the API server rejected a write because the request or the object is
+// too large, so that retrying is pointless. etcd stores objects of up to 1.5 MiB; the API server
+// reports etcd's rejection as an internal error, which can only be recognized by its message.
 func IsTooLarge(err error) bool {
 	if apierrors.IsRequestEntityTooLargeError(err) {
 		return true
@@ -26,7 +26,7 @@ func IsTooLarge(err error) bool {
 	return strings.Contains(message, "request is too large") || strings.Contains(message, "message larger than max")
 }
 
-// IsRejected reports whether the API server rejected a request and would do so again.
+// IsRejected reports whether the API server rejected a request and would reject it again.
 func IsRejected(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -14,19 +14,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// reloadInterval is the time between two reads of the configuration. A kubelet takes up to a minute
-// to update a changed ConfigMap in its pods.
+// reloadInterval is the interval at which the configuration is read. A kubelet takes up to a minute
+// to propagate a changed ConfigMap to its pods.
 const reloadInterval = 10 * time.Second
 
-// Reloader follows a configuration file. A changed configuration is applied as a whole; while the file
-// is invalid, the last valid one stays in effect.
+// Reloader watches a configuration file. A changed configuration is applied as a whole. While the
+// file is invalid, the last valid configuration stays in effect.
 type Reloader[C any] struct {
 	// Read reads the file.
 	Read func() (C, error)
-	// Apply puts a configuration into effect, or returns why it is invalid and changes nothing.
+	// Apply applies a configuration. If the configuration is invalid, it returns an error and changes
+	// nothing.
 	Apply func(C) error
-	// Observe is called after each change: of the configuration in effect, or of the error that keeps
-	// the file from being in effect. The error is one line, empty if the file is in effect.
+	// Observe is called when the configuration in effect changes, or when the error that prevents the
+	// file from taking effect changes. The error is a single line, and empty if the file is in effect.
 	Observe func(configError string)
 	Clock   clock.WithTicker
 	Log     logr.Logger
@@ -35,8 +36,8 @@ type Reloader[C any] struct {
 	configError string
 }
 
-// Init puts the first configuration into effect. Nothing was reconciled with another one, so it is not
-// a change.
+// Init applies the initial configuration. This does not count as a change, since nothing was
+// reconciled before.
 func (r *Reloader[C]) Init(first C) error {
 	if err := r.Apply(first); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (r *Reloader[C]) Init(first C) error {
 	return nil
 }
 
-// Start follows the file until the context ends.
+// Start watches the file until the context ends.
 func (r *Reloader[C]) Start(ctx context.Context) error {
 	ticker := r.Clock.NewTicker(reloadInterval)
 	defer ticker.Stop()
@@ -59,10 +60,10 @@ func (r *Reloader[C]) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection returns false: every replica follows the file, since it may become the leader.
+// NeedLeaderElection returns false: every replica watches the file, since it may become the leader.
 func (r *Reloader[C]) NeedLeaderElection() bool { return false }
 
-// reload reads the file once.
+// reload reads the file once and applies changes.
 func (r *Reloader[C]) reload() {
 	next, err := r.Read()
 	changed := err == nil && !reflect.DeepEqual(next, r.current)
@@ -88,5 +89,5 @@ func (r *Reloader[C]) reload() {
 	r.Observe(configError)
 }
 
-// SingleLine returns the text of an error on one line.
+// SingleLine returns the message of an error on a single line.
 func SingleLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

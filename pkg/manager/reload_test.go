@@ -14,10 +14,10 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// settings is a configuration: a number.
+// settings is a configuration with a single number.
 type settings struct{ Number int }
 
-// world is a file, and what a Reloader does with it.
+// world is a file and the observed effects of a Reloader.
 type world struct {
 	file     settings
 	fileErr  error

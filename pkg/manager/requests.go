@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Self requests the reconcile of the changed object itself.
+// Self requests a reconcile of the changed object itself.
 func Self(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// Requests returns a request for each object that satisfies include; nil means each object. The
-// objects are read into the list, whose items are of type T. If they cannot be read, the error is
-// logged, and there are no requests.
+// Requests returns a request for each object that satisfies include, or for all objects if include
+// is nil. It reads the objects into list, whose items must be of type T. If that fails, it logs the
+// error and returns no requests.
 func Requests[T client.Object](
 	ctx context.Context, reader client.Reader, list client.ObjectList, include func(T) bool, options ...client.ListOption,
 ) []reconcile.Request {

@@ -33,37 +33,38 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Binary holds what a binary runs: its controllers, and what they share.
+// Binary describes a binary: its controllers and what they share.
 type Binary struct {
-	// LeaderLease is the name of the lease of the leader election.
+	// LeaderLease is the name of the leader election Lease.
 	LeaderLease string
 	// Controllers lists the controllers.
 	Controllers []Controller
-	// AddToScheme registers the kinds that are read or written in addition to the kinds of the controllers.
+	// AddToScheme registers kinds that are read or written in addition to those of the controllers.
 	AddToScheme []func(*runtime.Scheme) error
-	// Bind hands the clients to what the controllers share. It is called once, before the controllers
-	// are bound; nil means they share nothing.
+	// Bind, if set, passes the clients to dependencies that the controllers share. It is called once,
+	// before the controllers are bound.
 	Bind func(Clients) error
-	// Preflight is called once, when the API server has answered and before anything is set up. An error
-	// ends the binary; nil means there is nothing to check.
+	// Preflight, if set, is called once after the API server has responded, before anything else is
+	// set up. If it returns an error, the binary exits.
 	Preflight func(context.Context) error
-	// Metrics holds the metrics of the binary; nil means none.
+	// Metrics, if set, contains the metrics of the binary.
 	Metrics prometheus.Collector
-	// Runnables run beside the controllers.
+	// Runnables run alongside the controllers.
 	Runnables []ctrlmanager.Runnable
-	// Watchdogs run in every replica, also in one that stands by. The binary ends when one of them returns an error.
+	// Watchdogs run in every replica, including standbys. If a watchdog returns an error, the binary
+	// exits.
 	Watchdogs []ctrlmanager.Runnable
 	// Clock is the clock.
 	Clock clock.PassiveClock
 }
 
-// SetLoggers makes all libraries write to the log. It is called once in a process.
+// SetLoggers makes all libraries write to the log. It must be called only once per process.
 func SetLoggers(log logr.Logger) {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 }
 
-// Run runs a binary until the context ends. The options are validated before anything else.
+// Run runs a binary until the context ends. It validates the options first.
 func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logger, b Binary) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return nil
 }
 
-// addTo adds to the replica what it runs in any case, and what it runs as the leader.
+// addTo adds the components that every replica runs and those that only the leader runs.
 func (b Binary) addTo(replica, leader ctrl.Manager, kinds []Kind) error {
 	if err := b.addControllers(leader, kinds); err != nil {
 		return err
@@ -129,11 +130,12 @@ func addRunnables(mgr ctrl.Manager, runnables []ctrlmanager.Runnable) error {
 	return nil
 }
 
-// connectionTimeout is how long the API server may take to answer the first request.
+// connectionTimeout limits how long the API server may take to respond to the first request.
 const connectionTimeout = 30 * time.Second
 
-// checkConnection reads the version of the API server: a binary with a wrong address ends at once. It also ends with
-// the context: an API server may accept a connection and never answer.
+// checkConnection reads the version of the API server, so that a binary with a wrong address exits
+// immediately. It also returns when the context ends, because an API server may accept a connection
+// but never respond.
 func checkConnection(ctx context.Context, restConfig *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectionTimeout)
 	defer cancel()
@@ -173,7 +175,8 @@ func (b Binary) addControllers(mgr ctrl.Manager, kinds []Kind) error {
 	return addRunnables(mgr, runnables)
 }
 
-// wrapListenError names the flag of an address at which the binary cannot listen.
+// wrapListenError adds the name of the flag to an error about an address that the binary cannot
+// listen on.
 func wrapListenError(flag string, err error) error {
 	if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "listen" {
 		return fmt.Errorf("--%s: must be a free address of this machine, or 0 for none: %w", flag, opErr)
@@ -181,9 +184,10 @@ func wrapListenError(flag string, err error) error {
 	return err
 }
 
-// addProbes registers the liveness and readiness probes: a replica that stands by is ready, and one that leads once its
-// caches are synced; it logs which one is not. The memory of the first lists is then returned to the system: an idle
-// leader allocates so little that the garbage collector would keep it for minutes.
+// addProbes registers the liveness and readiness probes. A standby replica is ready; a leader is
+// ready once its caches are synced, and logs those that are not. After that, it returns the memory
+// of the initial lists to the operating system: an idle leader allocates so little that the garbage
+// collector would keep the memory for minutes.
 func addProbes(mgr ctrl.Manager, l *leading) error {
 	log := mgr.GetLogger().WithName("readyz")
 	var once sync.Once
@@ -216,7 +220,8 @@ func checkCacheSync(ctx context.Context, from cache.Cache, kinds []Kind) error {
 	return nil
 }
 
-// replicaOptions returns the options of what each replica runs: the servers, and the leader election.
+// replicaOptions returns the options for the components of every replica: the servers and leader
+// election.
 func (o *Options) replicaOptions(log logr.Logger, b Binary) ctrl.Options {
 	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){tlsOptions(o.MetricsCerts)}}
 	if o.MetricsSecure {
@@ -236,7 +241,8 @@ func (o *Options) replicaOptions(log logr.Logger, b Binary) ctrl.Options {
 	}
 }
 
-// leaderOptions returns the options of what only the leader runs: the caches, and the controllers.
+// leaderOptions returns the options for the components that only the leader runs: the caches and
+// controllers.
 func leaderOptions(log logr.Logger, scheme *runtime.Scheme, kinds []Kind) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 scheme,
@@ -252,8 +258,8 @@ func leaderOptions(log logr.Logger, scheme *runtime.Scheme, kinds []Kind) ctrl.O
 // disabled is the address of a server that is not started.
 const disabled = "0"
 
-// isUntyped reports whether a kind is read without a Go type. By default a client reads such objects from
-// the API server, although a cache holds them.
+// isUntyped reports whether a kind is read without a Go type. By default, a client reads such
+// objects from the API server even if they are cached.
 func isUntyped(kind Kind) bool {
 	_, untyped := kind.Object.(*unstructured.Unstructured)
 	return untyped

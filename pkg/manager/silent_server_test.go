@@ -17,11 +17,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// maxShutdown is how long a binary may take to end, on a loaded machine.
+// maxShutdown limits how long a binary may take to exit on a busy machine.
 const maxShutdown = 25 * time.Second
 
-// TestRun_ends_although_the_API_server_never_answers stops a binary while the API server has accepted
-// a request that it does not answer: the first one, or every one after it.
+// TestRun_ends_although_the_API_server_never_answers stops a binary while the API server leaves a
+// request unanswered: either the first request or all later ones.
 func TestRun_ends_although_the_API_server_never_answers(t *testing.T) {
 	t.Parallel()
 	for name, answersVersion := range map[string]bool{"first request": false, "later requests": true} {

@@ -26,21 +26,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonUndecodable is the reason of the condition Accepted of an object whose spec was stored with values
-// that its fields cannot have.
+// ReasonUndecodable is the reason of the Accepted condition of an object whose stored spec contains
+// values that its fields cannot hold.
 const ReasonUndecodable = "Undecodable"
 
 // Undecodable is an object that is decoded leniently.
 type Undecodable interface {
 	client.Object
-	// SpecProblem returns what was left out of the spec; empty if nothing was.
+	// SpecProblem describes what was omitted from the spec, or returns an empty string.
 	SpecProblem() string
 }
 
-// RefuseUndecodable reports whether the spec of an object does not decode as a whole. The condition
-// Accepted of such an object names the value that must change; its controller does not act on it, and
-// everything else goes on. An object that is being deleted, or that has a finalizer because something is
-// in progress for it, is not refused.
+// RefuseUndecodable reports whether the spec of an object cannot be decoded completely. In that
+// case, it sets the Accepted condition to name the value that must change, and the controller must
+// not act on the object; other objects are not affected. Objects that are being deleted are not
+// refused, nor are objects whose finalizer shows that something is in progress.
 func RefuseUndecodable(ctx context.Context, c client.Client, now time.Time, obj Undecodable) (bool, error) {
 	problem := obj.SpecProblem()
 	if problem == "" || obj.GetDeletionTimestamp() != nil || len(obj.GetFinalizers()) > 0 {
@@ -71,7 +71,7 @@ func RefuseUndecodable(ctx context.Context, c client.Client, now time.Time, obj 
 		return true, fmt.Errorf("copying %T", obj)
 	}
 	err = c.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
-	if IsRejected(err) { // rules about other values fail, although this write does not change those
+	if IsRejected(err) { // validation rules for other values fail, although this write does not change those values
 		return true, publishUndecodable(ctx, c, now, obj, problem)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func RefuseUndecodable(ctx context.Context, c client.Client, now time.Time, obj 
 	return true, nil
 }
 
-// conditionsOf returns the conditions in the status of an object of any kind.
+// conditionsOf returns the status conditions of an object of any kind.
 func conditionsOf(obj client.Object) ([]metav1.Condition, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -97,8 +97,8 @@ func conditionsOf(obj client.Object) ([]metav1.Condition, error) {
 	return known.Status.Conditions, nil
 }
 
-// publishUndecodable creates an Event about an object whose status the API server does not let be written, once for
-// each generation. If the Event is also rejected, only the log has the error.
+// publishUndecodable creates an Event for an object whose status the API server does not accept,
+// once per generation. If the Event is rejected as well, the error only appears in the log.
 func publishUndecodable(ctx context.Context, c client.Client, now time.Time, obj Undecodable, problem string) error {
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// UrgentPriority is the priority of urgent requests. Other requests have 0, or less if nothing has
-// changed. A reconciler that returns it keeps the request urgent.
+// UrgentPriority is the priority of urgent requests. Other requests have priority 0, or less if
+// nothing has changed. A reconciler that returns this priority keeps the request urgent.
 const UrgentPriority = 100
 
-// handler returns what turns the changes of objects into requests.
+// handler returns the event handler that turns changes into requests.
 func (k Kind) handler() handler.EventHandler {
 	if k.Requests == nil {
 		return handler.Funcs{}
@@ -30,14 +30,14 @@ func (k Kind) handler() handler.EventHandler {
 	return urgentFirst{requests, k}
 }
 
-// urgentFirst raises the priority of the requests that an urgent object causes.
+// urgentFirst raises the priority of requests for urgent objects.
 type urgentFirst struct {
 	handler.EventHandler
 
 	kind Kind
 }
 
-// Create handles an object that is new, or that was there at the start.
+// Create handles a new object, or one that existed at the start.
 func (u urgentFirst) Create(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	u.EventHandler.Create(ctx, e, queue)
 	u.raise(ctx, e.Object, queue)

@@ -20,7 +20,7 @@ import (
 
 type queue = priorityqueue.PriorityQueue[reconcile.Request]
 
-// A request that waits already comes first as soon as its object is urgent.
+// A pending request moves to the front of the queue as soon as its object is urgent.
 func TestUrgentRequests_come_first(t *testing.T) {
 	t.Parallel()
 	kind := manager.Kind{

@@ -5,10 +5,10 @@ package manager
 
 import "runtime/debug"
 
-// version is set by the linker, see boilerplate/build.mk.
+// version is set by the linker; see boilerplate/build.mk.
 var version string
 
-// Version returns the version of the program: the one that was built, or the one that Go recorded.
+// Version returns the version of the program, as set by the build or recorded by Go.
 func Version() string {
 	if version != "" {
 		return version
