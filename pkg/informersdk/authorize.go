@@ -19,15 +19,14 @@ import (
 )
 
 var (
-	// ErrUnauthenticated is the error about a token that is missing, invalid, or for another
-	// audience.
+	// ErrUnauthenticated is returned for a missing or invalid token, or a token for another audience.
 	ErrUnauthenticated = errors.New("the request has no bearer token that is valid for this informer")
-	// ErrForbidden is the error about a token of a user who may not query the informer.
+	// ErrForbidden is returned for the token of a user who may not query the informer.
 	ErrForbidden = errors.New("the user of the token may not query this informer")
 )
 
-// StatusControllerUser is the user of the Update Status Controller, as deploy/update-status installs
-// it.
+// StatusControllerUser is the user of the Update Status Controller as installed by
+// deploy/update-status.
 const StatusControllerUser = "system:serviceaccount:managed-upgrade-operator:update-status-controller"
 
 const (
@@ -36,29 +35,29 @@ const (
 	maxDecisions = 256
 )
 
-// TokenReview authorizes requests by having the API server review their tokens. It keeps what the
-// API server answered: a minute if the token is valid, ten seconds if it is not.
+// TokenReview authorizes requests by creating TokenReviews for their tokens. It caches results for
+// a minute if the token is valid and for ten seconds if it is not.
 type TokenReview struct {
 	// Reviews creates reviews.
 	Reviews authenticationclient.TokenReviewInterface
-	// Audience is the audience that tokens must have; see v1alpha.Audience.
+	// Audience is the required audience of tokens (see v1alpha.Audience).
 	Audience string
-	// Users are the users who may query the informer; empty means StatusControllerUser.
+	// Users are the users who may query the informer. It defaults to StatusControllerUser.
 	Users []string
-	// Clock is where times come from; nil means the real clock.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 
 	mu        sync.Mutex
 	decisions map[[sha256.Size]byte]decision
 }
 
-// decision is the result of a review, until it expires.
+// decision is the result of a review until it expires.
 type decision struct {
 	err     error
 	expires time.Time
 }
 
-// Authorize returns nil if a token authorizes a request. See Options.
+// Authorize returns nil if a token authorizes a request (see Options).
 func (t *TokenReview) Authorize(ctx context.Context, token string) error {
 	key := sha256.Sum256([]byte(token))
 	now := t.now()

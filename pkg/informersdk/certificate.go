@@ -14,16 +14,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// checkCertificateAfter is how old the knowledge about the files of a certificate may be.
+// checkCertificateAfter is the maximum age of a check of the certificate files.
 const checkCertificateAfter = 10 * time.Second
 
 // Certificate is a serving certificate in files that are replaced before it expires.
 type Certificate struct {
-	// CertFile and KeyFile are the paths of the certificate chain and of its key, in PEM.
+	// CertFile and KeyFile are the paths of the PEM-encoded certificate chain and its key.
 	CertFile, KeyFile string
-	// Clock is where times come from; nil means the real clock.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Log gets the reason why a new certificate is not served; zero means none.
+	// Log receives the reasons why a new certificate cannot be served. By default, they are discarded.
 	Log logr.Logger
 
 	mu          sync.Mutex
@@ -31,8 +31,8 @@ type Certificate struct {
 	checked     time.Time
 }
 
-// Get returns the certificate that the files contain, which are read at most every ten seconds. If
-// they contain none, it returns the last one that they contained.
+// Get returns the certificate in the files, reading them at most every ten seconds. If the files
+// contain no valid certificate, it returns the last valid one.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

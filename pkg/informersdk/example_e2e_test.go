@@ -42,11 +42,12 @@ import (
 
 const (
 	exampleFolder = "../../docs/examples/update-informer"
-	exampleName   = "update-notes" // of the namespace, the Service, and all else
+	exampleName   = "update-notes" // of the namespace, the Service, and everything else
 )
 
-// The commands of the guide work as they are printed. The example runs with the rights of its manifests at the cluster IP of its Service, and passes the
-// conformance kit as the Update Status Controller sees it.
+// The commands in the guide work as printed. The example runs with the permissions of its manifests
+// at the cluster IP of its Service, and passes the conformance checks from the perspective of the
+// Update Status Controller.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
@@ -98,7 +99,8 @@ func TestExample(t *testing.T) {
 	stop()
 }
 
-// buildExample builds the example, and returns the path of the program. The example is short.
+// buildExample builds the example and returns the path of the program. It also checks that the
+// example is short.
 func buildExample(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(exampleFolder, "main.go"))
@@ -117,8 +119,8 @@ func buildExample(t *testing.T) string {
 	return program
 }
 
-// installExample applies the manifests of the example, with two notes. It returns
-// the address of the Service.
+// installExample applies the manifests of the example, with two notes. It returns the address of
+// the Service.
 func installExample(t *testing.T, api client.Client) string {
 	t.Helper()
 	notes := &unstructured.Unstructured{Object: map[string]any{
@@ -137,7 +139,7 @@ func installExample(t *testing.T, api client.Client) string {
 	return awaitService(t, api)
 }
 
-// awaitService returns the address of the Service of the example, as soon as there is one.
+// awaitService returns the address of the example's Service once it exists.
 func awaitService(t *testing.T, api client.Client) (address string) {
 	t.Helper()
 	service := &unstructured.Unstructured{}
@@ -156,10 +158,11 @@ func awaitService(t *testing.T, api client.Client) (address string) {
 	return address
 }
 
-// guideBlock matches the commands of a step of the guide.
+// guideBlock matches the commands of a step in the guide.
 var guideBlock = regexp.MustCompile("(?ms)^   ```sh\\n(.*?)^   ```$")
 
-// runGuide runs the commands of the guide as they are printed, on a cluster like the one that its first step starts.
+// runGuide runs the commands in the guide as printed, on a cluster like the one that its first step
+// starts.
 func runGuide(t *testing.T, api client.Client, running *devcluster.Cluster) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/update-informers.md")
@@ -220,14 +223,15 @@ func runGuide(t *testing.T, api client.Client, running *devcluster.Cluster) {
 	}
 }
 
-// environment returns the first line of a step, which sets what the further steps in its terminal need.
+// environment returns the first line of a step, which sets up the environment for further steps in
+// the same terminal.
 func environment(step string) string { return strings.SplitAfterN(step, "\n", 2)[0] }
 
-// guideFolder returns a folder that is like the one of the repository while the dev cluster runs.
+// guideFolder returns a folder that looks like the repository while the dev cluster is running.
 func guideFolder(t *testing.T, running *controlplane.ControlPlane) string {
 	t.Helper()
 	folder := t.TempDir()
-	// The guide changes from one of these folders to the other, where it builds a program.
+	// The guide switches between these folders and builds a program in the second one.
 	bin, example := filepath.Join(folder, "bin"), filepath.Join(folder, "docs", "examples", "update-informer")
 	for _, path := range []string{bin, example} {
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -246,7 +250,7 @@ func guideFolder(t *testing.T, running *controlplane.ControlPlane) string {
 	return folder
 }
 
-// link adds links to the entries of one folder to another one.
+// link adds links to entries of one folder to another.
 func link(t *testing.T, from, to string, links func(name string) bool) {
 	t.Helper()
 	from, err := filepath.Abs(from)
@@ -267,17 +271,18 @@ func link(t *testing.T, from, to string, links func(name string) bool) {
 	}
 }
 
-// shell returns a shell in a folder that runs commands as an interactive one does, and ends at the first error.
+// shell returns a command that runs shell commands in a folder like an interactive shell, but exits
+// at the first error.
 func shell(t *testing.T, folder, commands string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // then the test is over, whatever a command waits for
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // by then the test has failed, whatever a command is waiting for
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -eo pipefail; shopt -s expand_aliases\n"+commands)
 	cmd.Dir, cmd.WaitDelay = folder, time.Second
 	return cmd
 }
 
-// startExample starts the program, and returns a function that ends it as the kubelet does.
+// startExample starts the program and returns a function that stops it like a kubelet.
 func startExample(t *testing.T, program string, env ...string) (stop func()) {
 	t.Helper()
 	var printed bytes.Buffer
@@ -303,7 +308,7 @@ func startExample(t *testing.T, program string, env ...string) (stop func()) {
 	return stop
 }
 
-// awaitExample waits until the program listens.
+// awaitExample waits until the program is listening.
 func awaitExample(t *testing.T, address string, limit time.Duration) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
@@ -318,7 +323,7 @@ func awaitExample(t *testing.T, address string, limit time.Duration) {
 	}
 }
 
-// controllerToken returns a token of the Update Status Controller.
+// controllerToken returns a token for the Update Status Controller.
 func controllerToken(t *testing.T, admin kubernetes.Interface, audience string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}

@@ -3,7 +3,7 @@
 
 package informersdk
 
-// Kept returns how many decisions are kept.
+// Kept returns the number of cached decisions.
 func (t *TokenReview) Kept() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,20 +20,20 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Find returns all insights about the update that a request describes; none if nothing is worth
-// reporting. The fields of the request may be empty. An error that Wait returns makes the caller
-// try again after five seconds. Any other error is reported as a failure of the informer, with the
-// insights that accompany it: the caller then resolves no insight that is missing.
+// Find returns all insights about the update that a request describes, or none if there is nothing
+// to report. The fields of the request may be empty. If Find returns an error from Wait, the caller
+// tries again after five seconds. All other errors are reported as failures of the informer,
+// together with the returned insights; the caller then does not resolve missing insights.
 type Find func(ctx context.Context, request hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error)
 
-// Wait returns an error with which a Find answers that it still acquires data.
+// Wait returns an error with which a Find reports that it is still acquiring data.
 func Wait(message string) error { return &waitError{message} }
 
 type waitError struct{ message string }
 
 func (e *waitError) Error() string { return e.message }
 
-// answer holds what a Find found.
+// answer is the result of a Find.
 type answer struct {
 	insights []hooksv1alpha.Insight
 	status   hooksv1alpha.ResponseStatus
@@ -47,11 +47,11 @@ type finder struct {
 	log     logr.Logger
 }
 
-// answer calls the function, at most for the timeout. It calls release when the function has
+// answer calls the function and waits until the timeout. It calls release when the function has
 // returned, which may be later.
 func (f *finder) answer(ctx context.Context, request hooksv1alpha.RequestSpec, release func()) answer {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel() // not when the function returns: the answer would compete with the end of the context
+	defer cancel() // not when the function returns, because its result would race with the end of the context
 	found := make(chan answer, 1)
 	go func() {
 		defer release()
@@ -84,13 +84,13 @@ func (f *finder) call(ctx context.Context, request hooksv1alpha.RequestSpec) (a 
 	return answer{insights, hooksv1alpha.ResponseStatus{Response: hooksv1alpha.ResponseSuccess}}
 }
 
-// maxMessageBytes bounds the message of a failure or of a wait.
+// maxMessageBytes is the maximum size of the message of a failure or a wait.
 const maxMessageBytes = 1024
 
-// failureUID is the uid of the insight about a failure.
+// failureUID is the uid of the insight that reports a failure.
 const failureUID = "informersdk/failure"
 
-// failure returns an answer with an insight that explains the error.
+// failure returns an answer with an additional insight that explains the error.
 func (f *finder) failure(insights []hooksv1alpha.Insight, err error) answer {
 	message := text.Sanitize(err.Error(), maxMessageBytes)
 	insights = append(insights, hooksv1alpha.Insight{
@@ -109,8 +109,8 @@ func (f *finder) now() metav1.Time {
 	return metav1.Time{Time: f.clock.Now().UTC().Truncate(time.Second)}
 }
 
-// complete returns the insights that are valid, with their times and within the bounds of texts, and
-// an error that names the first one that is not.
+// complete returns the valid insights, with default times and truncated strings, and an error that
+// names the first invalid one.
 func (f *finder) complete(insights []hooksv1alpha.Insight) ([]hooksv1alpha.Insight, error) {
 	valid := make([]hooksv1alpha.Insight, 0, len(insights))
 	seen := map[string]bool{}
@@ -121,7 +121,7 @@ func (f *finder) complete(insights []hooksv1alpha.Insight) ([]hooksv1alpha.Insig
 			invalid = cmp.Or(invalid, fmt.Errorf("insight %d: %w", i, err))
 			continue
 		}
-		if len(valid) == hooksv1alpha.MaxInsights-1 { // one more explains a failure
+		if len(valid) == hooksv1alpha.MaxInsights-1 { // leave room for the explanation of a failure
 			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), hooksv1alpha.MaxInsights-1))
 			break
 		}

@@ -23,37 +23,37 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
-// HealthPath answers each GET request with status 200, without a token. It is for probes.
+// HealthPath responds to every GET request with status 200 and needs no token. It is for probes.
 const HealthPath = "/healthz"
 
 const (
 	maxRequestBytes      = 64 << 10
-	defaultTimeout       = 8 * time.Second // the caller waits for ten
+	defaultTimeout       = 8 * time.Second // the caller waits for ten seconds
 	defaultMaxConcurrent = 4
 )
 
 // Options configure a handler.
 type Options struct {
-	// UpdateInsights finds insights about the update in progress; nil if the informer has none.
+	// UpdateInsights finds insights about the update in progress. It may be nil.
 	UpdateInsights Find
-	// PlanInsights finds what would be a problem if an update were started; nil if the informer
-	// does not know.
+	// PlanInsights finds problems that an update would encounter if it were started. It may be nil.
 	PlanInsights Find
-	// Authorize returns nil if the bearer token of a request authorizes it, ErrUnauthenticated or
-	// ErrForbidden if it does not, and another error if that is unknown. TokenReview has one.
+	// Authorize returns nil if the bearer token of a request is authorized, ErrUnauthenticated or
+	// ErrForbidden if it is not, and any other error if that cannot be determined. TokenReview
+	// implements it.
 	Authorize func(ctx context.Context, token string) error
-	// Timeout bounds a call of a function; 0 means 8 seconds.
+	// Timeout limits the duration of a function call. It defaults to 8 seconds.
 	Timeout time.Duration
-	// MaxConcurrent bounds the requests that are answered at a time; 0 means 4. Further requests get
-	// status 503.
+	// MaxConcurrent limits the number of concurrent requests. It defaults to 4. Additional requests
+	// get status 503.
 	MaxConcurrent int
-	// Clock is where times come from; nil means the real clock.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Log gets what callers do not see; zero means none.
+	// Log receives details that callers do not see. By default, they are discarded.
 	Log logr.Logger
 }
 
-// handler answers requests.
+// handler handles requests.
 type handler struct {
 	authorize func(context.Context, string) error
 	discovery []byte
@@ -61,7 +61,7 @@ type handler struct {
 	log       logr.Logger
 }
 
-// NewHandler returns the handler of an informer. It serves the paths of the protocol, with GET and
+// NewHandler returns the handler of an informer. It serves the paths of the protocol with GET and
 // POST, and HealthPath.
 func NewHandler(o Options) (http.Handler, error) {
 	if o.UpdateInsights == nil && o.PlanInsights == nil {
@@ -114,7 +114,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	return mux, nil
 }
 
-// authorized answers requests that are not authorized, and calls next for others.
+// authorized calls next for authorized requests and rejects all others.
 func (h *handler) authorized(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -148,7 +148,7 @@ func (h *handler) write(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// endpoint answers the requests of a path.
+// endpoint handles the requests for a path.
 type endpoint struct {
 	*handler
 
@@ -183,8 +183,8 @@ func (e *endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	e.write(w, body)
 }
 
-// decode returns the request in a body, or the status of the answer and what is wrong. An empty body
-// is a request about an update of which nothing is known.
+// decode returns the request in a body, or a status code and an error. An empty body is a request
+// about an unknown update.
 func (e *endpoint) decode(body io.Reader) (request hooksv1alpha.UpdateInsightsRequest, code int, err error) {
 	data, err := io.ReadAll(body)
 	var tooLarge *http.MaxBytesError

@@ -37,7 +37,7 @@ func authorize(_ context.Context, token string) error {
 	return informersdk.ErrUnauthenticated
 }
 
-// newHandler returns a handler of which each option may be changed.
+// newHandler returns a handler. change may modify its options.
 func newHandler(t *testing.T, find informersdk.Find, change func(*informersdk.Options)) http.Handler {
 	t.Helper()
 	options := informersdk.Options{UpdateInsights: find, PlanInsights: find, Authorize: authorize, Clock: clocktesting.NewFakePassiveClock(start)}
@@ -181,7 +181,7 @@ func valid(uid string) hooksv1alpha.Insight {
 	}
 }
 
-// changed returns a valid insight with a change.
+// changed returns a valid insight with a modification.
 func changed(uid string, change func(*hooksv1alpha.Insight)) hooksv1alpha.Insight {
 	in := valid(uid)
 	change(&in)
@@ -196,7 +196,7 @@ func TestHandlerAnswers(t *testing.T) {
 		insights []hooksv1alpha.Insight
 		err      error
 		response hooksv1alpha.Response
-		message  string   // a part of the message
+		message  string   // part of the message
 		uids     []string // without the uid of a failure
 	}{
 		"nothing":             {response: hooksv1alpha.ResponseSuccess},
@@ -251,8 +251,8 @@ func many(n, description int) []hooksv1alpha.Insight {
 	return all
 }
 
-// checkInsights checks the uids, if there are not too many to list, and that an insight explains a
-// failure.
+// checkInsights checks the uids, unless there are too many to list, and that a failure is explained
+// by an insight.
 func checkInsights(t *testing.T, response hooksv1alpha.UpdateInsightsResponse, want []string) {
 	t.Helper()
 	var got []string
@@ -307,7 +307,7 @@ func TestHandlerReportsPanics(t *testing.T) {
 	}
 }
 
-// A function that hangs is answered for, and does not occupy more than its slot.
+// A request to a hanging function gets a response, and the function occupies only its own slot.
 func TestHandlerBoundsFunctionsThatHang(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -334,7 +334,7 @@ func TestHandlerBoundsFunctionsThatHang(t *testing.T) {
 	}
 }
 
-// The end of a function does not compete with its timeout.
+// The result of a function does not race with its timeout.
 func TestHandlerLosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t, noInsights, nil)

@@ -23,33 +23,33 @@ import (
 // heartbeatInterval is less than half of the five minutes after which a heartbeat is stale.
 const heartbeatInterval = 2 * time.Minute
 
-// State holds what an informer reports about itself.
+// State is the state that an informer reports about itself.
 type State struct {
-	// Reason is updatev1beta1.ReasonAsExpected if the informer works, ReasonInformerUpdating while its
-	// software is updated, or ReasonDegraded; empty means AsExpected.
+	// Reason is updatev1beta1.ReasonAsExpected (the default) if the informer works,
+	// ReasonInformerUpdating while its software is being updated, or ReasonDegraded.
 	Reason string
-	// Message explains the reason to people.
+	// Message explains the reason to users.
 	Message string
 }
 
-// Heartbeat publishes the condition Online of an UpdateInformer.
+// Heartbeat publishes the Online condition of an UpdateInformer.
 type Heartbeat struct {
-	// Client writes the condition, with the right to get updateinformers, and to patch
-	// updateinformers/status, of that name.
+	// Client writes the condition. It needs permission to get the UpdateInformer and to patch its
+	// status.
 	Client dynamic.Interface
 	// Informer is the name of the UpdateInformer.
 	Informer string
-	// State returns the state of the informer, or nil if it works as expected.
+	// State returns the state of the informer. If it is nil, the informer always works as expected.
 	State func(context.Context) State
-	// Clock is where times come from; nil means the real clock.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
-	// Log gets errors; zero means none.
+	// Log receives errors. By default, they are discarded.
 	Log logr.Logger
 
-	published *updatev1beta1.InformerCondition // as it was last seen or written
+	published *updatev1beta1.InformerCondition // as last read or written
 }
 
-// Run publishes the condition at once and every two minutes, until the context ends.
+// Run publishes the condition immediately and then every two minutes until the context ends.
 func (h *Heartbeat) Run(ctx context.Context) {
 	ticker := h.clock().NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -76,7 +76,7 @@ func (h *Heartbeat) clock() clock.WithTicker {
 	return h.Clock
 }
 
-// Publish writes the condition by server-side apply. It must not be called concurrently.
+// Publish writes the condition with server-side apply. It is not safe for concurrent use.
 func (h *Heartbeat) Publish(ctx context.Context, state State) error {
 	informers := h.Client.Resource(updatev1beta1.GroupVersion.WithResource("updateinformers"))
 	if h.published == nil {
@@ -105,7 +105,7 @@ func (h *Heartbeat) Publish(ctx context.Context, state State) error {
 	return nil
 }
 
-// next returns the condition about a state.
+// next returns the condition for a state.
 func (h *Heartbeat) next(state State) updatev1beta1.InformerCondition {
 	now := metav1.Time{Time: h.clock().Now().UTC().Truncate(time.Second)}
 	next := updatev1beta1.InformerCondition{
@@ -122,7 +122,7 @@ func (h *Heartbeat) next(state State) updatev1beta1.InformerCondition {
 	return next
 }
 
-// online returns the condition Online of an UpdateInformer, or an empty one.
+// online returns the Online condition of an UpdateInformer, or an empty condition.
 func online(object *unstructured.Unstructured) (*updatev1beta1.InformerCondition, error) {
 	var informer updatev1beta1.UpdateInformer
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &informer); err != nil {

@@ -39,7 +39,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 )
 
-// reviews answers TokenReviews and counts them.
+// reviews responds to TokenReviews and counts them.
 type reviews struct {
 	authenticationclient.TokenReviewInterface
 
@@ -114,7 +114,7 @@ func TestTokenReviewKeepsAnswers(t *testing.T) {
 	for _, step := range []struct {
 		token   string
 		at      time.Duration
-		err     error // of the API server
+		err     error // returned by the API server
 		want    error
 		reviews int // so far
 	}{
@@ -125,7 +125,7 @@ func TestTokenReviewKeepsAnswers(t *testing.T) {
 		{token: "good", at: 60 * time.Second, reviews: 3},
 		{token: "bad", at: 69 * time.Second, want: informersdk.ErrUnauthenticated, reviews: 4},
 		{token: "good", at: 3 * time.Minute, err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF, reviews: 5},
-		{token: "good", at: 3 * time.Minute, reviews: 6}, // an error is not kept
+		{token: "good", at: 3 * time.Minute, reviews: 6}, // errors are not cached
 	} {
 		clock.SetTime(start.Add(step.at))
 		api.err = step.err
@@ -141,7 +141,7 @@ func TestTokenReviewKeepsAnswers(t *testing.T) {
 	}
 }
 
-// writeCertificate writes a certificate for a name, and returns its authority.
+// writeCertificate writes a certificate for a name and returns its CA pool.
 func writeCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -266,7 +266,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// cluster returns a client that serves an UpdateInformer, and the statuses that are applied.
+// cluster returns a client that serves an UpdateInformer, and a list that collects the applied
+// statuses.
 func cluster(t *testing.T, conditions ...any) (client *dynamicfake.FakeDynamicClient, applied *[]map[string]any) {
 	t.Helper()
 	informer := &unstructured.Unstructured{Object: map[string]any{

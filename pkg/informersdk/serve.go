@@ -25,42 +25,42 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
-// The defaults of a Config.
+// Default values of a Config.
 const (
 	DefaultAddress = ":8443"
 	DefaultCertDir = "/etc/update-informer/tls"
 )
 
-// shutdownTimeout bounds how long requests may take to end when the program does.
+// shutdownTimeout limits how long requests may take when the program shuts down.
 const shutdownTimeout = 10 * time.Second
 
-// Config holds what Run needs to know.
+// Config configures Run.
 type Config struct {
-	// Informer is the name of the UpdateInformer; empty means Service.
+	// Informer is the name of the UpdateInformer. It defaults to Service.
 	Informer string
-	// Namespace and Service name the Service in the UpdateInformer.
+	// Namespace and Service identify the Service in the UpdateInformer.
 	Namespace, Service string
-	// UpdateInsights finds insights about the update in progress; nil if the informer has none.
+	// UpdateInsights finds insights about the update in progress. It may be nil.
 	UpdateInsights Find
-	// PlanInsights finds what would be a problem if an update were started; nil if the informer
-	// does not know.
+	// PlanInsights finds problems that an update would encounter if it were started. It may be nil.
 	PlanInsights Find
-	// State returns the state of the informer, or nil if it works as expected.
+	// State returns the state of the informer. If it is nil, the informer always works as expected.
 	State func(context.Context) State
-	// Users are the users who may query the informer; empty means StatusControllerUser.
+	// Users are the users who may query the informer. It defaults to StatusControllerUser.
 	Users []string
-	// Address is where to listen; empty means DefaultAddress.
+	// Address is the address to listen on. It defaults to DefaultAddress.
 	Address string
-	// CertDir contains the serving certificate in tls.crt and its key in tls.key; empty means
+	// CertDir contains the serving certificate in tls.crt and its key in tls.key. It defaults to
 	// DefaultCertDir.
 	CertDir string
-	// Kubernetes is the access to the API server; nil means the access of the pod.
+	// Kubernetes is the client configuration for the API server. It defaults to that of the pod.
 	Kubernetes *rest.Config
-	// Log gets errors; zero means none.
+	// Log receives errors. By default, they are discarded.
 	Log logr.Logger
 }
 
-// Run serves an informer until the context ends. It returns nil if all requests have ended then.
+// Run serves an informer until the context ends. It returns nil if all requests have completed by
+// then.
 func Run(ctx context.Context, c Config) error {
 	access := c.Kubernetes
 	if access == nil {
@@ -100,8 +100,8 @@ func Run(ctx context.Context, c Config) error {
 	return Serve(ctx, listener, handler, certificate)
 }
 
-// Serve serves a handler over TLS until the context ends. It closes the listener, and returns nil if
-// all requests have ended within ten seconds.
+// Serve serves a handler over TLS until the context ends and closes the listener. It returns nil if
+// all requests complete within ten seconds.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, certificate *Certificate) error {
 	server := &http.Server{
 		Handler:           handler,
@@ -111,7 +111,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, cer
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          log.New(io.Discard, "", 0), // of handshakes that fail: the caller sees why
+		ErrorLog:          log.New(io.Discard, "", 0), // for failed handshakes; the caller sees the reason
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()

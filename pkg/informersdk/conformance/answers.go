@@ -20,12 +20,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// endpoint is a handler of the informer, with what the protocol defines about it.
+// endpoint is a handler of the informer with the properties defined by the protocol.
 type endpoint struct {
 	path, requestKind, responseKind string
 	maxWait                         time.Duration
 	methods                         []string
-	// timeout bounds each answer.
+	// timeout limits each response.
 	timeout time.Duration
 }
 
@@ -44,15 +44,16 @@ func (r *run) endpoint(h hooksv1alpha.Handler) endpoint {
 	return e
 }
 
-// answerInterval is the time between two answers that are compared: a time in a uid has changed after it.
+// answerInterval is the time between two compared responses. It is long enough for a time in a uid
+// to change.
 const answerInterval = 1100 * time.Millisecond
 
-// checkHandler checks the answers of a handler: twice by each method, and to bodies that are missing
-// or invalid.
+// checkHandler checks the responses of a handler: two per method, and those to missing or invalid
+// bodies.
 func (r *run) checkHandler(ctx context.Context, h hooksv1alpha.Handler) {
 	e := r.endpoint(h)
 	var previous []hooksv1alpha.Insight
-	var answered string // the method of the previous answer
+	var answered string // the method of the previous response
 	for _, method := range e.methods {
 		for range 2 {
 			if answered != "" && !r.sleep(ctx, answerInterval) {
@@ -81,8 +82,8 @@ func (r *run) checkHandler(ctx context.Context, h hooksv1alpha.Handler) {
 	}
 }
 
-// ask requests insights until the informer has an answer other than Wait. It reports whether the
-// answer is complete and valid enough to be compared.
+// ask requests insights until the response is not Wait. It reports whether the response is complete
+// and valid enough for a comparison.
 func (r *run) ask(ctx context.Context, e endpoint, method string) ([]hooksv1alpha.Insight, bool) {
 	request := method + " " + e.path
 	deadline := r.clock.Now().Add(e.maxWait)
@@ -136,7 +137,7 @@ func (r *run) checkFailure(request string, status hooksv1alpha.ResponseStatus, i
 	}
 }
 
-// compare checks that insights keep their uid and their scope between two answers.
+// compare checks that insights keep their uid and scope between two responses.
 func (r *run) compare(request string, previous, current []hooksv1alpha.Insight) {
 	var gone []hooksv1alpha.Insight
 	for _, in := range previous {
@@ -161,7 +162,7 @@ func (r *run) compare(request string, previous, current []hooksv1alpha.Insight) 
 	}
 }
 
-// scopeKey returns a text that is the same for the same scope, whatever its order.
+// scopeKey returns a string that is equal for equal scopes, regardless of order.
 func scopeKey(scope updatev1beta1.InsightScope) string {
 	sorted := func(refs []updatev1beta1.ResourceReference) []string {
 		var all []string
@@ -183,16 +184,16 @@ func withoutDigits(s string) string {
 	}, s)
 }
 
-// longBody is the length of a body that no informer should accept, in bytes.
+// longBody is the length, in bytes, of a body that no informer should accept.
 const longBody = 256 << 10
 
-// checkBodies checks the answers to requests whose body is missing, no JSON, or too long. The informer
-// must answer, and must not break.
+// checkBodies checks the responses to requests whose body is missing, not JSON, or too long. The
+// informer must respond and keep working.
 func (r *run) checkBodies(ctx context.Context, e endpoint, method string) {
 	for _, tc := range []struct {
 		name   string
 		body   []byte
-		valid  []int // the codes that are accepted; 0 is a success
+		valid  []int // accepted status codes; 0 is a success
 		change string
 	}{
 		{"without a body", nil, []int{0, http.StatusBadRequest}, "Answer with what is known without the release, or with 400: proxies may drop the body of a GET"},
@@ -205,7 +206,7 @@ func (r *run) checkBodies(ctx context.Context, e endpoint, method string) {
 			got = cmp.Or(code(err), -1)
 		}
 		if got == -1 && len(tc.body) == longBody && !errors.Is(err, context.DeadlineExceeded) {
-			continue // the informer closed the connection before it read all
+			continue // the informer closed the connection before reading everything
 		}
 		if !slices.Contains(tc.valid, got) {
 			r.report(Warning, CheckBody, method+" "+e.path+" "+tc.name, "the answer is "+outcome(err), tc.change)

@@ -28,33 +28,34 @@ import (
 
 // Target is the informer to check.
 type Target struct {
-	// URL is where the informer listens: https, a host, and an optional port.
+	// URL is the address of the informer: https, a host, and an optional port.
 	URL string
-	// CA is the PEM bundle of the authorities that sign its certificate; nil means the authorities of the system.
+	// CA is a PEM bundle of CAs that sign the informer's certificate. It defaults to the system CAs.
 	CA []byte
-	// ServerName is the name that the certificate must have, such as update-informer.ns.svc; empty
-	// means the host of the URL.
+	// ServerName is the name expected in the certificate, such as update-informer.ns.svc. It defaults
+	// to the host of the URL.
 	ServerName string
-	// Token authorizes the requests. Empty if the informer needs none; then its authentication is
-	// not checked.
+	// Token authorizes the requests. If the informer needs no token, leave it empty; authentication is
+	// then not checked.
 	Token string
-	// Release is the target release of the requests; empty means 4.99.0.
+	// Release is the target release of the requests. It defaults to 4.99.0.
 	Release string
-	// MaxWait is how long the informer may answer Wait; 0 means what the controller allows: 2
-	// minutes for the status, 10 minutes for a plan.
+	// MaxWait limits how long the informer may respond with Wait. It defaults to the controller's
+	// limits: 2 minutes for the status and 10 minutes for a plan.
 	MaxWait time.Duration
-	// Clock is where times come from; nil means the real clock.
+	// Clock defaults to the real clock.
 	Clock clock.Clock
 }
 
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// Levels of findings.
 const (
-	// Error marks what the Update Status Controller rejects, or what hides insights from users.
+	// Error is for deviations that make the Update Status Controller reject a response or hide
+	// insights from users.
 	Error Level = "error"
-	// Warning marks what the controller tolerates.
+	// Warning is for deviations that the controller tolerates.
 	Warning Level = "warning"
 )
 
@@ -72,12 +73,12 @@ type Finding struct {
 	Change string `json:"change"`
 }
 
-// String returns the finding in one line.
+// String formats the finding on a single line.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s %s: %s: %s. %s.", f.Level, f.Check, f.Request, f.Problem, f.Change)
 }
 
-// The names of the checks.
+// Names of the checks.
 const (
 	CheckAuthentication = "authentication"
 	CheckBody           = "body"
@@ -95,7 +96,7 @@ const (
 	CheckWait           = "wait"
 )
 
-// The limits of the controller.
+// Limits of the controller.
 const (
 	statusWait         = hooksv1alpha.MaxStatusWaitSeconds * time.Second
 	planWait           = hooksv1alpha.MaxPlanWaitSeconds * time.Second
@@ -113,8 +114,8 @@ type run struct {
 	findings  []Finding
 }
 
-// Run checks an informer. It returns what to change, in the order of the checks, and an error if the
-// target is invalid or the context ended before all checks.
+// Run checks an informer. It returns findings with suggested changes, in the order of the checks.
+// It returns an error if the target is invalid or the context ends before all checks are complete.
 func Run(ctx context.Context, target Target) ([]Finding, error) {
 	if !strings.HasPrefix(target.URL, "https://") {
 		return nil, fmt.Errorf("checking %q: the URL must start with https://", target.URL)
@@ -151,8 +152,8 @@ func (r *run) report(level Level, check, request, problem, change string) {
 	r.findings = append(r.findings, Finding{Check: check, Level: level, Request: request, Problem: problem, Change: change})
 }
 
-// send sends a request and returns the response, for which it waits as long as the controller does. It
-// reports no finding.
+// send sends a request, waits for the response as long as the controller would, and returns it. It
+// does not report findings.
 func (r *run) send(ctx context.Context, client *httpclient.Client, timeout time.Duration, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -163,7 +164,7 @@ func (r *run) send(ctx context.Context, client *httpclient.Client, timeout time.
 	return client.Do(ctx, request)
 }
 
-// code returns the status of a response that is no success, or 0.
+// code returns the status code of an unsuccessful response, or 0.
 func code(err error) int {
 	var status *httpclient.StatusError
 	if errors.As(err, &status) {
@@ -172,7 +173,8 @@ func code(err error) int {
 	return 0
 }
 
-// checkDiscovery checks what the informer lists, paths, and authentication. It returns the handlers.
+// checkDiscovery checks the listed handlers, their paths, and authentication. It returns the
+// handlers.
 func (r *run) checkDiscovery(ctx context.Context) []hooksv1alpha.Handler {
 	const request = "GET " + hooksv1alpha.DiscoveryPath
 	body, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, hooksv1alpha.DiscoveryPath, nil)
@@ -205,7 +207,7 @@ func (r *run) checkDiscovery(ctx context.Context) []hooksv1alpha.Handler {
 	return handlers
 }
 
-// discoveryChange returns what makes the discovery succeed.
+// discoveryChange suggests a change that makes discovery succeed.
 func discoveryChange(err error) string {
 	switch {
 	case httpclient.IsTLSError(err):
@@ -218,7 +220,7 @@ func discoveryChange(err error) string {
 	return "Serve a DiscoveryResponse on exactly this path"
 }
 
-// outcome describes how a request ended.
+// outcome describes the result of a request.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -259,7 +261,7 @@ func (r *run) checkListedHandler(request, field string, h hooksv1alpha.Handler) 
 	}
 }
 
-// checkFields reports fields of a response that are ignored, and credentials in it.
+// checkFields reports ignored fields and credentials in a response.
 func (r *run) checkFields(check, request string, body []byte, into any) {
 	if unknown, err := kjson.UnmarshalStrict(body, into); err == nil && len(unknown) > 0 {
 		r.report(Warning, check, request, "the answer has fields that are ignored: "+text.Excerpt(unknown[0].Error()), "Correct the names of the fields, which are case-sensitive")
@@ -269,17 +271,17 @@ func (r *run) checkFields(check, request string, body []byte, into any) {
 	}
 }
 
-// minToken is the length from which on a token is no word of a text by chance.
+// minToken is the minimum length of a token that is unlikely to occur in text by chance.
 const minToken = 16
 
-// requestBody returns the request of a handler.
+// requestBody returns the request for a handler.
 func (r *run) requestBody(kind string) []byte {
 	body, err := json.Marshal(hooksv1alpha.UpdateInsightsRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: hooksv1alpha.APIVersion, Kind: kind},
 		Spec:     hooksv1alpha.RequestSpec{ClusterID: "00000000-0000-4000-8000-000000000000", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: r.target.Release},
 	})
 	if err != nil {
-		return nil // strings are always encoded
+		return nil // strings can always be encoded
 	}
 	return body
 }

@@ -33,7 +33,7 @@ import (
 
 var start = time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 
-// good returns what a good informer reports.
+// good returns the insights of a good informer.
 func good() []hooksv1alpha.Insight {
 	return []hooksv1alpha.Insight{
 		{
@@ -55,17 +55,17 @@ func good() []hooksv1alpha.Insight {
 	}
 }
 
-// response is an answer of the informer, as JSON that a case changes.
+// response is a response of the informer in JSON form, to be modified by test cases.
 type response = map[string]any
 
-// informer is a good informer with changes.
+// informer is a good informer with modifications.
 type informer struct {
 	find informersdk.Find
-	// change changes each answer of updateInsights, the n-th one first with 0.
+	// change modifies each response of updateInsights. The first response has n = 0.
 	change func(n int, r response)
-	// discovery changes the discovery.
+	// discovery modifies the discovery response.
 	discovery func(r response)
-	// handle answers requests of which it returns true.
+	// handle may respond to a request itself and return true.
 	handle func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -114,7 +114,7 @@ func (i *informer) serve(t *testing.T) conformance.Target {
 	}
 }
 
-// steppedClock is a clock whose timers fire at once.
+// steppedClock is a clock whose timers fire immediately.
 type steppedClock struct{ *clocktesting.FakeClock }
 
 func (c steppedClock) NewTimer(d time.Duration) clock.Timer {
@@ -136,10 +136,11 @@ func edited(body []byte, change func(response)) []byte {
 	return body
 }
 
-// insights returns the insights of an answer.
+// insights returns the insights in a response.
 func insights(r response) []any { return r["spec"].(response)["insights"].([]any) }
 
-// each returns a change of the first insight of each answer: a nil value removes the field.
+// each returns a modification of the first insight in every response. A nil value removes the
+// field.
 func each(path string, value any) func(int, response) {
 	return func(_ int, r response) {
 		node := insights(r)[0].(response)
@@ -153,7 +154,7 @@ func each(path string, value any) func(int, response) {
 	}
 }
 
-// on returns a handler for one request.
+// on returns a handler for a single kind of request.
 func on(method, path string, respond http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != method || r.URL.Path != path {
@@ -168,7 +169,7 @@ func with(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// cases list what is wrong with informers, and the checks that find it.
+// cases maps defects of informers to the checks that find them.
 func cases() map[string]struct {
 	informer informer
 	want     []string
@@ -290,7 +291,7 @@ func open(path string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// body returns a handler of requests about the update in progress by the length of their body.
+// body returns a handler for status requests, selected by the length of their body.
 func body(matches func(int64) bool, code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != hooksv1alpha.UpdateInsightsPath || r.Header.Get("Authorization") == "" || !matches(r.ContentLength) {
@@ -318,7 +319,7 @@ func tooMany(_ int, r response) {
 	r["spec"].(response)["insights"] = all
 }
 
-// many returns a change to so many insights about the control plane.
+// many returns a modification that reports n insights about the control plane.
 func many(n int) func(int, response) {
 	return func(_ int, r response) {
 		var all []any
@@ -331,7 +332,7 @@ func many(n int) func(int, response) {
 	}
 }
 
-// created answers the requests for a path that are authorized and valid with status 201.
+// created responds with status 201 to authorized and valid requests for a path.
 func created(path string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != path || r.Header.Get("Authorization") == "" || r.ContentLength < 100 || r.ContentLength > 1000 {
@@ -407,7 +408,7 @@ func TestRunRejectsTargets(t *testing.T) {
 	}
 }
 
-// An answer counts as late exactly if the controller does not wait for it.
+// A response is late if and only if the controller would not wait for it.
 func TestRun_waits_as_long_as_the_controller(t *testing.T) {
 	t.Parallel()
 	for seconds, late := range map[int]bool{1: true, 3: false} {

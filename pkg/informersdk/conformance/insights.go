@@ -68,7 +68,7 @@ func (r *run) checkCounts(request string, insights []hooksv1alpha.Insight) {
 	}
 }
 
-// timeInText matches a date, or the seconds of a time of this decade with their fractions.
+// timeInText matches a date, or a Unix time of the current era in seconds or fractions of a second.
 var timeInText = regexp.MustCompile(`\b20\d\d-[01]\d-[0-3]\d|(?:^|\D)(1[6-9]\d{8})(?:\d{3}|\d{6}|\d{9})?(?:\D|$)`)
 
 // insightCheck checks one insight.
@@ -138,7 +138,7 @@ func (c *insightCheck) checkImpact(impact updatev1beta1.InsightImpact) {
 	}
 }
 
-// printable reports whether a text has only characters that are shown to users.
+// printable reports whether a string contains only characters that are shown to users.
 func printable(s string, lines bool) bool {
 	if !utf8.ValidString(s) {
 		return false

@@ -18,16 +18,18 @@ import (
 )
 
 const (
-	// maxDepth bounds the nesting of a response.
+	// maxDepth is the maximum nesting depth of a response.
 	maxDepth = 16
-	// maxValues bounds the values of a response: as objects, they need many times the memory.
+	// maxValues is the maximum number of values in a response. Decoded objects need many times the
+	// memory of their JSON.
 	maxValues = 1 << 16
 )
 
-// ErrUnsupported is an informer that does not serve the level of the protocol.
+// ErrUnsupported is returned if an informer does not support the protocol level.
 var ErrUnsupported = errors.New("the informer does not support " + hooksv1alpha.HooksAPIVersion)
 
-// decode decodes one JSON document of bounded depth and with a bounded number of values. Field names are case-sensitive.
+// decode decodes a single JSON document with limited depth and number of values. Field names are
+// case-sensitive.
 func decode(body []byte, into any) error {
 	if err := checkShape(body); err != nil {
 		return err
@@ -38,7 +40,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// checkShape returns an error if the brackets outside of strings are nested too deeply, or if there are
+// checkShape returns an error if brackets outside strings are nested too deeply, or if there are
 // too many values.
 func checkShape(body []byte) error {
 	depth, values, inString, escaped := 0, 0, false, false
@@ -66,8 +68,8 @@ func checkShape(body []byte) error {
 	return nil
 }
 
-// DecodeDiscovery returns the response to a discovery, and the handlers that count: the first one of each
-// name that is known. A later level of the protocol may have other names.
+// DecodeDiscovery decodes a discovery response. It also returns the effective handlers: the first
+// one for each known name. Later protocol levels may have other names.
 func DecodeDiscovery(body []byte) (hooksv1alpha.DiscoveryResponse, []hooksv1alpha.Handler, error) {
 	var response hooksv1alpha.DiscoveryResponse
 	if err := decode(body, &response); err != nil {
@@ -89,7 +91,7 @@ func DecodeDiscovery(body []byte) (hooksv1alpha.DiscoveryResponse, []hooksv1alph
 	return response, handlers, nil
 }
 
-// insightsResponse is an UpdateInsightsResponse whose insights are not decoded.
+// insightsResponse is an UpdateInsightsResponse whose insights have not been decoded.
 type insightsResponse struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -99,7 +101,7 @@ type insightsResponse struct {
 	Status hooksv1alpha.ResponseStatus `json:"status"`
 }
 
-// decodeList decodes the first elements of a JSON list. A list that is missing or null is empty.
+// decodeList decodes the first elements of a JSON list. A missing list, or null, is empty.
 func decodeList(list []byte, most int) ([]hooksv1alpha.Insight, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -129,9 +131,9 @@ func decodeList(list []byte, most int) ([]hooksv1alpha.Insight, error) {
 	return insights, nil
 }
 
-// DecodeInsights returns the response of a handler. Both requests have responses of the same form, which
-// differ in their kind. The insights are as the informer reported them: one more than the limit, if there
-// were more.
+// DecodeInsights decodes the response of a handler. The responses to both requests differ only in
+// their kind. The insights are unmodified. If there are more than the limit, one more than the
+// limit is returned.
 func DecodeInsights(kind string, body []byte) (hooksv1alpha.ResponseStatus, []hooksv1alpha.Insight, error) {
 	var decoded insightsResponse
 	if err := decode(body, &decoded); err != nil {

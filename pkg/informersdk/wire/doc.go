@@ -1,6 +1,6 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire decodes the responses of update informers. The Update Status Controller and the conformance
-// kit share it, so the kit finds everything that the controller rejects.
+// Package wire decodes the responses of update informers. It is shared by the Update Status
+// Controller and the conformance checks, so the checks find everything that the controller rejects.
 package wire
