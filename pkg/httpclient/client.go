@@ -21,35 +21,38 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// URL is the base of all requests: http or https, a host, and an optional path.
+	// URL is the base URL of all requests: http or https, a host, and an optional path.
 	URL string
-	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB; empty means
-	// the system CAs. A changed file is used for the next request.
+	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB. It defaults
+	// to the system CAs. A changed file is used from the next request on.
 	CAFile string
-	// ExtraCAFile is the path to a PEM bundle of at most 1 MiB. Its CAs are trusted beside the system CAs if there is
-	// no CAFile and no CA. It may be missing; a changed file is used for the next request. Empty means none.
+	// ExtraCAFile is the path to a PEM bundle of at most 1 MiB. If neither CAFile nor CA is set, its
+	// CAs are trusted in addition to the system CAs. The file may be missing. A changed file is used
+	// from the next request on.
 	ExtraCAFile string
-	// CA is a PEM bundle of trusted CAs that replaces CAFile; nil means CAFile.
+	// CA is a PEM bundle of trusted CAs. It takes precedence over CAFile.
 	CA []byte
-	// ServerName is the name that the certificate of the server must have; empty means the host of URL.
+	// ServerName is the name expected in the server's certificate. It defaults to the host of URL.
 	ServerName string
-	// DialAddress is the address, as IP and port, to which every connection is opened; empty means the host of URL. It
-	// excludes a proxy.
+	// DialAddress is the IP and port for all connections. It defaults to the host of URL. It cannot be
+	// combined with a proxy.
 	DialAddress string
-	// DialTimeout bounds the opening of a connection, without the handshake of TLS; 0 means Timeout.
+	// DialTimeout limits the time to open a connection, without the TLS handshake. It defaults to
+	// Timeout.
 	DialTimeout time.Duration
-	// Token returns the bearer token of a request. It replaces TokenFile; nil means TokenFile. The
-	// caller decides which server may get the token.
+	// Token returns the bearer token of a request. It takes precedence over TokenFile. The caller is
+	// responsible for sending the token only to trusted servers.
 	Token func(context.Context) (string, error)
 	// TokenFile is the path to the bearer token, a regular file of at most 64 KiB that is read for
-	// each request; empty means no token. A token is sent over https only, and the token of the
-	// pod's ServiceAccount to services of the cluster only.
+	// each request. If it is empty, no token is sent. Tokens are only sent over https, and the token
+	// of the pod's ServiceAccount is only sent to services of the cluster.
 	TokenFile string
-	// Timeout bounds a request and its response to the last byte; 0 means 10 seconds.
+	// Timeout limits the time from a request to the last byte of its response. It defaults to 10
+	// seconds.
 	Timeout time.Duration
-	// MaxBodyBytes bounds the body of a response; 0 means 1 MiB.
+	// MaxBodyBytes limits the size of a response body. It defaults to 1 MiB.
 	MaxBodyBytes int64
-	// Proxy returns the proxy of a request; nil means no proxy.
+	// Proxy returns the proxy for a request. If it is nil, no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
@@ -69,19 +72,19 @@ type Client struct {
 	transport *http.Transport
 }
 
-// ValidPort reports whether the port of the URL is valid. No port is valid.
+// ValidPort reports whether the URL has a valid port or no port.
 func ValidPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// New returns a client, or an error that states what the URL must be. It sends no request and reads
-// no file.
+// New returns a client, or an error that states how the URL must look. It sends no requests and
+// reads no files.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	invalid := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == ""
 	switch {
-	case invalid && strings.ContainsAny(o.URL, "@?#"): // it is not shown: there may be a secret in it
+	case invalid && strings.ContainsAny(o.URL, "@?#"): // the URL is not shown, because it may contain a secret
 		return nil, errors.New("must begin with https:// or http:// and a host, and be without user, query and fragment; a token belongs in a file of its own")
 	case err != nil:
 		return nil, fmt.Errorf("is %q, must be a URL: %w", o.URL, errors.Unwrap(err))
@@ -109,26 +112,27 @@ func New(o Options) (*Client, error) {
 	return &Client{options: o, base: base, serviceAccountDirs: serviceAccountDirs}, nil
 }
 
-// Request is a request.
+// Request is an HTTP request.
 type Request struct {
 	Method      string
-	Path        []string // below the path of the client's URL, one element each
+	Path        []string // elements of the path below the client's URL
 	Query       url.Values
 	ContentType string
 	Body        []byte
-	// StatusOnly ignores the body of a successful response, also if it is cut off.
+	// StatusOnly ignores the body of a successful response, even if it is truncated.
 	StatusOnly bool
 }
 
-// Do sends a request and returns the body of the response. A status other than 2xx is a
-// *StatusError; one that is too long or compressed is a *ResponseError. A late response is an error.
+// Do sends a request and returns the response body. It returns a *StatusError for a status other
+// than 2xx and a *ResponseError for a body that is too long or compressed. A response after the
+// timeout is an error.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	body, _, err := c.DoDated(ctx, r)
 	return body, err
 }
 
-// DoDated does what Do does, and returns the time at which the server responded, by its clock and in seconds, or zero
-// if it does not say.
+// DoDated is like Do but also returns the time of the response according to the server, with a
+// resolution of seconds. The time is zero if the server does not report it.
 func (c *Client) DoDated(ctx context.Context, r Request) ([]byte, time.Time, error) {
 	target := c.base.JoinPath(escapePath(r.Path)...)
 	target.RawQuery = r.Query.Encode()
@@ -166,11 +170,11 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request, date
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // an error was seen when it was read
+	defer func() { _ = response.Body.Close() }() // an error would have occurred while reading
 	*date, _ = http.ParseTime(response.Header.Get("Date"))
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.options.MaxBodyBytes+1))
 	if err == nil {
-		err = ctx.Err() // a server may end a response early because it sees the connection close
+		err = ctx.Err() // a server may truncate a response because it sees the connection close
 	}
 	switch {
 	case response.StatusCode < 200 || response.StatusCode > 299:
@@ -187,13 +191,14 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request, date
 	return body, nil
 }
 
-// isIdentity reports whether a body is sent as it is, so the bound of its size also bounds its content.
+// isIdentity reports whether a body is sent without encoding, so its size equals the size of its
+// content.
 func isIdentity(header http.Header) bool {
 	encoding := header.Get("Content-Encoding")
 	return encoding == "" || strings.EqualFold(encoding, "identity")
 }
 
-// Close closes the idle connection. The client may be used again.
+// Close closes the idle connection. The client can still be used.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

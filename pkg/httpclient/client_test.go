@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// wall is the real clock: these tests measure real time.
+// wall is the real clock, since these tests measure real time.
 var wall clock.RealClock
 
 var get = httpclient.Request{Method: http.MethodGet, Path: []string{"api", "a b"}, Query: url.Values{"q": {`x="y"`}}}
@@ -68,7 +68,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		options httpclient.Options
-		want    string // empty means accepted
+		want    string // empty if accepted
 	}{
 		"https":                {httpclient.Options{URL: "https://alertmanager:9094/path", TokenFile: "f"}, ""},
 		"http without a token": {httpclient.Options{URL: "http://127.0.0.1:9093"}, ""},
@@ -144,7 +144,7 @@ func TestDo_with_StatusOnly_ignores_the_body(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		serve http.HandlerFunc
-		want  string // empty means no error
+		want  string // empty for no error
 	}{
 		"endless body":           {respondWith(200, strings.Repeat("x", 1001)), ""},
 		"slow body":              {drips, ""},

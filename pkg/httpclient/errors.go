@@ -19,11 +19,11 @@ import (
 // StatusError is a response with a status other than 2xx.
 type StatusError struct {
 	Code       int
-	RetryAfter time.Duration // as requested by the server, in whole seconds; 0 means not requested
-	Body       string        // an excerpt, sanitized
+	RetryAfter time.Duration // as requested by the server, in whole seconds, or 0
+	Body       string        // a sanitized excerpt
 }
 
-// Error returns the status and the excerpt.
+// Error returns the status and the excerpt of the body.
 func (e *StatusError) Error() string {
 	message := fmt.Sprintf("responded %d %s", e.Code, http.StatusText(e.Code))
 	if e.Body != "" {
@@ -32,8 +32,8 @@ func (e *StatusError) Error() string {
 	return message
 }
 
-// newStatusError returns the error of a response. Some servers repeat the request in it: the token
-// is not shown.
+// newStatusError returns the error for a response. It removes the token, because some servers
+// repeat the request in the response.
 func newStatusError(response *http.Response, body, token string) *StatusError {
 	excerpt := func(received string) string {
 		if token != "" {
@@ -52,13 +52,14 @@ func newStatusError(response *http.Response, body, token string) *StatusError {
 	return e
 }
 
-// ResponseError is a response of success that is not used: it is too long, or compressed.
+// ResponseError is returned for a successful response that cannot be used because it is too long or
+// compressed.
 type ResponseError struct{ message string }
 
 func (e *ResponseError) Error() string { return e.message }
 
-// stableError returns an error without what differs from one request to the next, such as the local
-// port: messages are saved when they change.
+// stableError removes details that differ between requests, such as the local port, because
+// messages are saved whenever they change.
 func stableError(err error) error {
 	var op *net.OpError
 	switch {

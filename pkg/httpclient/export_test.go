@@ -3,5 +3,5 @@
 
 package httpclient
 
-// SetServiceAccountDir sets where the token of the pod's ServiceAccount is mounted.
+// SetServiceAccountDir sets the directory where the token of the pod's ServiceAccount is mounted.
 func (c *Client) SetServiceAccountDir(dir string) { c.serviceAccountDirs = []string{dir} }

@@ -25,7 +25,7 @@ func TestFiles_must_be_regular_and_bounded(t *testing.T) {
 	}
 	ca := caPEM(server)
 	padded := ca + strings.Repeat("\n", 64<<10-len(ca))
-	link := filepath.Join(t.TempDir(), "link") // as a kubelet mounts ConfigMaps and Secrets
+	link := filepath.Join(t.TempDir(), "link") // like a kubelet mounts ConfigMaps and Secrets
 	if err := os.Symlink(writeTempFile(t, ca), link); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func port(t *testing.T, server *httptest.Server) string {
 	return port
 }
 
-// A server in the cluster is reached by its address; its certificate has its name.
+// A server in the cluster is reached at its address, while its certificate contains its name.
 func TestDo_dials_a_fixed_address(t *testing.T) {
 	t.Parallel()
 	var host string
@@ -43,7 +43,7 @@ func TestDo_dials_a_fixed_address(t *testing.T) {
 	ca, address := []byte(caPEM(server)), "127.0.0.1:"+port(t, server)
 	for name, tc := range map[string]struct {
 		options httpclient.Options
-		want    string // empty means success
+		want    string // empty for success
 	}{
 		"its name":            {httpclient.Options{URL: "https://example.com", CA: ca, DialAddress: address}, ""},
 		"pinned name":         {httpclient.Options{URL: "https://127.0.0.1:" + port(t, server), CA: ca, ServerName: "example.com"}, ""},
@@ -112,7 +112,7 @@ func TestNew_rejects_contradictory_sources(t *testing.T) {
 	}
 }
 
-// A bound of what is received says nothing about what a compressed body expands to.
+// A limit on received bytes does not limit the size of a decompressed body.
 func TestDo_rejects_a_compressed_response(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +138,7 @@ func TestDo_of_an_address_that_never_answers_ends_with_the_dial_timeout(t *testi
 	}
 }
 
-// Messages are published when they change, so they hold no time of the request.
+// Messages are published when they change, so they must not contain the time of the request.
 func TestDo_reports_a_failed_handshake_in_the_same_words(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, respondWith(200, "x"))
@@ -172,7 +172,7 @@ func TestDo_reports_a_failed_handshake_in_the_same_words(t *testing.T) {
 	}
 }
 
-// selfSigned returns a certificate for 127.0.0.1 that is its own CA.
+// selfSigned returns a self-signed certificate for 127.0.0.1.
 func selfSigned(t *testing.T, from, until time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -23,7 +23,7 @@ const (
 	idleTimeout    = 90 * time.Second
 )
 
-// currentTransport returns a transport that trusts the CAs that the source holds now.
+// currentTransport returns a transport that trusts the current content of the CA source.
 func (c *Client) currentTransport() (*http.Transport, error) {
 	ca, source := c.options.CA, "the CA bundle"
 	if ca == nil {
@@ -53,13 +53,13 @@ func (c *Client) currentTransport() (*http.Transport, error) {
 		MaxIdleConns:           1,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // the bound applies to the bytes that are sent
+		DisableCompression:     true, // the limit applies to the transferred bytes
 	}
 	return c.transport, nil
 }
 
-// RootCAs returns the CAs in a file, or, if it is empty, the CAs of the system and of the file extra, which may be
-// missing. Nil means the CAs of the system.
+// RootCAs returns the CAs in file. If file is empty, it returns the system CAs and the CAs in the
+// file extra, which may be missing. It returns nil for the system CAs alone.
 func RootCAs(file, extra string) (*x509.CertPool, error) {
 	ca, source, err := readCAs(file, extra)
 	if err != nil {
@@ -68,7 +68,7 @@ func RootCAs(file, extra string) (*x509.CertPool, error) {
 	return parseCAs(ca, source, file == "")
 }
 
-// readCAs returns the PEM bundle that RootCAs parses, and the path of its file, or nil if there is none.
+// readCAs returns the PEM bundle for RootCAs and the path of its file, or nil if there is none.
 func readCAs(file, extra string) (ca []byte, source string, err error) {
 	source, limit := file, int64(maxFileBytes)
 	if file == "" {
@@ -87,7 +87,7 @@ func readCAs(file, extra string) (ca []byte, source string, err error) {
 	return ca, source, nil
 }
 
-// parseCAs returns the CAs of a PEM bundle, and of the system if withSystem is true.
+// parseCAs returns the CAs in a PEM bundle and, if withSystem is true, the system CAs.
 func parseCAs(ca []byte, source string, withSystem bool) (*x509.CertPool, error) {
 	if ca == nil {
 		return nil, nil //nolint:nilnil // as in tls.Config
@@ -105,7 +105,7 @@ func parseCAs(ca []byte, source string, withSystem bool) (*x509.CertPool, error)
 	return pool, nil
 }
 
-// dial opens a connection to the fixed address, or to the given one if none is fixed.
+// dial connects to the configured dial address, or to address if there is none.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if c.options.DialAddress != "" {
 		address = c.options.DialAddress
@@ -114,8 +114,8 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	return dialer.DialContext(ctx, network, address)
 }
 
-// dialTLS opens a connection and marks the errors of its handshake. Connections through a proxy do
-// not come by here.
+// dialTLS opens a connection and marks handshake errors. It is not used for connections through a
+// proxy.
 func (c *Client) dialTLS(config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := c.dial(ctx, network, address)
@@ -128,15 +128,15 @@ func (c *Client) dialTLS(config *tls.Config) func(context.Context, string, strin
 		}
 		secure := tls.Client(plain, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = plain.Close() // the error of the handshake is the one to report
+			_ = plain.Close() // report the handshake error instead
 			return nil, fmt.Errorf("%w: %w", errTLS, stableTLSError(err))
 		}
 		return secure, nil
 	}
 }
 
-// IsTLSError reports whether a request failed because no trusted connection came about: the server does not speak TLS,
-// or its certificate does not belong to the expected server.
+// IsTLSError reports whether a request failed because no trusted connection could be established:
+// the server does not use TLS, or its certificate does not match the expected server.
 func IsTLSError(err error) bool {
 	var verification *tls.CertificateVerificationError
 	return errors.Is(err, errTLS) || errors.As(err, &verification)
@@ -144,7 +144,7 @@ func IsTLSError(err error) bool {
 
 var errTLS = errors.New("the TLS handshake failed")
 
-// stableTLSError returns an error of a handshake without the time of the request.
+// stableTLSError removes the time of the request from a handshake error.
 func stableTLSError(err error) error {
 	var invalid x509.CertificateInvalidError
 	var plain tls.RecordHeaderError
