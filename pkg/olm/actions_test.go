@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
 )
 
-// settle lets OLM act until it has nothing more to do at this time.
+// settle lets OLM act until it has nothing left to do at this time.
 func (w *world) settle() {
 	w.tb.Helper()
 	for range 4 {
@@ -27,7 +27,7 @@ func (w *world) settle() {
 	}
 }
 
-// After advances the time at once, and lets OLM act.
+// After advances the time immediately and lets OLM act.
 func (w *world) After(d time.Duration) <-chan time.Time {
 	w.Step(d)
 	w.settle()
@@ -39,7 +39,7 @@ func (w *world) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// run runs the program, and returns what it prints.
+// run runs the program and returns its output.
 func (w *world) run(ctx context.Context, options olm.Options) (string, error) {
 	w.tb.Helper()
 	var out strings.Builder
@@ -67,7 +67,7 @@ func (w *world) run(ctx context.Context, options olm.Options) (string, error) {
 	return out.String(), err
 }
 
-// set changes a field of an object, of its status too.
+// set changes a field of an object, including its status.
 func (w *world) set(object *unstructured.Unstructured, value any, path ...string) {
 	w.tb.Helper()
 	if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {

@@ -21,34 +21,35 @@ import (
 )
 
 const (
-	// pollInterval is the time between two passes over all operators.
+	// pollInterval is the interval between passes over all operators.
 	pollInterval = 5 * time.Second
-	// settleTime is how long the Subscriptions are observed before an InstallPlan is approved that has
-	// releases of unknown Subscriptions.
+	// settleTime is how long the Subscriptions are observed before an InstallPlan with releases of
+	// unknown Subscriptions is approved.
 	settleTime = 10 * time.Second
-	// failureGrace is how long OLM may report a failure before the operator counts as failed: OLM
-	// repeats an installation whose requirements change.
+	// failureGrace is how long OLM must report a failure before the operator counts as failed. OLM
+	// retries an installation when its requirements change.
 	failureGrace = 2 * time.Minute
-	// quietPeriod is how long nothing may change before the result counts: OLM reports each release as
-	// the newest one until its next resolution.
+	// quietPeriod is how long nothing must change before the result counts. OLM reports every release
+	// as the newest until its next resolution.
 	quietPeriod = time.Minute
-	// maxFailures bounds how many operators the error names.
+	// maxFailures is the maximum number of operators in the error.
 	maxFailures = 3
-	// maxMessage bounds the message about an operator in the error, in bytes. The kubelet keeps the
-	// last 2 KiB of the output.
+	// maxMessage is the maximum size, in bytes, of the message about an operator in the error. The
+	// kubelet keeps the last 2 KiB of the output.
 	maxMessage = 400
 )
 
 var (
-	// ErrInterrupted is a run that ended before its result was known. Another one continues it.
+	// ErrInterrupted is returned for a run that ended before its result was known. The next run
+	// continues it.
 	ErrInterrupted = errors.New("interrupted")
-	// ErrNotUpgraded is a run that ended while an operator was not upgraded.
+	// ErrNotUpgraded is returned for a run that ended although an operator was not upgraded.
 	ErrNotUpgraded = errors.New("operators are not upgraded")
 )
 
-// Approver approves the upgrades of the selected operators and waits for them.
+// Approver approves the upgrades of the selected operators and waits for their installation.
 type Approver struct {
-	// Client reads and writes the cluster without a cache.
+	// Client accesses the cluster without a cache.
 	Client client.Client
 	// Clock provides the time.
 	Clock clock.Clock
@@ -60,26 +61,26 @@ type Approver struct {
 	deadline time.Time
 	printed  map[types.NamespacedName]string
 	failures map[types.NamespacedName]failure
-	settling map[types.NamespacedName]time.Time // InstallPlans by when they were first read
+	settling map[types.NamespacedName]time.Time // when each InstallPlan was first read
 	quiet    quiet
 	reported string
 }
 
-// quiet is since when a state has not changed.
+// quiet records since when a state has not changed.
 type quiet struct {
 	state string
 	since time.Time
 }
 
-// failure holds what OLM reports about an operator.
+// failure is a failure of an operator reported by OLM.
 type failure struct {
 	message string
 	since   time.Time
 }
 
-// Run returns nil once all selected operators are upgraded, and OLM has offered nothing else for a while.
-// It returns ErrNotUpgraded if others have failed by then, or if the time is over, and ErrInterrupted if
-// the context ends. Errors of the API server are retried.
+// Run returns nil once all selected operators are upgraded and OLM has offered nothing else for a
+// while. It returns ErrNotUpgraded if operators have failed or the time is up, and ErrInterrupted
+// if the context ends. It retries errors of the API server.
 func (a *Approver) Run(ctx context.Context) error {
 	a.deadline = a.Clock.Now().Add(a.Options.Timeout)
 	a.quiet, a.reported = quiet{}, ""
@@ -108,8 +109,9 @@ func (a *Approver) Run(ctx context.Context) error {
 	}
 }
 
-// isFinal reports whether the result of a pass counts before the time is over: OLM has looked at its
-// catalogs since the platform was upgraded, and nothing has changed for the quiet period.
+// isFinal reports whether the result of a pass counts before the time is up: OLM must have checked
+// its catalogs since the upgrade of the platform, and nothing may have changed during the quiet
+// period.
 func (a *Approver) isFinal(ctx context.Context, result *outcome) bool {
 	if result.total == 0 {
 		return true
@@ -132,11 +134,11 @@ func (a *Approver) isFinal(ctx context.Context, result *outcome) bool {
 	return stale == ""
 }
 
-// stale returns which report of OLM is older than the release of the platform; empty means none. A new
-// release of the platform brings new catalogs.
+// stale describes a report by OLM that is older than the release of the platform, or returns an
+// empty string. A new platform release brings new catalogs.
 func (a *Approver) stale(ctx context.Context, concerned []*clusterstate.Subscription) (string, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, a.Client)
-	var upgraded time.Time // the cluster may have no ClusterVersion
+	var upgraded time.Time // zero if the cluster has no ClusterVersion
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return "", fmt.Errorf("reading when the platform was upgraded: %w", err)
@@ -162,14 +164,15 @@ func (a *Approver) stale(ctx context.Context, concerned []*clusterstate.Subscrip
 
 // outcome is the result of one pass.
 type outcome struct {
-	err             error // that prevented the pass
+	err             error // the error that prevented the pass
 	total           int
 	concerned       []*clusterstate.Subscription
-	state           []string // what OLM reports about each operator
+	state           []string // OLM's report about each operator
 	waiting, failed []string // operators with their messages
 }
 
-// summary returns which operators are not upgraded, as one bounded line. Failures come first.
+// summary lists the operators that are not upgraded on a single line of limited length, failures
+// first.
 func (o *outcome) summary() string {
 	if o.err != nil {
 		return text.Sanitize(o.err.Error(), maxMessage)
@@ -183,7 +186,7 @@ func (o *outcome) summary() string {
 	return summary
 }
 
-// pass looks at each selected operator once, and approves what can be approved.
+// pass checks each selected operator once and approves what can be approved.
 func (a *Approver) pass(ctx context.Context) outcome {
 	all, err := clusterstate.ListSubscriptions(ctx, a.Client)
 	if err != nil {
@@ -220,8 +223,8 @@ func (a *Approver) pass(ctx context.Context) outcome {
 	return result
 }
 
-// advance judges one operator, and approves its InstallPlan. It also reports whether the operator is
-// concerned; the others are upgraded by OLM alone.
+// advance assesses an operator and approves its InstallPlan. It also reports whether the operator
+// needs approvals; all others are upgraded by OLM alone.
 func (a *Approver) advance(ctx context.Context, s *clusterstate.Subscription, all []clusterstate.Subscription) (finding, bool) {
 	var plan *clusterstate.InstallPlan
 	var csv *clusterstate.ClusterServiceVersion
@@ -241,7 +244,7 @@ func (a *Approver) advance(ctx context.Context, s *clusterstate.Subscription, al
 	return a.approve(ctx, s, all, plan, csv), true
 }
 
-// approve judges an operator, and approves its InstallPlan if it can be.
+// approve assesses an operator and approves its InstallPlan if possible.
 func (a *Approver) approve(ctx context.Context, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan, csv *clusterstate.ClusterServiceVersion) finding {
 	f := judge(&a.Options, s, all, plan, csv)
 	if f.verdict != approvable {
@@ -250,7 +253,7 @@ func (a *Approver) approve(ctx context.Context, s *clusterstate.Subscription, al
 	if unknownCSVs(plan, all) && !a.isSettled(plan) {
 		return findingf(waiting, "waiting for OLM to report which operators InstallPlan %s upgrades", plan.Name)
 	}
-	if err := approve(ctx, a.Client, plan); err != nil { // a changed one is judged in the next pass
+	if err := approve(ctx, a.Client, plan); err != nil { // if it has changed, the next pass assesses it again
 		return findingf(waiting, "%s", text.Sanitize(err.Error(), maxMessage))
 	}
 	return f
@@ -266,7 +269,7 @@ func (a *Approver) isSettled(plan *clusterstate.InstallPlan) bool {
 	return a.Clock.Since(since) >= settleTime
 }
 
-// hasFailed reports whether an operator has failed for good.
+// hasFailed reports whether an operator has failed permanently.
 func (a *Approver) hasFailed(name types.NamespacedName, f finding) bool {
 	if f.verdict != failing {
 		delete(a.failures, name)
@@ -280,7 +283,7 @@ func (a *Approver) hasFailed(name types.NamespacedName, f finding) bool {
 	return a.Clock.Since(known.since) >= failureGrace
 }
 
-// printMissing prints the operators of the list that the cluster does not have.
+// printMissing prints the listed operators that do not exist on the cluster.
 func (a *Approver) printMissing(all []clusterstate.Subscription) {
 	for _, name := range a.Options.Include {
 		if !slices.ContainsFunc(all, func(s clusterstate.Subscription) bool { return s.NamespacedName == name }) {
@@ -289,7 +292,8 @@ func (a *Approver) printMissing(all []clusterstate.Subscription) {
 	}
 }
 
-// print prints a message about an operator if it has changed. The empty name stands for all operators.
+// print prints a message about an operator if the message has changed. An empty name stands for all
+// operators.
 func (a *Approver) print(name types.NamespacedName, message string) {
 	if a.printed[name] == message {
 		return

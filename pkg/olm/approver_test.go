@@ -28,7 +28,7 @@ func TestApprover(t *testing.T) {
 		cluster          []client.Object
 		include, exclude []string
 		approvals        []string
-		want             string // in the error; empty means success
+		want             string // in the error; empty for success
 		after            time.Duration
 		printed          string
 	}{
@@ -83,7 +83,7 @@ func TestApprover(t *testing.T) {
 	}
 }
 
-// timeout is the timeout in the tests of faults.
+// timeout contains the timeout for tests of faults.
 var timeout = olm.Options{Timeout: 10 * time.Minute}
 
 func TestApproverRetries(t *testing.T) {
@@ -94,7 +94,7 @@ func TestApproverRetries(t *testing.T) {
 	for name, tc := range map[string]struct {
 		readError, patchError error
 		until                 time.Duration
-		want                  string // in the error; empty means success
+		want                  string // in the error; empty for success
 	}{
 		"reads that fail for a minute":        {readError: unavailable, until: time.Minute},
 		"permissions that come later":         {readError: forbidden, until: time.Minute},
@@ -151,8 +151,8 @@ func TestInterruptedRunIsContinuedByTheNextOne(t *testing.T) {
 	}
 }
 
-// OLM writes the status of one Subscription after the other: the one that must not be upgraded may
-// come last.
+// OLM writes the status of one Subscription after another, so the excluded Subscription may come
+// last.
 func TestExcludedSubscriptionWhoseStatusComesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1"))
@@ -190,7 +190,7 @@ func TestInstallPlanWithADependency(t *testing.T) {
 	}
 }
 
-// OLM repeats an installation that has failed if its requirements change.
+// OLM retries a failed installation when its requirements change.
 func TestFailureThatOLMRepairs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2", fails, "g.v2"))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// get returns an object of namespace a.
+// get returns an object in namespace a.
 func (w *world) get(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	w.tb.Helper()
 	object := &unstructured.Unstructured{}

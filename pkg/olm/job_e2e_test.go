@@ -42,10 +42,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
 
-// speed is how many times faster than the real one the clock of the Job is.
+// speed is the ratio between the Job's clock and the real clock.
 const speed = 20
 
-// fastClock is a clock for code that waits less.
+// fastClock is a clock that shortens waits.
 type fastClock struct {
 	clock.RealClock
 	start time.Time
@@ -57,7 +57,8 @@ func (c fastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c fastClock) After(d time.Duration) <-chan time.Time { return c.RealClock.After(d / speed) }
 
-// The Job of the hub runs on a real API server with the real schemas of OLM, as its ServiceAccount.
+// The hub's Job runs with the permissions of its ServiceAccount on a real API server with OLM's
+// real schemas.
 func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing.T) {
 	running := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		return controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), WithoutControllerManager: true})
@@ -81,7 +82,7 @@ func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 
-	for range 2 { // the second one finds that all is done
+	for range 2 { // the second run finds that everything is done
 		printed, err := runJob(t, &job.Spec.Template.Spec.Containers[0])
 		if code := operator.ExitCode(err); code != 0 || !strings.Contains(printed, "Operators upgraded: 2 of 2.\n") {
 			t.Fatalf("exit code %d: %v\n%s", code, err, printed)
@@ -104,7 +105,7 @@ func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing
 	}
 }
 
-// installCluster installs the schemas of OLM and Subscriptions, and simulates OLM until the test ends.
+// installCluster installs OLM's schemas and Subscriptions, and simulates OLM until the test ends.
 func installCluster(t *testing.T, admin client.Client) {
 	t.Helper()
 	files, err := crds.OLM()
@@ -157,7 +158,7 @@ func installCluster(t *testing.T, admin client.Client) {
 	})
 }
 
-// applyWork creates what the hub delivers to approve operators.
+// applyWork creates the objects that the hub delivers to approve operators.
 func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOperators) ([]rbacv1.PolicyRule, *batchv1.Job) {
 	t.Helper()
 	run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "store-0001", Name: "run"}}
@@ -195,7 +196,7 @@ func applyWork(t *testing.T, admin client.Client, operators fleetv1beta1.OCPOper
 	return rules, job
 }
 
-// runJob runs the command line of a container with its environment, and returns what it prints.
+// runJob runs a container's command line with its environment and returns its output.
 func runJob(t *testing.T, container *corev1.Container) (string, error) {
 	t.Helper()
 	env := map[string]string{}
@@ -214,7 +215,7 @@ func runJob(t *testing.T, container *corev1.Container) (string, error) {
 	return printed.String(), err
 }
 
-// installed returns the names of the releases that are installed.
+// installed returns the names of the installed releases.
 func installed(t *testing.T, admin client.Client) []string {
 	t.Helper()
 	var all unstructured.UnstructuredList
@@ -232,7 +233,7 @@ func installed(t *testing.T, admin client.Client) []string {
 	return names
 }
 
-// permissions returns the verbs and resources of rules.
+// permissions returns the verbs and resources in rules.
 func permissions(rules []rbacv1.PolicyRule) []string {
 	all := map[string]bool{}
 	for _, rule := range rules {
@@ -245,7 +246,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// requests returns the verbs and resources of all requests of a user.
+// requests returns the verbs and resources of a user's requests.
 func requests(t *testing.T, auditLog, user string) []string {
 	t.Helper()
 	file, err := os.Open(auditLog)

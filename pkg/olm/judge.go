@@ -11,26 +11,27 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ReasonSharedInstallPlan is an InstallPlan that also upgrades an operator that must not be upgraded.
+// ReasonSharedInstallPlan is the reason if an InstallPlan would also upgrade an operator that must
+// not be upgraded.
 const ReasonSharedInstallPlan = "SharedInstallPlan"
 
-// verdict is how far the upgrade of an operator is.
+// verdict is the progress of an operator's upgrade.
 type verdict int
 
 const (
-	// waiting is an upgrade that OLM may still install.
+	// waiting: OLM may still install the upgrade.
 	waiting verdict = iota
-	// approvable is an upgrade whose InstallPlan can be approved.
+	// approvable: the InstallPlan can be approved.
 	approvable
-	// upgraded is an operator that has the newest release.
+	// upgraded: the operator has the newest release.
 	upgraded
-	// failing is an upgrade that OLM reports as failed. OLM may repeat it.
+	// failing: OLM reports the upgrade as failed, but may retry it.
 	failing
-	// refused is an upgrade that must not be approved.
+	// refused: the upgrade must not be approved.
 	refused
 )
 
-// finding is the verdict about an operator and its explanation.
+// finding is the verdict about an operator with an explanation.
 type finding struct {
 	verdict verdict
 	message string
@@ -40,11 +41,11 @@ func findingf(v verdict, format string, args ...any) finding {
 	return finding{verdict: v, message: fmt.Sprintf(format, args...)}
 }
 
-// judge returns how far the upgrade of a selected Subscription is. all are the Subscriptions of the
-// cluster. plan and csv are the InstallPlan and the ClusterServiceVersion to which the Subscription
-// refers; nil if there is none. The InstallPlan decides. The state of the Subscription alone proves
-// nothing: OLM reports AtLatestKnown about each release until its next resolution, and also while it
-// cannot resolve.
+// judge assesses the upgrade of a selected Subscription. all contains the Subscriptions of the
+// cluster. plan and csv are the InstallPlan and the ClusterServiceVersion that the Subscription
+// refers to, or nil. The InstallPlan is decisive. The state of the Subscription alone proves
+// nothing, because OLM reports AtLatestKnown for every release until its next resolution, and also
+// while it cannot resolve.
 func judge(o *Options, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan, csv *clusterstate.ClusterServiceVersion) finding {
 	switch {
 	case plan != nil && !plan.Approved:
@@ -66,15 +67,15 @@ func judge(o *Options, s *clusterstate.Subscription, all []clusterstate.Subscrip
 	return f
 }
 
-// isApprovedHere reports whether a user has to approve the InstallPlans of a Subscription: OLM waits for
-// an approval of each InstallPlan of a namespace if a single Subscription of the namespace is manual.
+// isApprovedHere reports whether the InstallPlans of a Subscription need approval by a user. OLM
+// waits for approval of all InstallPlans in a namespace if any of its Subscriptions is manual.
 func isApprovedHere(s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan) bool {
 	return plan != nil && plan.Manual || slices.ContainsFunc(all, func(other clusterstate.Subscription) bool {
 		return other.Namespace == s.Namespace && other.Manual
 	})
 }
 
-// judgeCSV returns how far the installation of a release is.
+// judgeCSV assesses the installation of a release.
 func judgeCSV(name string, csv *clusterstate.ClusterServiceVersion) finding {
 	switch {
 	case csv == nil:
@@ -89,8 +90,8 @@ func judgeCSV(name string, csv *clusterstate.ClusterServiceVersion) finding {
 	return findingf(waiting, "ClusterServiceVersion %s is in phase %s", name, text.Reason(csv.Phase))
 }
 
-// judgeApproval returns whether an InstallPlan that is not approved can be. An InstallPlan concerns all
-// Subscriptions of its namespace that OLM upgrades together.
+// judgeApproval assesses whether an InstallPlan can be approved. An InstallPlan may affect several
+// Subscriptions in its namespace that OLM upgrades together.
 func judgeApproval(o *Options, s *clusterstate.Subscription, all []clusterstate.Subscription, plan *clusterstate.InstallPlan) finding {
 	var others []string
 	for i := range all {
@@ -112,9 +113,9 @@ func judgeApproval(o *Options, s *clusterstate.Subscription, all []clusterstate.
 	return findingf(approvable, "approving InstallPlan %s with %s", plan.Name, text.JoinNames(plan.CSVs))
 }
 
-// unknownCSVs reports whether an InstallPlan has a release that is not the current one of a
-// Subscription. It is a dependency, or the upgrade of a Subscription whose status OLM has not
-// updated yet.
+// unknownCSVs reports whether an InstallPlan contains a release that is not the current release of
+// any Subscription. Such a release is either a dependency or the upgrade of a Subscription whose
+// status is not up to date.
 func unknownCSVs(plan *clusterstate.InstallPlan, all []clusterstate.Subscription) bool {
 	return slices.ContainsFunc(plan.CSVs, func(csv string) bool {
 		return !slices.ContainsFunc(all, func(s clusterstate.Subscription) bool {

@@ -18,7 +18,7 @@ import (
 	simulatedolm "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
 )
 
-// The state AtLatestKnown of a Subscription proves nothing while OLM cannot resolve.
+// A Subscription's state AtLatestKnown proves nothing while OLM cannot resolve.
 func TestOperatorAtLatestKnownThatOLMCannotResolve(t *testing.T) {
 	t.Parallel()
 	for _, condition := range []string{"ResolutionFailed", "CatalogSourcesUnhealthy", "BundleUnpackFailed", "BundleUnpacking"} {
@@ -44,7 +44,7 @@ func TestOperatorAtLatestKnownThatOLMCannotResolve(t *testing.T) {
 	}
 }
 
-// A new release of the platform brings new catalogs: what OLM offers comes after it has read them.
+// A new platform release brings new catalogs. OLM offers their releases only after reading them.
 func TestReleaseThatIsOfferedLater(t *testing.T) {
 	t.Parallel()
 	for name, offered := range map[string]time.Duration{"within the quiet period": 55 * time.Second, "soon": 5 * time.Second} {
@@ -66,7 +66,7 @@ func TestReleaseThatIsOfferedLater(t *testing.T) {
 	}
 }
 
-// Reports of OLM that are older than the release of the platform end the wait only with its time.
+// While OLM's reports are older than the platform release, the wait only ends with the timeout.
 func TestReportsFromBeforeThePlatformWasUpgraded(t *testing.T) {
 	t.Parallel()
 	later := startTime.Add(time.Second).Format(time.RFC3339)
@@ -114,7 +114,7 @@ func TestReportsFromBeforeThePlatformWasUpgraded(t *testing.T) {
 	}
 }
 
-// setPlatform replaces the newest update of the platform.
+// setPlatform replaces the platform's newest update.
 func (w *world) setPlatform(state configv1.UpdateState, end time.Time) {
 	w.tb.Helper()
 	version := &configv1.ClusterVersion{}
@@ -127,7 +127,7 @@ func (w *world) setPlatform(state configv1.UpdateState, end time.Time) {
 	}
 }
 
-// catalog returns the catalog of all Subscriptions.
+// catalog returns the catalog used by all Subscriptions.
 func (w *world) catalog() *unstructured.Unstructured {
 	w.tb.Helper()
 	object := catalog()

@@ -21,8 +21,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Mapper returns a RESTMapper that knows the kinds that the package reads without discovery: another API
-// that is not available does not matter.
+// Mapper returns a RESTMapper that knows the package's kinds without discovery, so the failure of
+// an unrelated API does not matter.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{clusterstate.OLMGroupVersion, configv1.GroupVersion, batchv1.SchemeGroupVersion})
 	for _, kind := range []string{"Subscription", "InstallPlan", "ClusterServiceVersion", "CatalogSource"} {
@@ -33,8 +33,8 @@ func Mapper() meta.RESTMapper {
 	return mapper
 }
 
-// NewScheme returns the scheme of the objects that have Go types. The Go module of OLM requires a newer Go than
-// this one, so its objects are read without their Go types.
+// NewScheme returns a scheme for the objects with Go types. OLM's objects are read without Go
+// types, because OLM's module requires a newer version of Go than this one.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(configv1.Install(scheme))
@@ -42,7 +42,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// approve approves an InstallPlan as it was read.
+// approve approves an InstallPlan unless it has changed since it was read.
 func approve(ctx context.Context, writer client.Writer, plan *clusterstate.InstallPlan) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": plan.ResourceVersion},

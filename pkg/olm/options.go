@@ -14,36 +14,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The environment variables of the program. The proposal of ManagedClustersUpgrade prints the first three.
+// Environment variables of the program. The first three are defined by the proposal for
+// ManagedClustersUpgrade.
 const (
-	// EnvTimeout is the number of seconds in which the upgrades must be installed.
+	// EnvTimeout is the timeout for the upgrades in seconds.
 	EnvTimeout = "WAITTIME"
-	// EnvInclude lists the operators to upgrade, each as name,namespace, separated by spaces. Empty
-	// means all.
+	// EnvInclude lists the operators to upgrade in the form name,namespace, separated by spaces. It
+	// defaults to all operators.
 	EnvInclude = "INCLUDELIST"
-	// EnvExclude lists the operators not to upgrade, in the same form.
+	// EnvExclude lists operators that must not be upgraded, in the same format.
 	EnvExclude = "EXCLUDELIST"
-	// EnvReport is the Job to which the program reports, as name,namespace. Empty means none.
+	// EnvReport is the Job that receives the report, in the form name,namespace. If it is empty, there
+	// is no report.
 	EnvReport = "REPORT"
 )
 
-// maxTimeout bounds the timeout. It is the longest one of a ManagedClustersUpgrade.
+// maxTimeout is the maximum timeout, which equals the maximum in a ManagedClustersUpgrade.
 const maxTimeout = 7 * 24 * time.Hour
 
 // Options select the operators to upgrade by the names of their Subscriptions.
 type Options struct {
-	// Timeout is how long the upgrades may take.
+	// Timeout limits how long the upgrades may take.
 	Timeout time.Duration
-	// Include lists the Subscriptions to upgrade; empty means all.
+	// Include lists the Subscriptions to upgrade. If it is empty, all Subscriptions are upgraded.
 	Include []types.NamespacedName
-	// Exclude lists the Subscriptions that are not upgraded, even if Include lists them.
+	// Exclude lists the Subscriptions that must not be upgraded, even if Include lists them.
 	Exclude []types.NamespacedName
-	// Report is the Job to which the program reports; empty means none.
+	// Report is the Job that receives the report. If it is empty, there is no report.
 	Report types.NamespacedName
 }
 
-// ParseOptions returns the options that environment variables hold. It returns everything that is
-// invalid, each with its variable.
+// ParseOptions returns the options from environment variables. The error lists all invalid
+// variables.
 func ParseOptions(getenv func(string) string) (Options, error) {
 	timeout, err := parseTimeout(getenv(EnvTimeout))
 	include, err2 := parseNames(EnvInclude, getenv(EnvInclude))
@@ -82,10 +84,10 @@ func parseNames(variable, value string) ([]types.NamespacedName, error) {
 	return names, nil
 }
 
-// selects reports whether the lists select a Subscription.
+// selects reports whether a Subscription is selected for an upgrade.
 func (o *Options) selects(name types.NamespacedName) bool {
 	return (len(o.Include) == 0 || slices.Contains(o.Include, name)) && !o.excludes(name)
 }
 
-// excludes reports whether the list of exclusions names a Subscription.
+// excludes reports whether a Subscription is excluded.
 func (o *Options) excludes(name types.NamespacedName) bool { return slices.Contains(o.Exclude, name) }

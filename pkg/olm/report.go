@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// report writes which InstallPlans decide to the Job, if they have changed.
+// report writes the decisive InstallPlans to the Job if they have changed.
 func (a *Approver) report(ctx context.Context, concerned []*clusterstate.Subscription) error {
 	if a.Options.Report.Name == "" {
 		return nil

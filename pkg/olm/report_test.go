@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// reported returns what the Job reports.
+// reported returns the report in the Job.
 func (w *world) reported() report.Report {
 	w.tb.Helper()
 	var job batchv1.Job
@@ -33,8 +33,8 @@ func (w *world) reported() report.Report {
 	return found
 }
 
-// The program reports where it needs the right to approve before it has it, and at its end which InstallPlans
-// decide.
+// Before it has permission to approve, the program reports where it needs it. At its end, it
+// reports the decisive InstallPlans.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "approver", Name: "job"}}

@@ -23,17 +23,17 @@ import (
 
 var startTime = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// world is a cluster with a simulated OLM, which acts before each reading of the program.
+// world is a cluster with a simulated OLM that acts before each read by the program.
 type world struct {
 	*clocktesting.FakeClock
 	tb      testing.TB
 	client  client.WithWatch
 	onTick  func(elapsed time.Duration)
-	onPatch func(name string) error // returns the response to an approval; nil means it succeeds
+	onPatch func(name string) error // returns the response to an approval; nil for success
 	olm     simulatedolm.Simulator
 
 	approvals []string
-	readError func() error // of the lists of Subscriptions; nil means none
+	readError func() error // error of listing Subscriptions; nil for none
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -53,8 +53,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// subscription is a Subscription whose releases the simulated OLM offers one after the other.
-// catalog is the catalog of all Subscriptions.
+// catalog returns the catalog used by all Subscriptions.
 func catalog() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc"}}}
 	object.SetGroupVersionKind(simulatedolm.Catalogs)
@@ -63,7 +62,7 @@ func catalog() *unstructured.Unstructured {
 	return object
 }
 
-// platform is a ClusterVersion whose newest update ended at a time.
+// platform returns a ClusterVersion whose newest update ended at the given time.
 func platform(state configv1.UpdateState, end time.Time) *configv1.ClusterVersion {
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
 	version.Status.History = []configv1.UpdateHistory{{Version: "4.20.5", State: state, CompletionTime: &metav1.Time{Time: end}}}
@@ -89,12 +88,12 @@ func manual(namespace, name, releases string, annotations ...string) client.Obje
 	return subscription("Manual", namespace, name, releases, annotations...)
 }
 
-// automatic is a Subscription in namespace a.
+// automatic returns a Subscription in namespace a with automatic approval.
 func automatic(name, releases string, annotations ...string) client.Object {
 	return subscription("Automatic", "a", name, releases, annotations...)
 }
 
-// names returns Subscriptions, each given as namespace/name.
+// names parses names of Subscriptions in the form namespace/name.
 func names(all ...string) []types.NamespacedName {
 	var list []types.NamespacedName
 	for _, one := range all {

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report encodes which InstallPlans decide whether the operators of a cluster are upgraded. The program that
-// approves them writes a report to its Job, and a hub reads it.
+// Package report encodes the InstallPlans that determine whether the operators of a cluster are
+// upgraded. The program that approves them writes the report to its Job, and the hub reads it.
 package report
 
 import (
@@ -17,38 +17,41 @@ import (
 )
 
 const (
-	// Annotation of the Job is the number of operators in the report.
+	// Annotation is the Job annotation with the number of operators in the report.
 	Annotation = "upgrade.managed.openshift.io/operators"
-	// Parts is the number of annotations with InstallPlans, which are Annotation with -0, -1, and so on.
+	// Parts is the number of annotations with InstallPlans. Their names consist of Annotation and -0,
+	// -1, and so on.
 	Parts = 32
-	// maxPart bounds the length of one of them: a work agent reports values of up to 512 bytes.
+	// maxPart is the maximum length of such an annotation. A work agent reports values of up to 512
+	// bytes.
 	maxPart = 500
-	// maxPlans bounds the InstallPlans of a report: a ManifestWork has an object or two for each.
+	// maxPlans is the maximum number of InstallPlans in a report. A ManifestWork contains one or two
+	// objects per InstallPlan.
 	maxPlans = 400
 )
 
-// errLong is a cluster with more InstallPlans than a report holds.
+// errLong is returned for a cluster with more InstallPlans than a report can hold.
 var errLong = errors.New("too many operators to report: name those to upgrade in the list of operators to include")
 
-// Part returns the name of an annotation with InstallPlans.
+// Part returns the name of the i-th annotation with InstallPlans.
 func Part(i int) string { return Annotation + "-" + strconv.Itoa(i) }
 
-// Report names what decides whether the operators are upgraded.
+// Report contains the InstallPlans that determine whether the operators are upgraded.
 type Report struct {
 	// Operators is the number of operators.
 	Operators int
-	// Plans are their InstallPlans, sorted. One without a name stands for a namespace in which an operator has no
-	// InstallPlan.
+	// Plans are their InstallPlans, sorted. An InstallPlan without a name stands for a namespace in
+	// which an operator has no InstallPlan.
 	Plans []types.NamespacedName
 }
 
-// New returns a report about a number of operators with their InstallPlans, in any order.
+// New returns a report. The InstallPlans may be in any order.
 func New(operators int, plans []types.NamespacedName) Report {
 	sorted := slices.SortedFunc(slices.Values(plans), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	return Report{operators, slices.Compact(sorted)}
 }
 
-// Annotations returns the annotations of the Job. A nil value removes one.
+// Annotations returns the annotations of the Job. Annotations with nil values must be removed.
 func (r *Report) Annotations() (map[string]any, error) {
 	parts := []string{""}
 	for _, plan := range r.Plans {
@@ -72,7 +75,7 @@ func (r *Report) Annotations() (map[string]any, error) {
 	return all, nil
 }
 
-// Parse returns the report that annotations hold, the first of which is the number of operators.
+// Parse parses the report in annotations: the number of operators and the parts with InstallPlans.
 func Parse(operators string, parts []string) (Report, error) {
 	n, err := strconv.Atoi(operators)
 	if err != nil || n < 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// plans returns InstallPlans of many namespaces, two for each operator of one of them.
+// plans returns InstallPlans in n namespaces. Each is listed twice.
 func plans(n int) []types.NamespacedName {
 	var all []types.NamespacedName
 	for i := range n {
@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A report names where the hub grants rights, so only names count.
+// The hub grants permissions in the namespaces of a report, so only valid names are accepted.
 func TestParse_rejects_what_is_no_name(t *testing.T) {
 	t.Parallel()
 	for _, tc := range [][]string{{""}, {"many"}, {"-1"}, {"1", "a"}, {"1", "/b"}, {"1", "A/b"}, {"1", "a/b/c"}, {"1", "a/*"}, {"1", strings.Repeat("a", 64) + "/b"}, {"1", strings.Repeat("a/ ", 401)}} {
