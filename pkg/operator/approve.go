@@ -16,19 +16,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm"
 )
 
-// requestTimeout bounds one request of approve-operators.
+// requestTimeout limits the duration of a single request by approve-operators.
 const requestTimeout = 30 * time.Second
 
-// The exit codes of the program.
+// Exit codes of the program.
 const (
 	exitFailed = 1
-	// exitInterrupted is the exit code of a program that SIGTERM ended. The Job of approve-operators replaces its pod
-	// then, and fails if the exit code is 1.
+	// exitInterrupted is the exit code after SIGTERM. The Job of approve-operators then replaces its
+	// pod, whereas exit code 1 makes the Job fail.
 	exitInterrupted = 143
 )
 
-// ApproveCommand returns the subcommand approve-operators, which approves the upgrades of operators and
-// waits for them. getenv returns the environment variables that select the operators.
+// ApproveCommand returns the subcommand approve-operators, which approves the upgrades of operators
+// and waits for them. getenv returns the environment variables that select the operators.
 func ApproveCommand(getenv func(string) string, clk clock.Clock) *cobra.Command {
 	var access manager.Options
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ Exit codes: 0 all operators are upgraded, 1 at least one is not,
 			if err != nil {
 				return err
 			}
-			manager.SetLoggers(access.Logger()) // of the libraries
+			manager.SetLoggers(access.Logger()) // for the libraries
 			approver := olm.Approver{Clock: clk, Options: options, Out: cmd.OutOrStdout()}
 			if approver.Client, err = olmClient(&access); err != nil {
 				return err
@@ -68,7 +68,7 @@ Exit codes: 0 all operators are upgraded, 1 at least one is not,
 	return cmd
 }
 
-// olmClient returns a client without a cache for the kinds of OLM.
+// olmClient returns an uncached client for the kinds of OLM.
 func olmClient(access *manager.Options) (client.Client, error) {
 	restConfig, err := access.RESTConfig(userAgent)
 	if err != nil {
@@ -82,7 +82,7 @@ func olmClient(access *manager.Options) (client.Client, error) {
 	return c, nil
 }
 
-// ExitCode returns the exit code of a program whose command returned the error.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:

@@ -32,7 +32,8 @@ func TestApproveCommandRejectsItsEnvironment(t *testing.T) {
 	}
 }
 
-// The Job fails if the program reports that operators are not upgraded, and not if its pod is evicted.
+// The Job fails if the program reports that operators are not upgraded, but not if its pod is
+// evicted.
 func TestExitCodesAreThoseOfTheJob(t *testing.T) {
 	t.Parallel()
 	run, upgrade := &fleetv1alpha1.ClusterUpgradeRun{}, &fleetv1beta1.ManagedClustersUpgrade{}

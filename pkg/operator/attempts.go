@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// UpgradeConfigSource returns UpgradeConfigs as nodekeeper reads them. The kind declares the objects
-// that are reconciled. runbook returns the table of an upgrade; an empty one if its type is unknown.
+// UpgradeConfigSource returns a nodekeeper source for UpgradeConfigs. kind declares the reconciled
+// objects. runbook returns the runbook of an upgrade, or an empty one if its type is unknown.
 func UpgradeConfigSource(
 	kind manager.Kind, clk clock.PassiveClock, runbook func(*upgradev1alpha1.UpgradeConfig) engine.Runbook,
 ) nodekeeper.Source {
@@ -51,8 +51,8 @@ func UpgradeConfigSource(
 	return nodekeeper.Source{Kind: kind, Active: active}
 }
 
-// UpgradeJobSource returns UpgradeJobs as nodekeeper reads them: those that force drains. The kind
-// declares the objects that are reconciled. runbook returns the table of an attempt.
+// UpgradeJobSource returns a nodekeeper source for UpgradeJobs that force drains. kind declares the
+// reconciled objects. runbook returns the runbook of an attempt.
 func UpgradeJobSource(
 	kind manager.Kind, clk clock.PassiveClock, runbook func(*maintenancev1beta1.UpgradeJob, history.Record) engine.Runbook,
 ) nodekeeper.Source {
@@ -84,13 +84,13 @@ func UpgradeJobSource(
 	return nodekeeper.Source{Kind: kind, Active: active}
 }
 
-// isCommitted reports whether the record holds that the attempt has passed the point of no return.
-// Pods are never forced for an upgrade that commenced without this operator.
+// isCommitted reports whether the attempt has passed the point of no return according to its
+// record. Pods are never force-deleted for an upgrade that was not started by this operator.
 func isCommitted(book engine.Runbook, record history.Record, now time.Time) bool {
 	return engine.Summarize(book, record, now, engine.Constraints{}).Committed
 }
 
-// attemptKey returns a key that is unique among the attempts of all objects of all kinds.
+// attemptKey returns a key that is unique across all attempts of all objects and kinds.
 func attemptKey(group, kind string, uid types.UID, record history.Record) string {
 	return strings.Join([]string{group, kind, string(uid), record.Version, engine.AttemptKey(record)}, "/")
 }

@@ -26,7 +26,7 @@ func TestUpgradeConfigSource(t *testing.T) {
 	start, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
 	for name, tc := range map[string]struct {
 		change func(*upgradev1alpha1.UpgradeConfig)
-		want   []time.Duration // the PDB timeouts of the active attempts
+		want   []time.Duration // PDB timeouts of the active attempts
 	}{
 		"committed":             {func(*upgradev1alpha1.UpgradeConfig) {}, []time.Duration{2 * time.Hour}},
 		"without a PDB timeout": {func(c *upgradev1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = nil }, []time.Duration{-1}},
@@ -86,7 +86,7 @@ func TestUpgradeJobSource(t *testing.T) {
 	start, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
 	for name, tc := range map[string]struct {
 		change func(*maintenancev1beta1.UpgradeJob)
-		want   []time.Duration // the PDB timeouts of the active attempts
+		want   []time.Duration // PDB timeouts of the active attempts
 	}{
 		"committed":                  {func(*maintenancev1beta1.UpgradeJob) {}, []time.Duration{2 * time.Hour}},
 		"drains are forced at once":  {func(j *maintenancev1beta1.UpgradeJob) { j.Spec.Config.ForceDrainAfter = "0s" }, []time.Duration{0}},

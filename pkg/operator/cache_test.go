@@ -32,7 +32,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// kinds returns what the operator caches.
+// kinds returns the kinds that the operator caches.
 func kinds(t *testing.T, o manager.Options) []manager.Kind {
 	t.Helper()
 	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil, nil)
@@ -46,7 +46,8 @@ func kinds(t *testing.T, o manager.Options) []manager.Kind {
 	return kinds
 }
 
-// TestWithoutMaintenance checks that an operator without scheduled maintenance reads no kind that need not be installed.
+// TestWithoutMaintenance checks that an operator without scheduled maintenance does not read kinds
+// that may not be installed.
 func TestWithoutMaintenance(t *testing.T) {
 	t.Parallel()
 	of := func(o manager.Options) (ours, others int) {
@@ -68,13 +69,13 @@ func TestWithoutMaintenance(t *testing.T) {
 	}
 }
 
-// maxCachedBytes bounds a cached object: with 400 of them the operator stays far below the memory limit
-// of its Deployment.
+// maxCachedBytes is the maximum size of a cached object. With 400 objects of this size, the
+// operator is still far below the memory limit of its Deployment.
 const maxCachedBytes = 64 << 10
 
-// TestCachedObjects_are_small writes as much as the API server accepts into every field of the objects
-// of each cached kind: a client that may write such objects must not be able to fill the memory of the
-// operator. The specs and the statuses of our kinds are bounded by their
+// TestCachedObjects_are_small fills every field of the objects of each cached kind with as much
+// data as the API server accepts. A client that may write such objects must not be able to exhaust
+// the memory of the operator. The specs and statuses of our own kinds are limited by their
 // CustomResourceDefinitions.
 func TestCachedObjects_are_small(t *testing.T) {
 	t.Parallel()
@@ -83,7 +84,7 @@ func TestCachedObjects_are_small(t *testing.T) {
 			continue // a single object in the operator's namespace
 		}
 		switch kind.Object.(type) {
-		case *batchv1.Job, *maintenancev1beta1.UpgradeJobHook: // package hooks has their transforms
+		case *batchv1.Job, *maintenancev1beta1.UpgradeJobHook: // the transforms are in package hooks
 			continue
 		}
 		for name, surplus := range map[string]filler{
@@ -96,7 +97,7 @@ func TestCachedObjects_are_small(t *testing.T) {
 				object := kind.Object.DeepCopyObject().(client.Object)
 				value := reflect.ValueOf(object).Elem()
 				switch object.(type) {
-				case *upgradev1alpha1.UpgradeConfig, *configv1.ClusterVersion, // there is one ClusterVersion
+				case *upgradev1alpha1.UpgradeConfig, *configv1.ClusterVersion, // the ClusterVersion is a singleton
 					*maintenancev1beta1.UpgradeConfig, *maintenancev1beta1.UpgradeJob, *maintenancev1beta1.UpgradeSuspensionWindow:
 					value = value.FieldByName("ObjectMeta")
 				}
@@ -141,8 +142,8 @@ type filler struct {
 	elements int
 }
 
-// read are values of texts by which the operator selects what it reads, or of which the API server
-// accepts a few only.
+// read maps types to string values that the operator selects by, or to one of the few values that
+// the API server accepts.
 var read = map[string]string{
 	"NodeConditionType": "Ready", "ClusterStatusConditionType": "Degraded", "MachineConfigPoolConditionType": "Degraded",
 	"Condition.Type": policyv1.DisruptionAllowedCondition, "Condition.Status": "False", "Condition.Reason": policyv1.SyncFailedReason,
@@ -150,7 +151,7 @@ var read = map[string]string{
 	"TaintEffect": "NoSchedule", "UnhealthyPodEvictionPolicyType": "AlwaysAllow",
 }
 
-// fill sets every field of a value. Lists within lists have two elements.
+// fill sets every field of a value. Nested lists get two elements.
 func (f filler) fill(v reflect.Value, depth int) {
 	elements := f.elements
 	if depth > 0 {
@@ -192,14 +193,15 @@ func (f filler) fill(v reflect.Value, depth int) {
 	}
 }
 
-// TestCachedObjects_keep_what_marks_upgrades fails if a transform drops what an upgrade depends on.
+// TestCachedObjects_keep_what_marks_upgrades fails if a transform drops a field that upgrades
+// depend on.
 func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
 		object := kind.Object.DeepCopyObject().(client.Object)
 		switch object.(type) {
 		case *policyv1.PodDisruptionBudget, *maintenancev1beta1.UpgradeJobHook, *batchv1.Job, *updatev1beta1.UpdatePlan,
-			*metav1.PartialObjectMetadata: // they have no such marks
+			*metav1.PartialObjectMetadata: // they have no such fields
 			continue
 		}
 		if kind.Transform == nil {
@@ -230,8 +232,8 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	}
 }
 
-// A check would fail if it read a kind that is not cached, and would be late if a change of its
-// kind caused no reconcile.
+// A check would fail if it read a kind that is not cached, and would be late if changes of the kind
+// triggered no reconcile.
 func TestKindsThatChecksReadAreWatched(t *testing.T) {
 	t.Parallel()
 	for _, object := range checks.Reads() {
@@ -244,7 +246,7 @@ func TestKindsThatChecksReadAreWatched(t *testing.T) {
 	}
 }
 
-// A kind that steps of custom upgraders watch is cached, and its changes reconcile upgrades.
+// Kinds that the steps of custom upgraders watch are cached, and their changes reconcile upgrades.
 func TestWatchesOfUpgraders(t *testing.T) {
 	t.Parallel()
 	o := manager.Options{Namespace: "upgrades"}

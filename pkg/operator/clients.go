@@ -24,14 +24,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// dependenciesInterval is the time between two attempts to reach external dependencies.
+// dependenciesInterval is the interval between attempts to reach external dependencies.
 const dependenciesInterval = 30 * time.Second
 
-// proxyFunc is as in http.Transport.
+// proxyFunc has the type of http.Transport.Proxy.
 type proxyFunc = func(*http.Request) (*url.URL, error)
 
-// newDeps returns what upgraders are built with beside the API server. It returns everything that is
-// invalid, each with its key, and sends no request.
+// newDeps returns the dependencies of upgraders other than the API server. The error lists all
+// invalid keys. It sends no requests.
 func newDeps(cfg config.Config, clk clock.PassiveClock, proxy proxyFunc) (upgraders.Deps, error) {
 	sources, err := newSources(cfg, clk)
 	externalDeps, err2 := newExternalDeps(cfg, proxy)
@@ -42,8 +42,8 @@ func newDeps(cfg config.Config, clk clock.PassiveClock, proxy proxyFunc) (upgrad
 	return upgraders.Deps{Sources: sources, Drains: &checks.DrainExplanations{}, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
 }
 
-// newSources returns what the health checks query beside the cache. Prometheus is in the cluster, so
-// no proxy is used.
+// newSources returns the sources that health checks query in addition to the cache. It uses no
+// proxy, because Prometheus runs in the cluster.
 func newSources(cfg config.Config, clk clock.PassiveClock) (*checks.Sources, error) {
 	a := cfg.Alerts
 	sources := &checks.Sources{AlertsDisabled: a.URL == "", Conditions: celexpr.Evaluator{}, Clock: clk, Interval: a.Interval.Duration}
@@ -66,8 +66,8 @@ func newSources(cfg config.Config, clk clock.PassiveClock) (*checks.Sources, err
 	return sources, nil
 }
 
-// newExternalDeps returns what an upgrade needs outside of the cluster, through a proxy if one is
-// configured.
+// newExternalDeps returns the external dependencies of an upgrade. They are reached through a proxy
+// if one is configured.
 func newExternalDeps(cfg config.Config, proxy proxyFunc) (*externaldeps.Dependencies, error) {
 	e := cfg.ExternalDependencies
 	d, err := externaldeps.New(externaldeps.Options{
@@ -80,7 +80,8 @@ func newExternalDeps(cfg config.Config, proxy proxyFunc) (*externaldeps.Dependen
 	return d, nil
 }
 
-// newSilencer returns what silences alerts. Alertmanager is in the cluster, so no proxy is used.
+// newSilencer returns the silencer of alerts. It uses no proxy, because Alertmanager runs in the
+// cluster.
 func newSilencer(cfg config.Config) (*silence.Silencer, error) {
 	a := cfg.Alertmanager
 	if a.URL == "" {
@@ -95,7 +96,8 @@ func newSilencer(cfg config.Config) (*silence.Silencer, error) {
 	return &silence.Silencer{Alertmanager: c}, nil
 }
 
-// configureWebhook sets the receiver of the webhook. It may be outside of the cluster, behind a proxy.
+// configureWebhook sets the receiver of the webhook. It may be outside the cluster and behind a
+// proxy.
 func configureWebhook(w *webhook.Webhook, cfg config.Config, proxy proxyFunc) error {
 	c := cfg.Webhook
 	err := w.SetReceiver(&httpclient.Options{

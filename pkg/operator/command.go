@@ -12,9 +12,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Command returns the command line of an operator with these upgraders. Each watch declares a kind of
-// object that their steps read through Deps.Client, which reads from the cache: a change of such an
-// object reconciles every upgrade that is not finished.
+// Command returns the command line of an operator with these upgraders. Each watch declares a kind
+// of objects that their steps read through the cached Deps.Client. A change of such an object
+// triggers a reconcile of every unfinished upgrade.
 func Command(version string, upgraders Upgraders, watches ...manager.Kind) *cobra.Command {
 	options := manager.Options{Version: version}
 	cmd := manager.NewCommand("operator", "Upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.", version, func(ctx context.Context) error {

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator is the list of the operator's controllers, and what they share: the configuration,
-// the notifications, and the upgraders. Command returns an operator with upgraders of one's own.
+// Package operator wires the operator's controllers with their shared dependencies: the
+// configuration, the notifications, and the upgraders. Command returns an operator with custom
+// upgraders.
 //
-// It decides nothing about upgrades, and it never exits the process.
+// It makes no decisions about upgrades, and it never exits the process.
 //
-// Stability: Command and Upgraders stay within a major version. Run, Main, and NewControllers serve this project's programs and
-// tests, and may change in every version.
+// Stability: Command and Upgraders are stable within a major version. Run, Main, and NewControllers
+// are for this project's programs and tests and may change in any version.
 package operator

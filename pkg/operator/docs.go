@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// docsCommand returns the command that prints the page of a runbook, for operators with upgraders of
-// their own as well.
+// docsCommand returns the command that prints the documentation of a runbook. It also works for
+// operators with custom upgraders.
 func docsCommand(register Upgraders) *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{

@@ -20,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// TestFinalizersOfOtherClients_are_kept runs an upgrade of an object with a finalizer that the cache
-// does not hold.
+// TestFinalizersOfOtherClients_are_kept runs an upgrade of an object that has a finalizer missing
+// from the cache.
 func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 	t.Parallel()
 	definitions, err := openshift.Definitions()

@@ -27,27 +27,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
-// The Deployment of the operator that managed clusters run, which serves the same UpgradeConfigs.
+// Deployment of the former operator, which runs on managed clusters and serves the same
+// UpgradeConfigs.
 const (
 	formerNamespace = "openshift-managed-upgrade-operator"
 	formerName      = "managed-upgrade-operator"
-	// formerLabel is on its pods, but not on the pods of this operator, which may have the same name in the same
-	// namespace.
+	// formerLabel is a label of the former operator's pods. This operator's pods do not have it,
+	// although they may have the same name and namespace.
 	formerLabel = "name"
 )
 
-// ReasonOtherOperator is the reason of the condition Accepted, and of the Event, while the former operator
-// runs in the cluster.
+// ReasonOtherOperator is the reason of the Accepted condition and the Event while the former
+// operator is running in the cluster.
 const ReasonOtherOperator = "OtherOperator"
 
 const formerMessage = "this operator does nothing while Deployment " + formerNamespace + "/" + formerName +
 	" runs, which serves the same UpgradeConfigs: remove one of the two operators, see docs/migrate.md"
 
-// formerOperator looks for the former operator. Two operators would both start upgrades.
+// formerOperator detects the former operator. If both operators were running, both would start
+// upgrades.
 type formerOperator struct {
 	client     client.Client
-	namespace  string   // of this operator
-	namespaces []string // whose UpgradeConfigs this operator reconciles; empty means all
+	namespace  string   // namespace of this operator
+	namespaces []string // namespaces whose UpgradeConfigs this operator reconciles; empty for all namespaces
 	clock      clock.PassiveClock
 }
 
@@ -75,7 +77,7 @@ func formerScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// formerMapper maps the few kinds without requests.
+// formerMapper maps the few kinds without discovery.
 func formerMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
@@ -95,7 +97,8 @@ func (f formerOperator) refuse(ctx context.Context) error {
 	return f.refusal(ctx)
 }
 
-// refusal records that the former operator runs, and returns the error that ends this operator.
+// refusal records that the former operator is running and returns the error with which this
+// operator exits.
 func (f formerOperator) refusal(ctx context.Context) error {
 	if err := f.record(ctx); err != nil {
 		return fmt.Errorf("%s (%s)", formerMessage, manager.SingleLine(err))
@@ -103,7 +106,7 @@ func (f formerOperator) refusal(ctx context.Context) error {
 	return errors.New(formerMessage)
 }
 
-// runs reports whether the Deployment of the former operator exists and wants replicas.
+// runs reports whether the former operator's Deployment exists and has replicas.
 func (f formerOperator) runs(ctx context.Context) (bool, error) {
 	var deployment appsv1.Deployment
 	err := f.client.Get(ctx, client.ObjectKey{Namespace: formerNamespace, Name: formerName}, &deployment)
@@ -113,14 +116,14 @@ func (f formerOperator) runs(ctx context.Context) (bool, error) {
 	return isFormer(&deployment), nil
 }
 
-// isFormer reports whether a Deployment with the name of the former operator is that operator, and
-// wants replicas.
+// isFormer reports whether a Deployment with the name of the former operator really is that
+// operator and has replicas.
 func isFormer(deployment *appsv1.Deployment) bool {
 	return deployment.Spec.Template.Labels[formerLabel] == formerName && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0)
 }
 
-// record creates an Event about the Deployment of this operator, and sets the condition Accepted of the
-// UpgradeConfigs. An UpgradeConfig that cannot be written does not prevent the others.
+// record creates an Event about this operator's Deployment and sets the Accepted condition of the
+// UpgradeConfigs. It continues if an UpgradeConfig cannot be written.
 func (f formerOperator) record(ctx context.Context) error {
 	errs := []error{f.createEvent(ctx)}
 	namespaces := f.namespaces
@@ -139,7 +142,7 @@ func (f formerOperator) record(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// setCondition sets the condition, unless it is set already.
+// setCondition sets the condition unless it is already set.
 func (f formerOperator) setCondition(ctx context.Context, cfg *upgradev1alpha1.UpgradeConfig) error {
 	conditions := slices.Clone(cfg.Status.Conditions)
 	refused := metav1.Condition{
@@ -161,7 +164,7 @@ func (f formerOperator) setCondition(ctx context.Context, cfg *upgradev1alpha1.U
 	return nil
 }
 
-// createEvent creates the Event. A process that is restarted finds it.
+// createEvent creates the Event, unless a previous process has already done so.
 func (f formerOperator) createEvent(ctx context.Context) error {
 	now := metav1.NewTime(f.clock.Now())
 	err := f.client.Create(ctx, &corev1.Event{

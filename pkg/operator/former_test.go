@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// formerDeployment returns the Deployment of the former operator.
+// formerDeployment returns the former operator's Deployment.
 func formerDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: formerName},
@@ -55,7 +55,7 @@ func TestFormerOperator(t *testing.T) {
 			elsewhere := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: "cluster"}}
 			c := simulation.NewFakeClient(t, deployment, upgrade, elsewhere)
 			f := formerOperator{client: c, namespace: "upgrades", namespaces: []string{"upgrades"}, clock: testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
-			for range 2 { // a process that is restarted changes nothing
+			for range 2 { // restarting the process changes nothing
 				if err := f.refuse(t.Context()); (err != nil) != tc.want || err != nil && !strings.Contains(err.Error(), "docs/migrate.md") {
 					t.Fatalf("got %v, want a refusal: %t", err, tc.want)
 				}
@@ -85,7 +85,7 @@ func TestFormerOperator(t *testing.T) {
 	}
 }
 
-// An operator that cannot find out whether it is alone does not start.
+// The operator does not start if it cannot determine whether the former operator is running.
 func TestFormerOperator_is_unknown(t *testing.T) {
 	t.Parallel()
 	c := interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{
@@ -98,8 +98,8 @@ func TestFormerOperator_is_unknown(t *testing.T) {
 	}
 }
 
-// An UpgradeConfig that another client writes at the same time prevents neither the Event nor the
-// conditions of the others.
+// If another client writes an UpgradeConfig at the same time, the Event and the conditions of all
+// other UpgradeConfigs are still written.
 func TestFormerOperator_beside_a_conflict(t *testing.T) {
 	t.Parallel()
 	first := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "a"}}

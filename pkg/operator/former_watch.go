@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recordTimeout is how long this operator may take to record why it ends. It repeats that when it is
-// restarted.
+// recordTimeout limits how long this operator may take to record why it exits. It tries again after
+// a restart.
 const recordTimeout = 10 * time.Second
 
-// formerWatch ends this operator when the former one is installed beside it. It costs no request but
-// one watch.
+// formerWatch makes this operator exit when the former operator is installed. It costs only a
+// single watch.
 type formerWatch struct {
 	former formerOperator
-	cache  cache.Cache // of the Deployment of the former operator
+	cache  cache.Cache // contains the former operator's Deployment
 }
 
 func newFormerWatch(former formerOperator, restConfig *rest.Config) (*formerWatch, error) {
@@ -44,12 +44,12 @@ func newFormerWatch(former formerOperator, restConfig *rest.Config) (*formerWatc
 	return &formerWatch{former: former, cache: c}, nil
 }
 
-// NeedLeaderElection returns false: a replica that stands by also ends, so none becomes the leader beside the
-// former operator.
+// NeedLeaderElection returns false: standby replicas exit as well, so that none of them becomes the
+// leader while the former operator is running.
 func (w *formerWatch) NeedLeaderElection() bool { return false }
 
-// Start watches the Deployment of the former operator until the context ends. It returns an error when
-// that operator runs.
+// Start watches the former operator's Deployment until the context ends. It returns an error if
+// that operator is running.
 func (w *formerWatch) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,14 +73,14 @@ func (w *formerWatch) Start(ctx context.Context) error {
 	}
 }
 
-// observeFormer returns a handler that sends to the channel, of which one element is buffered, when the
-// former operator runs.
+// observeFormer returns a handler that sends to the channel when the former operator is running.
+// The channel must have a buffer of one element.
 func observeFormer(found chan<- struct{}) toolscache.ResourceEventHandler {
 	observe := func(obj any) {
 		if deployment, ok := obj.(*appsv1.Deployment); ok && isFormer(deployment) {
 			select {
 			case found <- struct{}{}:
-			default: // one is pending
+			default: // one is already pending
 			}
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// deploymentServer returns the configuration of an API server that serves the Deployment of the former
-// operator alone. The watch receives the states from the channel; the list is empty.
+// deploymentServer returns the client configuration for an API server that serves only the former
+// operator's Deployment. The watch receives states from the channel; the list is empty.
 func deploymentServer(t *testing.T, states <-chan *appsv1.Deployment) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func TestObserveFormer(t *testing.T) {
 	}
 	for name, observe := range map[string]func(){"added": func() { handler.OnAdd(runs, false) }, "scaled to 1": func() { handler.OnUpdate(idle, runs) }} {
 		observe()
-		observe() // before the first one was received
+		observe() // before the first state is received
 		if len(found) != 1 {
 			t.Fatalf("the former operator, %s, is not observed", name)
 		}
@@ -82,7 +82,8 @@ func TestObserveFormer(t *testing.T) {
 	}
 }
 
-// The former operator is installed with no replicas, and then scaled to 1, while this operator runs.
+// While this operator is running, the former operator is installed without replicas and then scaled
+// to 1.
 func TestFormerWatch(t *testing.T) {
 	t.Parallel()
 	states := make(chan *appsv1.Deployment)
@@ -98,7 +99,7 @@ func TestFormerWatch(t *testing.T) {
 	for i, deployment := range []*appsv1.Deployment{idle, runs} {
 		deployment.ResourceVersion = string(rune('2' + i))
 		select {
-		case states <- deployment: // the server has sent the state before
+		case states <- deployment: // the server has already sent the previous state
 		case err := <-ended:
 			t.Fatalf("ended before the former operator runs: %v", err)
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// newJobs sets what runs UpgradeJobs and their hooks.
+// newJobs sets up the controllers of UpgradeJobs and their hooks.
 func (p *operator) newJobs(o *manager.Options, watches []manager.Kind) error {
 	hookMetrics, err := metrics.NewHooks(p.registry)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *operator) newJobs(o *manager.Options, watches []manager.Kind) error {
 	return nil
 }
 
-// withHooks returns the watches, and those that the hooks of upgrades of a kind need.
+// withHooks returns the watches plus those needed for the hooks of a kind of upgrades.
 func (p *operator) withHooks(o *manager.Options, watches []manager.Kind, kind maintenance.OwnerKind) []manager.Kind {
 	if p.withoutMaintenance {
 		return watches
@@ -52,24 +52,25 @@ func (p *operator) withHooks(o *manager.Options, watches []manager.Kind, kind ma
 	return append(slices.Clone(watches), facts.HookJobs(o.Watched(), kind), facts.UpgradeJobHooks(o.Watched()))
 }
 
-// jobSnapshot returns the configuration in effect for UpgradeJobs.
+// jobSnapshot returns the effective configuration for UpgradeJobs.
 func (p *operator) jobSnapshot() upgradejob.Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return upgradejob.Snapshot{Upgrader: p.currentJob, Config: p.current.Config, ConfigError: p.current.ConfigError}
 }
 
-// jobRunbook returns the runbook of an attempt at an UpgradeJob. It is only read.
+// jobRunbook returns the runbook of an attempt of an UpgradeJob. Callers must not run it.
 func (p *operator) jobRunbook(job *maintenancev1beta1.UpgradeJob, record history.Record) engine.Runbook {
 	return p.jobSnapshot().Upgrader.Runbook(upgraders.Attempt{Job: job, Record: record})
 }
 
-// configProblem returns the reason for which the entries of pools of an UpgradeJob do not suit the cluster.
+// configProblem returns the reason and message if the pool entries of an UpgradeJob do not match
+// the cluster.
 func (p *operator) configProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error) {
 	return p.jobSnapshot().Upgrader.ConfigProblem(ctx, job, now)
 }
 
-// validateJob returns everything that is invalid in the runbook of UpgradeJobs.
+// validateJob returns all errors in the runbook of UpgradeJobs.
 func validateJob(job upgraders.Job) error {
 	if err := job.Runbook(upgraders.Attempt{}).Validate(); err != nil {
 		return fmt.Errorf("the runbook of UpgradeJobs: %w", err)

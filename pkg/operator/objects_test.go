@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// examples returns the manifests of the page about conditions on objects.
+// examples returns the manifests in the documentation of object conditions.
 func examples(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/concepts/object-conditions.md")

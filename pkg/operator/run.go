@@ -43,15 +43,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// userAgent is how the operator introduces itself to the API server.
+// userAgent identifies the operator to the API server.
 const userAgent = "managed-upgrade-operator"
 
-// leaderLease is the lease of the leader election.
+// leaderLease is the name of the leader election Lease.
 const leaderLease = "managed-upgrade-operator-leader"
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=managed-upgrade-operator-leader,verbs=get;update
 
-// Main is Run with the API server and the log that the options name.
+// Main starts Run with the client configuration and the logger given by the options.
 func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) error {
 	restConfig, log, err := o.Start(userAgent)
 	if err != nil {
@@ -60,8 +60,8 @@ func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgrader
 	return Run(ctx, o, restConfig, log, clk, upgraders, watches...)
 }
 
-// Run runs the operator until the context ends. Options, configuration, and upgraders are validated
-// before anything is done.
+// Run runs the operator until the context ends. It first validates options, configuration, and
+// upgraders.
 func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -95,17 +95,18 @@ func readConfig(o *manager.Options) (config.Config, error) {
 	return manager.ReadConfig(o, config.Default(), config.Parse)
 }
 
-// validateClients validates what the decoder of the configuration cannot: the URLs and their files.
+// validateClients validates the URLs and files in the configuration, which its decoder does not
+// check.
 func validateClients(cfg config.Config, clk clock.Clock) error {
 	_, err := newDeps(cfg, clk, nil)
 	return errors.Join(err, configureWebhook(webhook.New(webhook.Options{Clock: clk}), cfg, nil))
 }
 
-// operator holds what its controllers share.
+// operator contains the shared dependencies of its controllers.
 type operator struct {
 	clock     clock.WithTicker
 	upgraders Upgraders
-	externals *Externals // nil means the servers that the configuration names
+	externals *Externals // nil for the servers in the configuration
 	upgrades  *upgradeconfig.Reconciler
 	drains    *nodekeeper.Reconciler
 	schedules *upgradeschedule.Reconciler
@@ -115,9 +116,9 @@ type operator struct {
 	jobs      *upgradejob.Reconciler
 	hookKinds *upgradejobhook.Reconciler
 	reloader  *manager.Reloader[config.Config]
-	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event while a change was not observed yet
+	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event until the change has been observed
 	first     config.Config
-	// withoutMaintenance leaves out the controllers of scheduled maintenance.
+	// withoutMaintenance disables the controllers of scheduled maintenance.
 	withoutMaintenance bool
 
 	registry *prometheus.Registry
@@ -127,7 +128,7 @@ type operator struct {
 	clients  manager.Clients
 	holders  *lock.Holders
 	hooks    *hooks.Runner
-	// clusterName is the name of the cluster, once it has been read.
+	// clusterName is the name of the cluster, or empty until it has been read.
 	clusterName string
 	proxy       *clusterproxy.Proxy
 
@@ -173,7 +174,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 		Clock:   clk,
 		Config:  func() config.NodeDrain { return p.snapshot().Config.NodeDrain },
 		Sources: sources,
-		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
+		Events:  p.events, Metrics: drainMetrics, // no webhook, because a drain creates one Event per pod
 	}
 	p.schedules = &upgradeschedule.Reconciler{
 		Clock: clk, WatchNamespaces: o.Watched(), ConfigProblem: p.configProblem, Events: p.notifier(), Metrics: scheduleMetrics,
@@ -186,7 +187,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	return p, nil
 }
 
-// binary lists the controllers.
+// binary returns the description of the binary.
 func (p *operator) binary() manager.Binary {
 	controllers := []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.pools.Controller()}
 	if !p.withoutMaintenance {
@@ -201,7 +202,7 @@ func (p *operator) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
 		Controllers: controllers,
-		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
+		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // accessed by steps without the cache
 		Bind:        p.bind,
 		Metrics:     p.registry,
 		Runnables:   []ctrlmanager.Runnable{p.webhook},
@@ -228,7 +229,7 @@ func (p *operator) notifier() notify.MultiPublisher {
 	return notify.MultiPublisher{Events: p.events, Webhook: p.webhook}
 }
 
-// eventSource returns the source of CloudEvents: the cluster.
+// eventSource returns the source of CloudEvents, which identifies the cluster.
 func (p *operator) eventSource(ctx context.Context) (string, error) {
 	id, err := clusterstate.GetClusterID(ctx, p.clients.Client)
 	return "urn:uuid:" + id, err
@@ -236,15 +237,16 @@ func (p *operator) eventSource(ctx context.Context) (string, error) {
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures,resourceNames=cluster,verbs=get
 
-// eventCluster returns the name of the cluster in CloudEvents. Only the delivery of events calls it, one at a time.
+// eventCluster returns the name of the cluster for CloudEvents. It is not safe for concurrent use:
+// only the delivery of events calls it.
 func (p *operator) eventCluster(ctx context.Context, _ webhook.Object) string {
 	if p.clusterName == "" {
-		p.clusterName, _ = clusterstate.GetClusterName(ctx, p.clients.Live) // the next event may have it
+		p.clusterName, _ = clusterstate.GetClusterName(ctx, p.clients.Live) // on error, try again with the next event
 	}
 	return p.clusterName
 }
 
-// apply puts a configuration into effect.
+// apply applies a configuration.
 func (p *operator) apply(cfg config.Config) error {
 	deps, err := newDeps(cfg, p.clock, p.proxy.ForRequest)
 	if err != nil {
@@ -279,7 +281,7 @@ func (p *operator) apply(cfg config.Config) error {
 	return nil
 }
 
-// observe reports a change of the configuration, and requests a reconcile of every upgrade.
+// observe reports a change of the configuration and requests a reconcile of all upgrades.
 func (p *operator) observe(configError string) {
 	p.mu.Lock()
 	p.current.ConfigError = configError
@@ -287,27 +289,27 @@ func (p *operator) observe(configError string) {
 	p.metrics.SetConfigValid(configError == "")
 	for _, changed := range p.changes {
 		select {
-		case changed <- event.GenericEvent{Object: &upgradev1alpha1.UpgradeConfig{}}: // an event of any object is one of all
-		default: // one is pending
+		case changed <- event.GenericEvent{Object: &upgradev1alpha1.UpgradeConfig{}}: // an event for any object stands for all of them
+		default: // one is already pending
 		}
 	}
 }
 
-// changed returns a channel that receives an event whenever the configuration changes.
+// changed returns a channel that receives an event when the configuration changes.
 func (p *operator) changed() chan event.GenericEvent {
 	changed := make(chan event.GenericEvent, 1)
 	p.changes = append(p.changes, changed)
 	return changed
 }
 
-// snapshot returns the configuration in effect.
+// snapshot returns the effective configuration.
 func (p *operator) snapshot() upgradeconfig.Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current
 }
 
-// runbook returns the runbook of an upgrade; it is empty if the type is unknown.
+// runbook returns the runbook of an upgrade, or an empty one if the type is unknown.
 func (p *operator) runbook(cfg *upgradev1alpha1.UpgradeConfig) engine.Runbook {
 	upgrader := p.snapshot().Upgraders[cfg.Spec.Type]
 	if upgrader == nil {

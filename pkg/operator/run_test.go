@@ -27,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// table is an upgrader with fixed steps.
+// table is an upgrader with a fixed list of steps.
 type table []engine.Step
 
 func (t table) Runbook(upgraders.Attempt) engine.Runbook {
@@ -49,8 +49,8 @@ func commits(name string) engine.Step {
 	return s
 }
 
-// cluster returns the configuration of an API server that serves only the discovery of the kinds
-// that the operator reads.
+// cluster returns the client configuration for an API server that only serves discovery of the
+// operator's kinds.
 func cluster(t *testing.T) *rest.Config {
 	t.Helper()
 	answers := map[string]string{
@@ -87,7 +87,7 @@ func cluster(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// skips is a table whose upgrades can be skipped.
+// skips is an upgrader whose upgrades can be skipped.
 type skips struct{ table }
 
 func (s skips) Runbook(attempt upgraders.Attempt) engine.Runbook {
@@ -165,7 +165,7 @@ func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 	}
 }
 
-// optionsWithConfig returns options with a configuration file that has these lines.
+// optionsWithConfig returns options with a configuration file that contains these lines.
 func optionsWithConfig(t *testing.T, lines string) manager.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")

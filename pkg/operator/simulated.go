@@ -17,19 +17,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// Externals replace the servers that the operator reaches beside the API server, in simulations: Prometheus and
-// Alertmanager only if the configuration has their URLs.
+// Externals replaces the servers other than the API server in simulations. Prometheus and
+// Alertmanager are used only if the configuration contains their URLs.
 type Externals struct {
 	Prometheus   checks.Prometheus
 	Alertmanager silence.Alertmanager
-	// Webhook delivers notifications; nil means no webhook.
+	// Webhook delivers notifications. If it is nil, there are no notifications.
 	Webhook notify.AsyncPublisher
-	// Registry receives the metrics; nil means nothing reads them.
+	// Registry, if set, receives the metrics.
 	Registry *prometheus.Registry
 }
 
-// NewControllers returns the controllers of the operator, bound to the clients, without the manager
-// that runs them otherwise. They are wired as by Run, except for the external servers.
+// NewControllers returns the operator's controllers, bound to the clients, without a manager. They
+// are wired as in Run, except for the external servers.
 func NewControllers(
 	o manager.Options, cfg config.Config, clients manager.Clients, clk clock.WithTicker, upgraders Upgraders, externals Externals,
 ) ([]manager.Controller, error) {

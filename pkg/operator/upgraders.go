@@ -12,15 +12,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// Upgraders returns the cluster upgraders by spec.type. They are registered explicitly: an unknown type
-// is reported on the UpgradeConfig, and there is no default. It is called again when the configuration
-// changes. An error rejects the configuration: the operator does not start, or keeps the one before.
+// Upgraders returns the cluster upgraders by spec.type. They must be registered explicitly: there
+// is no default, and unknown types are reported in the UpgradeConfig. The function is called again
+// when the configuration changes. An error rejects the configuration: the operator does not start,
+// or keeps the previous configuration.
 type Upgraders func(upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error)
 
-// maxTypeLen bounds spec.type.
+// maxTypeLen is the maximum length of spec.type.
 const maxTypeLen = 63
 
-// validateUpgraders returns everything that is invalid in the upgraders.
+// validateUpgraders returns all errors in the upgraders.
 func validateUpgraders(byType map[string]upgraders.ClusterUpgrader) error {
 	if len(byType) == 0 {
 		return errors.New("there are none, so nothing could be upgraded: register at least one")
