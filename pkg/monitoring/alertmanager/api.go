@@ -29,7 +29,7 @@ type apiMatcher struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	IsRegex bool   `json:"isRegex"`
-	IsEqual *bool  `json:"isEqual,omitempty"` // missing is true
+	IsEqual *bool  `json:"isEqual,omitempty"` // defaults to true
 }
 
 func encode(s Silence) ([]byte, error) {

@@ -15,16 +15,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// Client sends requests to one Alertmanager, or to a cluster of them behind one address. The
-// members of a cluster learn of a change with a delay.
+// Client sends requests to an Alertmanager, or to a cluster of them behind a single address.
+// Changes reach the other members of a cluster with a delay.
 type Client struct {
 	http *httpclient.Client
 }
 
-// maxBodyBytes bounds the list of silences, in bytes.
+// maxBodyBytes is the maximum size of the list of silences, in bytes.
 const maxBodyBytes = 4 << 20
 
-// New returns a client of the Alertmanager whose API is at /api/v2 below the URL. It returns an
+// New returns a client for the Alertmanager whose API is at /api/v2 below the URL. It returns an
 // error if the options are invalid.
 func New(o httpclient.Options) (*Client, error) {
 	o.MaxBodyBytes = maxBodyBytes
@@ -35,8 +35,9 @@ func New(o httpclient.Options) (*Client, error) {
 	return &Client{http: e}, nil
 }
 
-// Silences lists the silences that have all of the matchers, in every state. It also returns the time of Alertmanager,
-// by which silences end, or zero if the response has none.
+// Silences lists the silences that have all of the matchers, in any state. It also returns
+// Alertmanager's current time, which determines when silences end, or zero if the response does not
+// contain it.
 func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, time.Time, error) {
 	query := url.Values{}
 	for _, m := range filter {
@@ -52,15 +53,16 @@ func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, ti
 	}
 	var found []Silence
 	for _, s := range all {
-		if s.HasMatchers(filter...) { // the server may ignore the filter: silences of others are not changed
+		if s.HasMatchers(filter...) { // the server may ignore the filter, and silences of other clients must not be changed
 			found = append(found, s)
 		}
 	}
 	return found, now, nil
 }
 
-// Upsert creates a silence, or changes the one with its ID, and returns its ID. If Alertmanager
-// cannot change a silence, it ends that one and creates another one with another ID.
+// Upsert creates a silence or changes the silence with its ID, and returns the resulting ID. If
+// Alertmanager cannot change a silence, it expires the silence and creates another one with a new
+// ID.
 func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
 	body, err := encode(s)
 	if err != nil {
@@ -77,8 +79,8 @@ func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
 	return id, nil
 }
 
-// Expire ends a silence. A silence that has ended already is no error. An unknown silence is an
-// error: another member of the cluster may know it.
+// Expire expires a silence. It succeeds if the silence has already expired. An unknown silence is
+// an error, because another member of the cluster may know it.
 func (c *Client) Expire(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return errors.New("ending a silence: its ID is not one")
@@ -89,7 +91,7 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPattern matches valid IDs: they become part of a path.
+// idPattern matches valid IDs. They become part of a path.
 var idPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 func request(method string, query url.Values, body []byte, path ...string) httpclient.Request {

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
-// The same checks pass with the simulated Alertmanager and with a real one.
+// The same checks must pass with the simulated and a real Alertmanager.
 func TestClient_with_a_real_Alertmanager(t *testing.T) {
 	t.Parallel()
 	running := devtest.StartMonitoring(t, alerting.Spec{})

@@ -35,7 +35,7 @@ func clientFor(t *testing.T, url string) *alertmanager.Client {
 	return c
 }
 
-// checkSilenceLifecycle creates, changes, and ends a silence.
+// checkSilenceLifecycle creates, changes, and expires a silence.
 func checkSilenceLifecycle(t *testing.T, c *alertmanager.Client, now time.Time) {
 	t.Helper()
 	ctx := t.Context()

@@ -9,60 +9,59 @@ import (
 	"time"
 )
 
-// State is the state of a silence, by the clock of Alertmanager.
+// State is the state of a silence according to Alertmanager's clock.
 type State string
 
-// The states of a silence.
+// States of a silence.
 const (
-	Pending State = "pending" // it will silence
-	Active  State = "active"  // it silences
-	Expired State = "expired" // it no longer silences
+	Pending State = "pending" // starts in the future
+	Active  State = "active"  // suppresses notifications
+	Expired State = "expired" // has ended
 )
 
 // Silence suppresses the notifications of alerts while it is active.
 type Silence struct {
 	ID       string    // assigned by Alertmanager; empty for a new silence
-	State    State     // as Alertmanager reports it
-	Matchers []Matcher // an alert that matches all of them is silenced
+	State    State     // as reported by Alertmanager
+	Matchers []Matcher // an alert is silenced if all of them match
 	StartsAt time.Time
 	EndsAt   time.Time
-	// CreatedBy and Comment are for people.
+	// CreatedBy and Comment are shown to users.
 	CreatedBy, Comment string
 }
 
-// InEffect reports whether the silence is active or will be.
+// InEffect reports whether the silence is active or pending.
 func (s Silence) InEffect() bool { return s.State == Active || s.State == Pending }
 
-// HasMatchers reports whether the silence has each of the matchers.
+// HasMatchers reports whether the silence has all of the matchers.
 func (s Silence) HasMatchers(matchers ...Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m Matcher) bool { return !slices.Contains(s.Matchers, m) })
 }
 
-// Matcher is a condition on a label of an alert. A label that the alert does not have counts as
-// empty.
+// Matcher is a condition on a label of an alert. A missing label counts as empty.
 type Matcher struct {
 	Name, Value string
-	IsRegex     bool // whether the value is a regular expression for the whole label
-	IsEqual     bool // whether the label must match; otherwise, it must not
+	IsRegex     bool // whether the value is a regular expression that must match the whole label
+	IsEqual     bool // whether the label must match, rather than must not match
 }
 
-// Equal matches a label of that value.
+// Equal matches labels with this value.
 func Equal(name, value string) Matcher { return Matcher{Name: name, Value: value, IsEqual: true} }
 
-// NotEqual matches a label of any other value.
+// NotEqual matches labels with any other value.
 func NotEqual(name, value string) Matcher { return Matcher{Name: name, Value: value} }
 
-// Matches matches a label that the regular expression matches as a whole.
+// Matches matches labels that match the regular expression completely.
 func Matches(name, pattern string) Matcher {
 	return Matcher{Name: name, Value: pattern, IsRegex: true, IsEqual: true}
 }
 
-// NotMatches matches a label that the regular expression does not match as a whole.
+// NotMatches matches labels that do not match the regular expression completely.
 func NotMatches(name, pattern string) Matcher {
 	return Matcher{Name: name, Value: pattern, IsRegex: true}
 }
 
-// String returns the matcher in the syntax of Alertmanager, as in severity=~"info|warning".
+// String returns the matcher in Alertmanager's syntax, as in severity=~"info|warning".
 func (m Matcher) String() string {
 	operator := map[[2]bool]string{{false, true}: "=", {false, false}: "!=", {true, true}: "=~", {true, false}: "!~"}
 	value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(m.Value)

@@ -19,9 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ActiveAlerts returns the alerts of every namespace and severity, firing and pending, with their
-// labels, annotations, and start times. They are sorted, and the watchdog is not among them. An error
-// means that they could not be determined.
+// ActiveAlerts returns the firing and pending alerts of every namespace and severity, except the
+// watchdog, with their labels, annotations, and start times. They are sorted. It returns an error
+// if the alerts cannot be determined.
 func (c *Client) ActiveAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	result, err := c.api.Alerts(ctx)
 	var apiErr *prometheus.Error
@@ -41,8 +41,8 @@ func (c *Client) ActiveAlerts(ctx context.Context) ([]clusterstate.Alert, error)
 	return alerts, nil
 }
 
-// ActiveAlertsOf returns the alerts of a response of /api/v1/alerts, sorted, except for the watchdog,
-// which must be among them if it is not empty.
+// ActiveAlertsOf returns the sorted alerts in a response of /api/v1/alerts, except the watchdog. If
+// watchdog is not empty, the response must contain it.
 func ActiveAlertsOf(all []prometheus.Alert, watchdog string) ([]clusterstate.Alert, error) {
 	watchdogFiring := watchdog == ""
 	alerts := make([]clusterstate.Alert, 0, len(all))
@@ -65,7 +65,7 @@ func ActiveAlertsOf(all []prometheus.Alert, watchdog string) ([]clusterstate.Ale
 
 func activeAlertOf(alert *prometheus.Alert) clusterstate.Alert {
 	var since time.Time
-	if alert.ActiveAt.Year() > 1 { // Prometheus writes a time that is not set as a time in the year 1
+	if alert.ActiveAt.Year() > 1 { // Prometheus represents an unset time as a time in the year 1
 		since = alert.ActiveAt
 	}
 	return clusterstate.Alert{

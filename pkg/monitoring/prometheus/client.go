@@ -19,15 +19,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxBodyBytes bounds a response, in bytes: some ten thousand alerts.
+// maxBodyBytes is the maximum size of a response in bytes, enough for about ten thousand alerts.
 const maxBodyBytes = 4 << 20
 
 // Options configure a client.
 type Options struct {
-	// HTTPClient configures the endpoint; its URL is without /api/v1.
+	// HTTPClient configures the endpoint. Its URL must not include /api/v1.
 	HTTPClient httpclient.Options
-	// Watchdog is an alert that always fires. A response without it is an error, because it comes
-	// from a Prometheus that does not evaluate its rules, or has only begun to. Empty means none.
+	// Watchdog is the name of an alert that always fires. A response without it is an error, because
+	// it comes from a Prometheus that does not evaluate its rules or has just started. If it is empty,
+	// responses are not checked.
 	Watchdog string
 }
 
@@ -37,7 +38,7 @@ type Client struct {
 	api      prometheus.API
 }
 
-// New validates the options. It does not connect yet.
+// New returns a client, or an error if the options are invalid. It does not connect yet.
 func New(o Options) (*Client, error) {
 	o.HTTPClient.MaxBodyBytes = maxBodyBytes
 	client, err := httpclient.New(o.HTTPClient)
@@ -47,8 +48,8 @@ func New(o Options) (*Client, error) {
 	return &Client{watchdog: o.Watchdog, api: prometheus.NewAPI(strictClient{client})}, nil
 }
 
-// CriticalAlerts returns the critical alerts of every namespace, firing and pending, sorted and
-// each once. An error means that they could not be determined.
+// CriticalAlerts returns the firing and pending critical alerts of all namespaces, sorted and
+// without duplicates. It returns an error if the alerts cannot be determined.
 func (c *Client) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	vector, err := c.query(ctx, alertsQuery(c.watchdog))
 	var alerts []clusterstate.Alert
@@ -61,8 +62,8 @@ func (c *Client) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, erro
 	return alerts, nil
 }
 
-// HasSamples reports whether the result of an expression is a vector with samples. An expression
-// that is invalid, or of another type, is an error.
+// HasSamples reports whether the result of an expression is a vector with samples. It returns an
+// error if the expression is invalid or has another type.
 func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error) {
 	vector, err := c.query(ctx, countQuery(expression))
 	if err != nil {
@@ -71,8 +72,8 @@ func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error
 	return len(vector) > 0, nil
 }
 
-// query returns the vector of a whole, successful response. Even an empty result is a vector; null
-// is not a result.
+// query returns the vector in a complete, successful response. An empty result is a vector as well,
+// but null is not a result.
 func (c *Client) query(ctx context.Context, expression string) (model.Vector, error) {
 	value, _, _, err := c.api.Query(ctx, expression, time.Time{})
 	var apiErr *prometheus.Error
@@ -92,7 +93,8 @@ func (c *Client) query(ctx context.Context, expression string) (model.Vector, er
 	return vector, nil
 }
 
-// alerts returns the alerts of a response other than the watchdog, which must be among them.
+// alerts returns the alerts in a response, except the watchdog. The response must contain the
+// watchdog.
 func (c *Client) alerts(vector model.Vector) ([]clusterstate.Alert, error) {
 	watchdogFiring := c.watchdog == ""
 	alerts := make([]clusterstate.Alert, 0, len(vector))

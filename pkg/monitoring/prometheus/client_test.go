@@ -66,11 +66,11 @@ func alert(name, namespace string) map[string]string {
 	return map[string]string{"__name__": "ALERTS", "alertname": name, "namespace": namespace, "severity": "critical"}
 }
 
-// serve starts an HTTPS server and returns the options of its client.
+// serve starts an HTTPS server and returns client options for it.
 func serve(tb testing.TB, handler http.Handler) prometheus.Options {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm() // a server notices that its client has gone once it has read the request
+		_ = r.ParseForm() // a server notices that its client has disconnected once it has read the request
 		handler.ServeHTTP(w, r)
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -255,10 +255,10 @@ func unreachable(o *prometheus.Options) {
 	o.HTTPClient.URL = server.URL
 }
 
-// untrusted makes the client distrust the certificate of the server.
+// untrusted makes the client distrust the server's certificate.
 func untrusted(o *prometheus.Options) { o.HTTPClient.CAFile = "" }
 
-// drips sends a byte from time to time, and never the last one.
+// drips sends one byte from time to time, but never the last one.
 func drips(w http.ResponseWriter, r *http.Request) {
 	for {
 		if _, err := io.WriteString(w, " "); err != nil {
@@ -305,7 +305,7 @@ func babbles(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// redirects returns a handler that redirects the query to a path without firing alerts.
+// redirects returns a handler that redirects the query to a path with no firing alerts.
 func redirects(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {
@@ -316,7 +316,7 @@ func redirects(code int) http.HandlerFunc {
 	}
 }
 
-// Otherwise, each attempt would save the record.
+// Otherwise, every attempt would save the record.
 func TestErrors_are_stable(t *testing.T) {
 	t.Parallel()
 	o := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -350,7 +350,7 @@ func TestCriticalAlerts_request(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The token changes between the queries.
+	// The token changes between queries.
 	for _, token := range []string{"first", "second\n"} {
 		if err := os.WriteFile(o.HTTPClient.TokenFile, []byte(token), 0o600); err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func TestCriticalAlerts_request(t *testing.T) {
 	}
 }
 
-// The CAs change while the operator runs, and then the certificate of the server does.
+// While the operator is running, first the CAs and then the server's certificate change.
 func TestCAs_are_read_for_each_connection(t *testing.T) {
 	t.Parallel()
 	o := serve(t, respondJSON(emptyResult))
@@ -455,7 +455,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	at := httpclient.Options{URL: "https://prometheus:9090"}
 	cases := map[string]struct {
 		options prometheus.Options
-		want    string // empty means accepted
+		want    string // empty if accepted
 	}{
 		"these are good": {prometheus.Options{HTTPClient: at}, ""},
 		"no URL":         {prometheus.Options{}, `the URL of Prometheus is "", must begin with https://`},
@@ -471,7 +471,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	}
 }
 
-// No response counts as healthy unless it is complete and reports success.
+// Only complete responses that report success count as healthy.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		emptyResult, firingResponse(alert("A", "x")), firingResponse(alert("Watchdog", "x")), "null", "{}", `{"status":"error"}`, emptyResult[:40],
@@ -549,7 +549,7 @@ func TestHasSamples(t *testing.T) {
 	}
 }
 
-// However many series an expression selects, the answer is one sample.
+// The response is a single sample, no matter how many series an expression selects.
 func TestHasSamples_of_very_many_series(t *testing.T) {
 	t.Parallel()
 	series := make([]map[string]string, 100_000)

@@ -23,7 +23,7 @@ func TestAlertsQuery(t *testing.T) {
 	}
 }
 
-// No name escapes from its matcher.
+// A name cannot escape from its matcher.
 func FuzzAlertsQuery(f *testing.F) {
 	for _, name := range []string{"A", `A"}`, `A\"} or vector(1) #`, "a\nb", "`", "{{", `\`, "é\u202e", "\x00", "\u2028"} {
 		f.Add(name)

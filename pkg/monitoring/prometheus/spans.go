@@ -16,18 +16,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Span is a time in which a series had samples.
+// Span is a period during which a series had samples.
 type Span struct{ Start, End time.Time }
 
-// Series is a series with the times in which it had samples, which are sorted and do not overlap.
+// Series is a series with the spans in which it had samples, sorted and without overlaps.
 type Series struct {
 	Labels map[string]string
 	Spans  []Span
 }
 
-// Spans returns when each series in the results of an expression had samples from start to end. The
-// expression is evaluated once a step; a span ends with the last step that had a sample. An expression
-// that is invalid, or whose results are no vectors, is an error.
+// Spans returns when each series in the results of an expression had samples between start and end.
+// It evaluates the expression once per step; a span ends with the last step that had a sample. It
+// returns an error if the expression is invalid or its results are not vectors.
 func (c *Client) Spans(ctx context.Context, expression string, start, end time.Time, step time.Duration) ([]Series, error) {
 	value, _, _, err := c.api.QueryRange(ctx, expression, prometheus.Range{Start: start, End: end, Step: step})
 	var apiErr *prometheus.Error

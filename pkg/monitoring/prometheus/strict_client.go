@@ -16,9 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// strictClient is an api.Client that returns whole and successful responses only: a warning means that
-// the result may be incomplete, and names the store that failed. Therefore a request that failed is not
-// sent again in another way.
+// strictClient is an api.Client that returns only complete and successful responses. It turns
+// warnings into errors, because they indicate incomplete results and name the store that failed. It
+// does not fall back to another HTTP method after an error.
 type strictClient struct{ *httpclient.Client }
 
 // URL returns the path below the endpoint.
