@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ClusterVersions are the metrics about the ClusterVersion of OpenShift.
+// ClusterVersions contains the metrics about OpenShift's ClusterVersion.
 type ClusterVersions struct {
 	drift     *prometheus.CounterVec
 	upgrading *prometheus.GaugeVec
 }
 
-// NewClusterVersions creates the metrics and registers them.
+// NewClusterVersions creates and registers the metrics.
 func NewClusterVersions(registry prometheus.Registerer) (*ClusterVersions, error) {
 	m := &ClusterVersions{
 		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,17 +33,17 @@ func NewClusterVersions(registry prometheus.Registerer) (*ClusterVersions, error
 	return m, nil
 }
 
-// AddDrift counts a correction of fields.
+// AddDrift counts corrections of fields.
 func (m *ClusterVersions) AddDrift(fields []string) {
 	for _, field := range fields {
 		m.drift.WithLabelValues(field).Inc()
 	}
 }
 
-// SetUpgrading sets whether the cluster version operator installs an update.
+// SetUpgrading sets whether the cluster version operator is installing an update.
 func (m *ClusterVersions) SetUpgrading(upgrading bool) {
 	m.upgrading.WithLabelValues().Set(boolToFloat(upgrading))
 }
 
-// ClearUpgrading removes the series, because it is unknown.
+// ClearUpgrading removes the series when the state is unknown.
 func (m *ClusterVersions) ClearUpgrading() { m.upgrading.Reset() }

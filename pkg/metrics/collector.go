@@ -19,17 +19,17 @@ type Snapshot struct {
 	// Kind is the kind of the object that requests the upgrade.
 	Kind            schema.GroupKind
 	Namespace, Name string
-	// Record is the record of the attempt; Conditions are the conditions of the status.
+	// Record is the record of the attempt, and Conditions are the conditions in the status.
 	Record     history.Record
 	Conditions []metav1.Condition
-	// Slow reports whether the current step takes longer than it should.
+	// Slow reports whether the current step is taking longer than expected.
 	Slow bool
-	// Held reports whether a hold keeps the upgrade from being committed.
+	// Held reports whether a hold prevents the upgrade from being committed.
 	Held bool
-	// StartAfter and StartBefore are the window of an upgrade that waits in its steps; zero if the
-	// kind has none.
+	// StartAfter and StartBefore are the window of an upgrade that waits in its steps. They are zero
+	// if the kind has no window.
 	StartAfter, StartBefore time.Time
-	// At is when the reconcile ended; Err is its error.
+	// At is when the reconcile ended, and Err is its error.
 	At  time.Time
 	Err error
 }
@@ -111,7 +111,7 @@ func (s Snapshot) collect(to chan<- prometheus.Metric) {
 		emit(startAfter, seconds(s.StartAfter))
 		emit(startBefore, seconds(s.StartBefore))
 	}
-	seen := map[[3]string]bool{} // a damaged status may have a condition twice, and a series must not
+	seen := map[[3]string]bool{} // a damaged status may contain a condition twice, but series must be unique
 	for _, c := range s.Conditions {
 		labels := [3]string{label(c.Type), label(string(c.Status)), label(c.Reason)}
 		if !seen[labels] {
@@ -123,7 +123,7 @@ func (s Snapshot) collect(to chan<- prometheus.Metric) {
 		if c.CompleteTime == nil && c.StartTime != nil {
 			emit(step, seconds(c.StartTime.Time), label(c.Type))
 			emit(slow, boolToFloat(s.Slow), label(c.Type))
-			break // there is one current step
+			break // there is only one current step
 		}
 	}
 }
@@ -132,11 +132,12 @@ func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Me
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }
 
-// maxLabel bounds the values of labels that other clients of the API server can write, in bytes.
+// maxLabel is the maximum size, in bytes, of label values that other clients of the API server can
+// write.
 const maxLabel = 128
 
-// label returns a text as the value of a label: valid UTF-8 without control characters, and bounded.
+// label sanitizes a label value: valid UTF-8 of limited length without control characters.
 func label(value string) string { return text.Sanitize(value, maxLabel) }
 
-// seconds converts a time to the format of Prometheus.
+// seconds converts a time to seconds since the epoch, as used by Prometheus.
 func seconds(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }

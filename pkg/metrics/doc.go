@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics exposes upgrades and drains to Prometheus. The gauges show the last saved state
-// of each upgrade; the counters and histograms count what ended while this process was running.
+// Package metrics exposes upgrades and drains to Prometheus. Gauges show the last saved state of
+// each upgrade. Counters and histograms cover events since the start of the process.
 //
-// The package decides nothing about upgrades.
+// The package makes no decisions about upgrades.
 package metrics

@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Drains are the metrics about the drains of nodes.
+// Drains contains the metrics about node drains.
 type Drains struct {
 	forced  *prometheus.CounterVec
 	blocked *prometheus.GaugeVec
 }
 
-// NewDrains creates the metrics and registers them. The reasons are all that may keep a pod on a node
-// that is being drained.
+// NewDrains creates and registers the metrics. reasons lists all reasons that may keep a pod on a
+// draining node.
 func NewDrains(registry prometheus.Registerer, reasons ...string) (*Drains, error) {
 	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,16 +32,16 @@ func NewDrains(registry prometheus.Registerer, reasons ...string) (*Drains, erro
 		}
 	}
 	for _, reason := range reasons {
-		d.forced.WithLabelValues(reason) // rate() needs a first sample
+		d.forced.WithLabelValues(reason) // rate() needs an initial sample
 	}
 	return d, nil
 }
 
-// IncForced counts a pod that was forced, by what had kept it.
+// IncForced counts a force-deleted pod by the reason that had kept it.
 func (d *Drains) IncForced(reason string) { d.forced.WithLabelValues(reason).Inc() }
 
-// SetBlocked sets whether the drain of a node is blocked past its deadline. There is no series for
-// nodes that are not.
+// SetBlocked sets whether the drain of a node is blocked past its deadline. Other nodes have no
+// series.
 func (d *Drains) SetBlocked(node string, blocked bool) {
 	if !blocked {
 		d.blocked.DeleteLabelValues(node)

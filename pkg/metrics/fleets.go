@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Fleets are the metrics about the upgrades of fleets. Their number does not depend on the number of
-// clusters. The series of an object end when it is deleted.
+// Fleets contains the metrics about fleet upgrades. The number of series does not depend on the
+// number of clusters. The series of an object are removed when it is deleted.
 type Fleets struct {
 	stepDuration  *prometheus.HistogramVec
 	eventFailures prometheus.Counter
@@ -26,24 +26,25 @@ type Fleets struct {
 // fleetKey identifies a ManagedClustersUpgrade.
 type fleetKey struct{ namespace, name string }
 
-// Fleet is the state of the upgrade of a fleet after a reconcile.
+// Fleet is the state of a fleet upgrade after a reconcile.
 type Fleet struct {
 	// Namespace and Name identify the ManagedClustersUpgrade.
 	Namespace, Name string
-	// Clusters counts the clusters by their states.
+	// Clusters is the number of clusters by state.
 	Clusters map[string]int32
-	// Failures counts the clusters that failed by their reasons; the number of reasons is bounded.
+	// Failures is the number of failed clusters by reason. The number of reasons is limited.
 	Failures map[string]int32
-	// Stalled is how many clusters in flight make no progress.
+	// Stalled is the number of clusters in flight that make no progress.
 	Stalled int32
-	// BudgetLeft is how many further failures are tolerated; nil means any number.
+	// BudgetLeft is the number of further failures that are tolerated; nil for no limit.
 	BudgetLeft *int
-	// Blocked is the reason for which no cluster begins; empty if one may.
+	// Blocked is the reason why no cluster can start, or empty.
 	Blocked string
-	// OldestInFlight is the start time of the longest-running cluster; zero if none is in flight.
+	// OldestInFlight is the start time of the longest-running cluster, or zero if no cluster is in
+	// flight.
 	OldestInFlight time.Time
-	// LastPass is when the last reconcile ended without an error, or when the upgrade was deleted; zero
-	// if the upgrade is finished and need not be reconciled.
+	// LastPass is when the last reconcile ended without an error or the upgrade was deleted. It is
+	// zero if the upgrade is finished and no longer needs reconciling.
 	LastPass time.Time
 }
 
@@ -66,7 +67,7 @@ var (
 		"Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.", fleetLabels, nil)
 )
 
-// NewFleets creates the metrics and registers them.
+// NewFleets creates and registers the metrics.
 func NewFleets(registry prometheus.Registerer) (*Fleets, error) {
 	m := &Fleets{
 		fleets: map[fleetKey]Fleet{},
@@ -97,7 +98,7 @@ func (m *Fleets) DeleteFleet(namespace, name string) {
 	delete(m.fleets, fleetKey{namespace, name})
 }
 
-// ObserveStep observes a step of a cluster that is finished. It ignores others.
+// ObserveStep records a finished step of a cluster. It ignores unfinished steps.
 func (m *Fleets) ObserveStep(c history.StepCondition) {
 	if c.CompleteTime != nil && c.StartTime != nil {
 		m.stepDuration.WithLabelValues(label(c.Type), stepResult(c)).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
@@ -133,7 +134,7 @@ func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	for state, n := range f.Clusters {
 		emit(fleetClusters, float64(n), state)
 	}
-	failures := map[string]int32{} // reasons may have the same label, and series must not
+	failures := map[string]int32{} // several reasons may have the same label, but series must be unique
 	for reason, n := range f.Failures {
 		failures[label(reason)] += n
 	}

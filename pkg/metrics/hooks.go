@@ -9,12 +9,12 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// Hooks are the metrics about UpgradeJobHooks.
+// Hooks contains the metrics about UpgradeJobHooks.
 type Hooks struct {
 	runs *prometheus.CounterVec
 }
 
-// NewHooks creates the metrics and registers them.
+// NewHooks creates and registers the metrics.
 func NewHooks(registry prometheus.Registerer) (*Hooks, error) {
 	h := &Hooks{runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "managed_upgrade_hook_runs_total",
@@ -26,7 +26,7 @@ func NewHooks(registry prometheus.Registerer) (*Hooks, error) {
 	return h, nil
 }
 
-// The values of the label outcome.
+// Values of the label outcome.
 const (
 	hookSucceeded = "Succeeded"
 	hookFailed    = "Failed"
@@ -41,7 +41,7 @@ func (h *Hooks) IncHookRuns(namespace, hook string, event maintenancev1beta1.Hoo
 	h.runs.WithLabelValues(namespace, hook, string(event), outcome).Inc()
 }
 
-// SetHook creates the series of a hook: rate() needs a first sample.
+// SetHook creates the series of a hook, because rate() needs an initial sample.
 func (h *Hooks) SetHook(namespace, hook string, events []maintenancev1beta1.HookEvent) {
 	for _, event := range events {
 		for _, outcome := range []string{hookSucceeded, hookFailed} {

@@ -9,33 +9,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// PausedReason is why the operator has paused a pool.
+// PausedReason is the reason why the operator has paused a pool.
 type PausedReason string
 
 const (
-	// PausedByDelay is the reason of a pool that the operator unpauses in a release window.
+	// PausedByDelay is the reason for a pool that the operator resumes in a release window.
 	PausedByDelay PausedReason = "Delayed"
-	// PausedByFailure is the reason of a pool that only a user unpauses, because the upgrade or a hook
-	// failed.
+	// PausedByFailure is the reason for a pool that a user must resume, because the upgrade or a hook
+	// has failed.
 	PausedByFailure PausedReason = "Failed"
 )
 
 // Pool is the state of a pool.
 type Pool struct {
 	Updating bool
-	// PausedReason is why the operator has paused the pool; empty if it has not.
+	// PausedReason is the reason why the operator has paused the pool, or empty.
 	PausedReason PausedReason
-	// PausedUntil is when the pool should be unpaused, for PausedByFailure when it was paused.
+	// PausedUntil is when the pool should be resumed. For PausedByFailure, it is when the pool was
+	// paused.
 	PausedUntil time.Time
 }
 
-// Pools are the metrics about machine config pools.
+// Pools contains the metrics about machine config pools.
 type Pools struct {
 	updating *prometheus.GaugeVec
 	paused   *prometheus.GaugeVec
 }
 
-// NewPools creates the metrics and registers them.
+// NewPools creates and registers the metrics.
 func NewPools(registry prometheus.Registerer) (*Pools, error) {
 	m := &Pools{
 		updating: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -11,23 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Schedule is the state of the schedule of one object after a reconcile.
+// Schedule is the state of an object's schedule after a reconcile.
 type Schedule struct {
-	// Kind is the kind of the object that has the schedule.
+	// Kind is the kind of the object with the schedule.
 	Kind            schema.GroupKind
 	Namespace, Name string
-	// Next is the next start that nothing suspends; zero means none.
+	// Next is the next start that is not suspended, or zero.
 	Next time.Time
 	// Accepted reports whether the spec is valid.
 	Accepted bool
 	// Suspended reports whether the next start is suspended.
 	Suspended bool
-	// LastSlot is the latest start that was handled, LastResult its result; zero means none.
+	// LastSlot is the last start that was handled, or zero, and LastResult is its result.
 	LastSlot   time.Time
 	LastResult string
 }
 
-// Schedules are the metrics about schedules. There is no series for an object that was deleted.
+// Schedules contains the metrics about schedules. Deleted objects have no series.
 type Schedules struct {
 	results []string
 
@@ -49,8 +49,8 @@ var (
 		"Scheduled starts that were handled, by result: JobCreated, or why there is no UpgradeJob.", append(objectLabels[:3:3], "result"), nil)
 )
 
-// NewSchedules creates the metrics and registers them. The results are those that are counted from
-// the beginning: rate() needs a first sample.
+// NewSchedules creates and registers the metrics. results lists the results with series from the
+// beginning, because rate() needs an initial sample.
 func NewSchedules(registry prometheus.Registerer, results ...string) (*Schedules, error) {
 	m := &Schedules{results: results, schedules: map[key]Schedule{}, slots: map[key]map[string]float64{}}
 	if err := registry.Register(m); err != nil {
@@ -73,7 +73,7 @@ func (m *Schedules) SetSchedule(s Schedule) {
 	}
 }
 
-// AddSlots counts starts that were handled with the same result. SetSchedule precedes it.
+// AddSlots counts starts that were handled with the same result. Call SetSchedule first.
 func (m *Schedules) AddSlots(kind schema.GroupKind, namespace, name, result string, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// UpdateStatus are the metrics about the UpdateStatus, the UpdatePlans, and the update informers. Only the leader of the
-// Update Status Controller has series.
+// UpdateStatus contains the metrics about the UpdateStatus, the UpdatePlans, and the update
+// informers. Only the leader of the Update Status Controller has series.
 type UpdateStatus struct {
 	state          *prometheus.GaugeVec
 	actionRequired prometheus.Gauge
@@ -30,17 +30,17 @@ type UpdateStatus struct {
 
 // Plan is the state of an UpdatePlan.
 type Plan struct {
-	// Release is the target.
+	// Release is the target release.
 	Release string
 	// Startable reports whether the update may be started now.
 	Startable bool
-	// Accepted and Unaccepted count the insights that need acceptance.
+	// Accepted and Unaccepted are the numbers of insights that need acceptance.
 	Accepted, Unaccepted int32
-	// Analyzed is when the last analysis was complete; zero if none was.
+	// Analyzed is when the last analysis was completed, or zero.
 	Analyzed time.Time
 }
 
-// NewUpdateStatus creates the metrics and registers them.
+// NewUpdateStatus creates and registers the metrics.
 func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "managed_upgrade_status_" + name, Help: help})
@@ -133,7 +133,7 @@ func (m *UpdateStatus) SetStatus(status updatev1beta1.UpdateStatusStatus, at tim
 	m.truncated.Set(boolToFloat(truncated))
 }
 
-// ObserveStatusWrite counts a write of so many bytes.
+// ObserveStatusWrite counts a write of the given size.
 func (m *UpdateStatus) ObserveStatusWrite(bytes int) {
 	m.writes.Inc()
 	m.writtenBytes.Add(float64(bytes))
@@ -144,7 +144,7 @@ func (m *UpdateStatus) ObserveInformerRequest(informer, handler, outcome string)
 	m.requests.WithLabelValues(label(informer), handler, outcome).Inc()
 }
 
-// SetInformerReachable reports whether an informer answers.
+// SetInformerReachable sets whether an informer responds.
 func (m *UpdateStatus) SetInformerReachable(informer string, reachable bool) {
 	m.informer.WithLabelValues(label(informer)).Set(boolToFloat(reachable))
 }

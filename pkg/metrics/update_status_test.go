@@ -82,7 +82,7 @@ managed_upgrade_status_written_bytes_total 120
 	}
 }
 
-// Each call replaces all series: the series of a plan that was deleted end.
+// Each call replaces all series, so the series of deleted plans disappear.
 func TestUpdateStatus_of_plans(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Upgrades are the metrics about upgrades. The gauges show the state after the last reconcile: there
-// is no series for a deleted object or an earlier state.
+// Upgrades contains the metrics about upgrades. Gauges show the state after the last reconcile;
+// deleted objects and earlier states have no series.
 type Upgrades struct {
 	stepDuration        *prometheus.HistogramVec
 	upgradeDuration     *prometheus.HistogramVec
@@ -36,13 +36,13 @@ type Upgrades struct {
 	checks   map[string]healthCheckResult
 }
 
-// key identifies the object of an upgrade.
+// key identifies an upgrade's object.
 type key struct {
 	kind            schema.GroupKind
 	namespace, name string
 }
 
-// The metric of notifications that were not delivered is shared by all channels.
+// The metric of undelivered notifications is shared by all channels.
 const (
 	// NotificationFailures is its name. Its only label is the channel.
 	NotificationFailures = "managed_upgrade_notification_failures_total"
@@ -50,14 +50,15 @@ const (
 	NotificationFailuresHelp = "Failed attempts to deliver a notification, by channel: Kubernetes Events or the webhook."
 )
 
-// newEventFailures returns the counter of Kubernetes Events that could not be written. Each program has one.
+// newEventFailures returns the counter of Kubernetes Events that could not be written. Every
+// program has one.
 func newEventFailures() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{
 		Name: NotificationFailures, Help: NotificationFailuresHelp, ConstLabels: prometheus.Labels{"channel": "events"},
 	})
 }
 
-// NewUpgrades creates the metrics and registers them.
+// NewUpgrades creates and registers the metrics.
 func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -82,7 +83,7 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 			Help: "1 if the current configuration file is in effect, 0 if it is invalid and the last valid one is still in use.",
 		}),
 	}
-	m.SetConfigValid(true) // with an invalid one the operator does not start
+	m.SetConfigValid(true) // the operator does not start with an invalid configuration
 	var errs []error
 	for _, collector := range []prometheus.Collector{
 		upgradeCollector{m},
@@ -107,8 +108,8 @@ func RegisterBuildInfo(registry prometheus.Registerer, version string) error {
 	return registry.Register(info)
 }
 
-// durationBuckets returns the bounds of the buckets of histograms: a step takes from a minute to half
-// a day, an upgrade up to two days.
+// durationBuckets returns the histogram buckets. A step takes between a minute and half a day, and
+// an upgrade up to two days.
 func durationBuckets() []float64 {
 	var bounds []float64
 	for _, d := range []time.Duration{
@@ -121,7 +122,7 @@ func durationBuckets() []float64 {
 	return bounds
 }
 
-// ObserveStep observes a step that is finished. It ignores others.
+// ObserveStep records a finished step. It ignores unfinished steps.
 func (m *Upgrades) ObserveStep(kind schema.GroupKind, upgradeType string, c history.StepCondition) {
 	if c.CompleteTime == nil || c.StartTime == nil {
 		return
@@ -129,7 +130,7 @@ func (m *Upgrades) ObserveStep(kind schema.GroupKind, upgradeType string, c hist
 	m.stepDuration.WithLabelValues(kind.String(), upgradeType, label(c.Type), stepResult(c)).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
 }
 
-// stepResult returns how a step ended.
+// stepResult returns the result of a step.
 func stepResult(c history.StepCondition) string {
 	switch {
 	case c.Status == metav1.ConditionFalse:
@@ -140,8 +141,8 @@ func stepResult(c history.StepCondition) string {
 	return "done"
 }
 
-// ObserveEnd observes that an attempt has ended in that phase. The reason is the reason of a failure; a cancelled
-// upgrade is not counted as one. An attempt that took no time never started.
+// ObserveEnd records that an attempt has ended in a phase. reason is the reason of a failure. A
+// canceled upgrade does not count as a failure. An attempt with no duration never started.
 func (m *Upgrades) ObserveEnd(kind schema.GroupKind, upgradeType string, ended history.Phase, reason string, took time.Duration) {
 	result := "failed"
 	switch {
@@ -176,8 +177,8 @@ type healthCheckResult struct {
 	ok bool
 }
 
-// healthCheckTTL is how long a result counts: while a step waits for a check, it runs every five
-// minutes at least.
+// healthCheckTTL is how long a result is valid. While a step waits for a check, the check runs at
+// least every five minutes.
 const healthCheckTTL = 10 * time.Minute
 
 // ObserveHealthCheck counts a health check that fails or could not be completed, unless its last

@@ -50,8 +50,8 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	return families
 }
 
-// series returns the gauges and counters as Prometheus shows them, with the values of their labels
-// only.
+// series returns the gauges and counters as Prometheus shows them, but only with the values of the
+// labels.
 func series(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	var all []string
@@ -69,7 +69,8 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// snapshotOf returns a snapshot of an upgrade in that phase and step; an empty step means none.
+// snapshotOf returns a snapshot of an upgrade in a phase and a step. If step is empty, there is no
+// current step.
 func snapshotOf(name string, phase history.Phase, step string) metrics.Snapshot {
 	l := metrics.Snapshot{Kind: upgradeConfig, Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
 	if step != "" {
@@ -84,13 +85,13 @@ func withError(l metrics.Snapshot) metrics.Snapshot {
 	return l
 }
 
-// atMinute returns the snapshot at another time, in minutes after noon.
+// atMinute changes the time of a snapshot to the given number of minutes after noon.
 func atMinute(minutes int, l metrics.Snapshot) metrics.Snapshot {
 	l.At = afternoon(minutes)
 	return l
 }
 
-// afternoon returns a time, in minutes after noon.
+// afternoon returns a time in minutes after noon.
 func afternoon(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
 func finishedStep(status metav1.ConditionStatus, reason string, after time.Duration) history.StepCondition {
@@ -129,8 +130,8 @@ func TestMetrics_pass_promlint(t *testing.T) {
 	}
 }
 
-// upgradeSeries returns the series of each upgrade. It leaves out the time of the last reconcile
-// unless the test is about it.
+// upgradeSeries returns the series of each upgrade: either only those with the time of the last
+// reconcile or all others.
 func upgradeSeries(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
 	t.Helper()
 	return slices.DeleteFunc(series(t, registry), func(s string) bool {
@@ -200,7 +201,7 @@ func TestLastSync_is_the_last_successful_reconcile(t *testing.T) {
 	waiting := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	for name, tc := range map[string]struct {
 		looks []metrics.Snapshot
-		want  int // in minutes after noon; 0 means none
+		want  int // in minutes after noon; 0 if there is no series
 	}{
 		"one ended well":                  {[]metrics.Snapshot{atMinute(1, waiting)}, 1},
 		"two ended well":                  {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
