@@ -1,14 +1,14 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config is the operator's configuration: one typed file with a version, in which every key
-// has a default. Each key is one line in a table (Settings) that documents the key, its default,
-// and its valid values.
+// Package config defines the operator's configuration: a single typed and versioned file in which
+// every key has a default. Each key is a line in a table (Settings) that documents the key, its
+// default, and its valid values.
 //
-// It does not know where the file comes from or what the settings are used for.
+// The package does not know where the file comes from or how the settings are used.
 //
-// Stability: Custom.Decode and the keys of the file stay within a major version; keys are added. The Go types of the sections
-// may change in minor versions.
+// Stability: Custom.Decode and the keys of the file are stable within a major version, but new keys
+// may be added. The Go types of the sections may change in minor versions.
 package config
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 )
 
-// The version of the file.
+// API version and kind of the file.
 const (
 	APIVersion = "config.upgrade.managed.openshift.io/v1alpha1"
 	Kind       = "OperatorConfig"
@@ -87,15 +87,15 @@ type PreChecks struct {
 	Mode     string   `json:"mode"`
 }
 
-// The modes of PreChecks.
+// Modes of PreChecks.
 const (
-	// PreChecksIgnore upgrades without an UpdatePlan.
+	// PreChecksIgnore makes upgrades independent of UpdatePlans.
 	PreChecksIgnore = "Ignore"
-	// PreChecksRequire upgrades only while the UpdatePlan of the version is startable.
+	// PreChecksRequire allows upgrades only while the UpdatePlan of the version is startable.
 	PreChecksRequire = "Require"
 )
 
-// Alerts configures the query for firing alerts, and which of them block an upgrade.
+// Alerts configures the query for firing alerts and which of them block an upgrade.
 type Alerts struct {
 	URL              string   `json:"url"`
 	CAFile           string   `json:"caFile"`
@@ -108,14 +108,14 @@ type Alerts struct {
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
 }
 
-// ExternalDependencies configures what an upgrade needs outside of the cluster.
+// ExternalDependencies configures the dependencies of an upgrade outside the cluster.
 type ExternalDependencies struct {
 	URLs    []string `json:"urls"`
 	CAFile  string   `json:"caFile"`
 	Timeout Duration `json:"timeout"`
 }
 
-// Alertmanager configures the Alertmanager that silences alerts.
+// Alertmanager configures the Alertmanager on which alerts are silenced.
 type Alertmanager struct {
 	URL       string   `json:"url"`
 	CAFile    string   `json:"caFile"`
@@ -123,7 +123,7 @@ type Alertmanager struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// Maintenance configures which alerts are silenced during an upgrade, and for how long.
+// Maintenance configures which alerts are silenced during an upgrade and for how long.
 type Maintenance struct {
 	Lease              Duration `json:"lease"`
 	Timeout            Duration `json:"timeout"`
@@ -145,7 +145,7 @@ type Webhook struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// PostUpgrade configures what is done after an upgrade.
+// PostUpgrade configures the procedures after an upgrade.
 type PostUpgrade struct {
 	Procedures []string `json:"procedures"`
 }
@@ -155,11 +155,11 @@ type HealthCheck struct {
 	IgnoreNodes   []string `json:"ignoreNodes"`
 	PDBNamespaces []string `json:"pdbNamespaces"`
 	IgnorePDBs    []string `json:"ignorePDBs"`
-	// Objects are conditions that objects must satisfy.
+	// Objects are conditions that objects must meet.
 	Objects []ObjectCheck `json:"objects"`
 }
 
-// ObjectCheck is a condition that objects of one kind must satisfy, as in UpgradeJobs.
+// ObjectCheck is a condition that objects of a kind must meet, as in UpgradeJobs.
 type ObjectCheck struct {
 	APIVersion string                `json:"apiVersion"`
 	Kind       string                `json:"kind"`
@@ -169,7 +169,7 @@ type ObjectCheck struct {
 	Expr       string                `json:"expr"`
 }
 
-// NodeDrain configures when pods are deleted from draining nodes by force.
+// NodeDrain configures when pods are force-deleted from draining nodes.
 type NodeDrain struct {
 	TimeOut          Duration `json:"timeOut"`
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
@@ -188,7 +188,7 @@ type Setting struct {
 	Value Value
 }
 
-// Bounds of strings and lists, in bytes and items.
+// Limits of strings and lists, in bytes and items.
 const (
 	maxURLLen  = 2048
 	maxPathLen = 4096
@@ -196,13 +196,13 @@ const (
 	maxNames   = 100
 )
 
-// Docs that several keys share.
+// Documentation shared by several keys.
 const (
 	caFileDoc    = "Path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB. Empty means the system CAs and those in trustedCAFile."
 	tokenFileDoc = "Path to the bearer token, a regular file of at most 64 KiB, sent over https only. Empty means no token. The token of a ServiceAccount is sent to services of the cluster only."
 )
 
-// Settings returns all keys of the file, in its order.
+// Settings returns all keys in the order of the file.
 func (c *Config) Settings() []Setting {
 	const day = 24 * time.Hour
 	return []Setting{
@@ -255,7 +255,7 @@ func (c *Config) Settings() []Setting {
 	}
 }
 
-// Default returns the configuration in which nothing is set.
+// Default returns the configuration with all defaults.
 func Default() Config {
 	c := Config{APIVersion: APIVersion, Kind: Kind}
 	for _, s := range c.Settings() {
@@ -264,9 +264,8 @@ func Default() Config {
 	return c
 }
 
-// Parse decodes a configuration file. The error names every unknown key and every invalid value, or
-// the first ten, each with its path; a syntax error or a value of another type may be reported
-// alone.
+// Parse decodes a configuration file. The error lists the first ten unknown keys and invalid values
+// with their paths. A syntax error or a value of the wrong type may be reported alone.
 func Parse(data []byte) (Config, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
@@ -293,7 +292,7 @@ func Parse(data []byte) (Config, error) {
 	return c, nil
 }
 
-// validate returns what is invalid, in the order of the file.
+// validate returns all errors in the order of the file.
 func (c *Config) validate() field.ErrorList {
 	errs := requireValue("apiVersion", c.APIVersion, APIVersion)
 	errs = append(errs, requireValue("kind", c.Kind, Kind)...)

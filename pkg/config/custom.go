@@ -12,20 +12,20 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 )
 
-// Custom is the section of the file that belongs to upgraders of other projects: a mapping, as JSON. Nil
-// if the file does not have it.
+// Custom is the section of the file for upgraders of other projects: a mapping in JSON format. It
+// is nil if the file does not contain the section.
 type Custom []byte
 
-// UnmarshalJSON keeps the section as it is.
+// UnmarshalJSON keeps the section unchanged.
 func (c *Custom) UnmarshalJSON(data []byte) error {
 	*c = nil
-	if string(data) != "null" { // as for every type: not set
+	if string(data) != "null" { // as for every type, null leaves the section unset
 		*c = slices.Clone(data)
 	}
 	return nil
 }
 
-// MarshalJSON returns the section as it was.
+// MarshalJSON returns the unchanged section.
 func (c Custom) MarshalJSON() ([]byte, error) {
 	if c == nil {
 		return []byte("null"), nil
@@ -33,8 +33,8 @@ func (c Custom) MarshalJSON() ([]byte, error) {
 	return c, nil
 }
 
-// Decode decodes the section into the struct to which settings points. Fields that the section does not
-// have keep their values. The error names every field that the struct does not have.
+// Decode decodes the section into the struct that settings points to. Fields missing from the
+// section keep their values. The error lists every field that the struct does not have.
 func (c Custom) Decode(settings any) error {
 	errs, err := strict.Unmarshal(c, settings)
 	if err == nil {
@@ -46,10 +46,10 @@ func (c Custom) Decode(settings any) error {
 	return nil
 }
 
-// CustomSetting is the section of other projects.
+// CustomSetting is the setting for the section of other projects.
 type CustomSetting struct{ Value *Custom }
 
-// DefaultText returns the empty section.
+// DefaultText returns an empty mapping.
 func (CustomSetting) DefaultText() string { return "{}" }
 
 // Range describes the section.

@@ -15,7 +15,7 @@ import (
 
 func TestCustom_is_decoded_strictly(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{ // an empty string means 2 hours of quiet
+	for text, want := range map[string]string{ // an empty string expects 2 hours of quiet
 		"":                                     "",
 		"custom: null\n":                       "",
 		"custom: {}\n":                         "",

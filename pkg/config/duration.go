@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Duration is a length of time that is written with its unit, for example 90s, 30m, or 2h30m.
+// Duration is a duration that is written with units, for example 90s, 30m, or 2h30m.
 type Duration struct {
 	time.Duration
 
-	unset   bool   // the file does not hold the key
-	invalid string // what the file holds instead of a duration, as JSON; empty in a valid configuration
+	unset   bool   // the key is missing from the file
+	invalid string // the JSON value in the file if it is not a duration; empty in a valid configuration
 }
 
-// UnmarshalJSON decodes a duration. It accepts anything, so validation can report all values that
-// are not durations at once.
+// UnmarshalJSON decodes a duration. It accepts anything, so validation can report all invalid
+// values at once.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" { // as for every type: not set
+	if string(data) == "null" { // as for every type, null leaves the duration unset
 		return nil
 	}
 	*d = Duration{}
@@ -35,15 +35,15 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Equal reports whether both are the same length of time.
+// Equal reports whether both durations are equal.
 func (d Duration) Equal(other Duration) bool { return d == other }
 
-// MarshalJSON encodes the duration with its unit, as short as possible.
+// MarshalJSON encodes the duration in its shortest form with units.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// String returns the duration with its unit, for example 30m.
+// String returns the duration with units, for example 30m.
 func (d Duration) String() string {
 	text := d.Duration.String()
 	if strings.HasSuffix(text, "m0s") {

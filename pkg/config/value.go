@@ -15,24 +15,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 )
 
-// Value is the value of a setting: its default and its valid values.
+// Value is the value of a setting with its default and its valid values.
 type Value interface {
-	// DefaultText returns the default, as it would be written in the file.
+	// DefaultText returns the default in the format of the file.
 	DefaultText() string
 	// Range describes the valid values.
 	Range() string
 
-	// reset sets the default.
+	// reset sets the value to its default.
 	reset()
-	// clear prepares for decoding, which would mix the items of a list with its defaults.
+	// clear prepares the value for decoding, which would otherwise mix the items of a list with the
+	// default.
 	clear()
-	// complete sets the default if the file does not set the value or sets it to null.
+	// complete sets the default if the file does not contain the value or sets it to null.
 	complete()
-	// validate returns what is invalid.
+	// validate returns all errors in the value.
 	validate(path *field.Path) field.ErrorList
 }
 
-// DurationSetting is a duration.
+// DurationSetting is a setting with a duration.
 type DurationSetting struct {
 	Value    *Duration
 	Default  time.Duration
@@ -42,7 +43,7 @@ type DurationSetting struct {
 // DefaultText returns the default.
 func (s DurationSetting) DefaultText() string { return Duration{Duration: s.Default}.String() }
 
-// Range returns both ends.
+// Range returns the minimum and the maximum.
 func (s DurationSetting) Range() string {
 	return fmt.Sprintf("%s to %s", Duration{Duration: s.Min}, Duration{Duration: s.Max})
 }
@@ -67,7 +68,7 @@ func (s DurationSetting) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// StringSetting is a string, which may be empty.
+// StringSetting is a setting with a string, which may be empty.
 type StringSetting struct {
 	Value   *string
 	Default string
@@ -93,12 +94,12 @@ func (t StringSetting) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// StringListSetting is a list of strings, none of which is empty.
+// StringListSetting is a setting with a list of non-empty strings.
 type StringListSetting struct {
 	Value    *[]string
 	Default  []string
 	MaxItems int
-	MaxLen   int // of an item, in bytes
+	MaxLen   int // of each item, in bytes
 }
 
 // DefaultText returns the default.
@@ -135,7 +136,7 @@ func (l StringListSetting) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// EnumSetting is one of given names.
+// EnumSetting is a setting with one of several allowed values.
 type EnumSetting struct {
 	Value   *string
 	Default string
@@ -145,7 +146,7 @@ type EnumSetting struct {
 // DefaultText returns the default.
 func (e EnumSetting) DefaultText() string { return e.Default }
 
-// Range returns the names.
+// Range returns the allowed values.
 func (e EnumSetting) Range() string { return "one of " + strings.Join(e.Allowed, ", ") }
 
 func (e EnumSetting) reset() { *e.Value = e.Default }
@@ -161,16 +162,16 @@ func (e EnumSetting) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// EnumListSetting is a list of given names. The default is the empty list.
+// EnumListSetting is a setting with a list of allowed values. It defaults to an empty list.
 type EnumListSetting struct {
 	Value   *[]string
 	Allowed []string
 }
 
-// DefaultText returns the empty list.
+// DefaultText returns an empty list.
 func (EnumListSetting) DefaultText() string { return "[]" }
 
-// Range returns the names.
+// Range returns the allowed values.
 func (c EnumListSetting) Range() string { return "any of " + strings.Join(c.Allowed, ", ") }
 
 func (c EnumListSetting) reset() { *c.Value = []string{} }
@@ -196,17 +197,17 @@ func (c EnumListSetting) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ObjectsSetting is a list of conditions on objects. The default is the empty list. What uses the conditions validates
-// their items.
+// ObjectsSetting is a setting with a list of conditions on objects. It defaults to an empty list.
+// The items are validated where the conditions are used.
 type ObjectsSetting struct {
 	Value    *[]ObjectCheck
 	MaxItems int
 }
 
-// DefaultText returns the empty list.
+// DefaultText returns an empty list.
 func (ObjectsSetting) DefaultText() string { return "[]" }
 
-// Range returns the maximum number of the items.
+// Range returns the maximum number of items.
 func (o ObjectsSetting) Range() string { return fmt.Sprintf("up to %d", o.MaxItems) }
 
 func (o ObjectsSetting) reset() { *o.Value = nil }

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strict decodes files that people write: YAML or JSON into a struct. It reports every
-// unknown field with its path. What it reports is bounded, on one line, and without values that may
-// hold a secret, since it ends up in conditions and logs.
+// Package strict decodes files written by users: YAML or JSON into a struct. It reports every
+// unknown field with its path. Errors end up in conditions and logs, so they are limited in length,
+// fit on one line, and do not contain values that may be secret.
 //
-// It does not know which values are valid; its callers add those errors to the same list.
+// It does not know which values are valid. Callers add their own errors to the same list.
 package strict
 
 import (
@@ -26,17 +26,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Bounds of what is reported.
+// Limits of the reported errors.
 const (
 	maxErrors     = 10
 	maxValueBytes = 64
 	maxTextBytes  = 400
 )
 
-// Unmarshal decodes one YAML or JSON document into the struct to which v points. Fields that the
-// document does not name keep their values; its lists must be empty, since a null item keeps the
-// value of the item that it replaces. The list has one error for each unknown field. A syntax
-// error, a repeated key, or a value of another type than its field is returned alone.
+// Unmarshal decodes a single YAML or JSON document into the struct that v points to. Fields missing
+// from the document keep their values. Lists in the struct must be empty, because a null item would
+// keep the value of the item that it replaces. The returned list contains an error for each unknown
+// field. A syntax error, a duplicate key, or a value of the wrong type is returned alone.
 func Unmarshal(data []byte, v any) (field.ErrorList, error) {
 	document, err := onlyDocument(data)
 	if err != nil {
@@ -61,8 +61,8 @@ func Unmarshal(data []byte, v any) (field.ErrorList, error) {
 	return errs, nil
 }
 
-// onlyDocument returns the document of a file that has at most one. Documents that hold nothing but
-// comments do not count.
+// onlyDocument returns the document of a file with at most one document. Documents that only
+// contain comments do not count.
 func onlyDocument(data []byte) ([]byte, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var only []byte
@@ -93,8 +93,8 @@ func syntaxError(err error) error {
 	return errors.New(bound(message, maxTextBytes))
 }
 
-// typeError names the value that is of another type than its field. Its text is not shown: the
-// field is known, and the text may be a secret in the wrong place.
+// typeError names the field whose value has the wrong type. It does not show the value, which may
+// be a misplaced secret.
 func typeError(err error) error {
 	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -137,15 +137,15 @@ func describe(t reflect.Type) string {
 	}
 }
 
-// newPath returns the path of a field as the decoder names it. Its parts were keys of the file, so
-// it is bounded, and hidden if it may hold a secret.
+// newPath returns the path of a field as named by the decoder. It is sanitized, because its parts
+// come from the file.
 func newPath(path string) *field.Path {
 	quoted := fmt.Sprintf("%q", Sanitize(path))
 	return field.NewPath(quoted[1 : len(quoted)-1])
 }
 
-// Sanitize returns a value for an error message: bounded, and hidden if it may be a URL with a
-// secret.
+// Sanitize prepares a value for an error message: it limits the length and hides the value if it
+// may be a URL with a secret.
 func Sanitize(value string) string {
 	return bound(value, maxValueBytes)
 }
@@ -157,8 +157,8 @@ func bound(value string, most int) string {
 	return text.Truncate(value, most)
 }
 
-// Error returns the errors of a list as one, on one line; nil for an empty list. It names the first
-// ten and the number of the others.
+// Error combines a list of errors into one error on a single line, or returns nil for an empty
+// list. It contains the first ten errors and the number of the others.
 func Error(list field.ErrorList) error {
 	if len(list) == 0 {
 		return nil
