@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // locations must not depend on the files of a container image
+	_ "time/tzdata" // locations must not depend on files in the container image
 
 	"github.com/netresearch/go-cron"
 )
 
-// maxLength bounds each expression, in bytes.
+// maxLength is the maximum length of each expression, in bytes.
 const maxLength = 256
 
 // lastWeek is the highest ISO 8601 week number.
@@ -23,18 +23,18 @@ const lastWeek = 53
 
 var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
 
-// Parse returns the schedule of a cron expression, an ISO week expression, and a location.
+// Parse returns the schedule for a cron expression, an ISO week expression, and a location.
 //
-// The five fields of the cron expression are the minute, the hour, the day of the month, the month,
-// and the day of the week, where Sunday is 0 or 7. If both days are restricted, that is, neither is
-// *, ?, or */1, either matches.
+// The five fields of the cron expression are minute, hour, day of the month, month, and day of the
+// week, where Sunday is 0 or 7. If both day fields are restricted (neither is *, ?, or */1), a day
+// matches if it matches either field.
 //
-// The week expression is empty for every week, @odd, @even, or a list of weeks 1 to 53, ranges, and
-// steps, such as 7, 10-20, or */4.
+// The week expression is empty for every week, @odd, @even, or a list of weeks from 1 to 53,
+// ranges, and steps, such as 7, 10-20, or */4.
 //
-// The location is a name of the IANA time zone database, such as Europe/Zurich.
+// The location is a name in the IANA time zone database, such as Europe/Zurich.
 //
-// Parse returns an error that names each invalid expression and what to write instead.
+// The error names each invalid expression and explains how to correct it.
 func Parse(cronExpression, weekExpression, location string) (Schedule, error) {
 	s, cronErr := parseCron(cronExpression)
 	weeks, weekErr := parseWeeks(weekExpression)
@@ -84,10 +84,10 @@ func parseCron(expression string) (Schedule, error) {
 	}, nil
 }
 
-// bounds are the numbers that the fields accept. Sunday is 0 and 7.
+// bounds are the limits of the fields. Sunday is both 0 and 7.
 var bounds = [5]struct{ first, last int }{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}}
 
-// outOfRange returns the first number of a field that is out of its bounds. The cron library accepts
+// outOfRange returns the first number in a field that exceeds its bounds. The cron library accepts
 // some of them, in ranges that wrap around and before steps.
 func outOfRange(field string, i int) (string, bool) {
 	for item := range strings.SplitSeq(field, ",") {
@@ -102,7 +102,7 @@ func outOfRange(field string, i int) (string, bool) {
 	return "", false
 }
 
-// isRestricted reports whether a field of days selects by more than a wildcard.
+// isRestricted reports whether a day field is more than a wildcard.
 func isRestricted(field string) bool { return !slices.Contains([]string{"*", "?", "*/1"}, field) }
 
 func parseWeeks(expression string) (uint64, error) {
@@ -128,8 +128,8 @@ func parseWeeks(expression string) (uint64, error) {
 	return weeks, nil
 }
 
-// parseWeekItem returns the weeks of a number, a range, or the wildcard, each with an optional
-// step.
+// parseWeekItem returns the weeks selected by a number, a range, or the wildcard, each with an
+// optional step.
 func parseWeekItem(item string) (uint64, error) {
 	span, stepText, hasStep := strings.Cut(item, "/")
 	step := 1
@@ -182,10 +182,10 @@ func parseLocation(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// mask returns the bits first to last.
+// mask returns a set of the bits from first to last.
 func mask(first, last int) uint64 { return every(first, last, 1) }
 
-// every returns each step-th bit of first to last.
+// every returns a set of every step-th bit from first to last.
 func every(first, last, step int) uint64 {
 	var set uint64
 	for n := first; n <= last; n += step {

@@ -15,7 +15,7 @@ func TestParse_rejects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cron, week, location string
-		want                 string // what the error names
+		want                 string // part of the error
 	}{
 		"empty cron":               {"", "", "UTC", "cron"},
 		"four fields":              {"0 22 * *", "", "UTC", "4 fields"},
@@ -99,7 +99,7 @@ func TestParse_week_expressions(t *testing.T) {
 	} {
 		t.Run(expression, func(t *testing.T) {
 			t.Parallel()
-			s := parse(t, "0 0 * * 4", expression, "UTC") // 2026 has 53 weeks, a Thursday in each
+			s := parse(t, "0 0 * * 4", expression, "UTC") // 2026 has 53 weeks, each with a Thursday
 			seen := map[int]bool{}
 			for next, end := at(t, "2025-12-31T23:59:00Z"), at(t, "2027-01-01T00:00:00Z"); ; {
 				next, _ = s.Next(next)

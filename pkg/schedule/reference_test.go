@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// field is a part of an expression, and the numbers that it selects.
+// field is a field of an expression and the numbers that it selects.
 type field struct {
 	text    string
-	numbers []int // nil restricts nothing
+	numbers []int // nil for no restriction
 }
 
-// rule is a schedule, from which the reference and the expressions are made.
+// rule is a schedule from which both the reference and the expressions are derived.
 type rule struct {
 	minutes, hours, days, months, weekdays, weeks field
 }
@@ -31,7 +31,7 @@ func (r rule) cron() string {
 	return strings.Join([]string{r.minutes.text, r.hours.text, r.days.text, r.months.text, r.weekdays.text}, " ")
 }
 
-// selects reports whether the rule selects the minute that a wall clock shows, written as UTC.
+// selects reports whether the rule selects the minute shown by a wall clock, represented in UTC.
 func (r rule) selects(wall time.Time) bool {
 	in := func(f field, n int) bool { return f.numbers == nil || slices.Contains(f.numbers, n) }
 	_, week := wall.ISOWeek()
@@ -42,8 +42,8 @@ func (r rule) selects(wall time.Time) bool {
 	return day && in(r.minutes, wall.Minute()) && in(r.hours, wall.Hour()) && in(r.months, int(wall.Month())) && in(r.weeks, week)
 }
 
-// slowNext follows the wall clock minute by minute, from three days before base: a selected minute
-// starts when the clock first shows it or a later one.
+// slowNext follows the wall clock minute by minute, starting three days before base. A selected
+// minute starts when the clock first shows it or a later minute.
 func slowNext(r rule, location *time.Location, base, end time.Time) (time.Time, bool) {
 	shown := func(t time.Time) time.Time {
 		year, month, day := t.Date()
@@ -67,7 +67,8 @@ var (
 	weekdayNames = []string{"sun", "MON", "tue", "Wed", "thu", "fri", "sat"}
 )
 
-// randomField returns a list of at most so many items: numbers, names if there are any, ranges, and steps.
+// randomField returns a random list of at most the given number of items: numbers, names if there
+// are any, ranges, and steps.
 func randomField(rng *rand.Rand, first, last, most int, names []string) field {
 	items := rng.IntN(most + 1)
 	if items == 0 {
@@ -91,7 +92,7 @@ func randomField(rng *rand.Rand, first, last, most int, names []string) field {
 		case 3:
 			item = name(from) + "-" + name(to)
 		case 4:
-			if size := to - from + 1; size > 2 { // a step must be less than the size
+			if size := to - from + 1; size > 2 { // a step must be smaller than the size
 				step = 2 + rng.IntN(min(6, size-2))
 			}
 			item = fmt.Sprintf("%s-%s/%d", name(from), name(to), step)
@@ -146,7 +147,7 @@ func randomRule(rng *rand.Rand) rule {
 	return r
 }
 
-// zones returns the names of all zones that the Go distribution knows.
+// zones returns the names of all time zones in the Go distribution.
 func zones(t *testing.T) []string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -167,8 +168,7 @@ func zones(t *testing.T) []string {
 	return names
 }
 
-// transitions returns the instants from 2000 to 2040 at which the clocks of a location were set, or
-// will be.
+// transitions returns the clock changes of a location between 2000 and 2040.
 func transitions(location *time.Location) []time.Time {
 	var all []time.Time
 	t := time.Date(2000, time.January, 1, 0, 0, 0, 0, location)
@@ -187,8 +187,8 @@ func transitions(location *time.Location) []time.Time {
 	return all
 }
 
-// isOdd reports whether a clock change is not one by an hour at night: by half an hour or a day, at
-// midnight, or by day.
+// isOdd reports whether a clock change is unusual: not by one hour at night, but by half an hour or
+// a day, at midnight, or during the day.
 func isOdd(change time.Time) bool {
 	_, before := change.Add(-time.Second).Zone()
 	_, after := change.Zone()
@@ -243,7 +243,7 @@ func TestNext_equals_a_slow_reference_around_clock_changes(t *testing.T) {
 	}
 }
 
-// The starts are the same ones in the same order for every base.
+// The starts are the same, in the same order, for every base.
 func TestNext_is_increasing_and_independent_of_the_base(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// horizon is how many years Next searches. The Gregorian calendar repeats rare dates within 40
-// years: a leap year that starts on a given weekday recurs after 40 years if a year like 2100 is
-// in between, otherwise after 28.
+// horizon is the number of years that Next searches. Rare dates recur within 40 years: a leap year
+// that starts on a given weekday recurs after 28 years, or after 40 years if a year such as 2100 is
+// in between.
 const horizon = 41
 
-// Schedule selects minutes of the wall clock of a location. Its zero value selects none.
+// Schedule selects minutes on the wall clock of a location. The zero value selects none.
 type Schedule struct {
-	minutes, hours   uint64 // bit n stands for n
+	minutes, hours   uint64 // bit n represents n
 	daysOfMonth      uint64
 	months           uint64
 	weekdays         uint64 // bit 0 is Sunday
 	weeks            uint64 // ISO 8601 weeks, 1 to 53
-	eitherDayMatches bool   // day of month and weekday are both restricted
+	eitherDayMatches bool   // both day of month and weekday are restricted
 	location         *time.Location
 }
 
-// Location returns the location whose wall clock the schedule follows; UTC for the zero value.
+// Location returns the location of the schedule's wall clock. It is UTC for the zero value.
 func (s Schedule) Location() *time.Location {
 	if s.location == nil {
 		return time.UTC
@@ -32,8 +32,8 @@ func (s Schedule) Location() *time.Location {
 	return s.location
 }
 
-// Next returns the first start after base, in the schedule's location. It reports false if there is
-// none within 41 years, which means that the schedule never runs.
+// Next returns the first start after base, in the schedule's location. It returns false if there is
+// none within 41 years, in which case the schedule never runs.
 func (s Schedule) Next(base time.Time) (time.Time, bool) {
 	base = base.In(s.Location())
 	wall := wallClock(base).Truncate(time.Minute)
@@ -46,18 +46,18 @@ func (s Schedule) Next(base time.Time) (time.Time, bool) {
 		if start := firstShown(next, s.Location()); start.After(base) {
 			return start, true
 		}
-		wall = next // shown before base already, since clocks were set back
+		wall = next // already shown before base, because clocks were set back
 	}
 }
 
-// NeverRuns reports whether no year has a day that the schedule selects, such as February 30.
+// NeverRuns reports whether the schedule selects only days that never occur, such as February 30.
 func (s Schedule) NeverRuns() bool {
 	_, runs := s.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC))
 	return !runs
 }
 
-// nextMinute returns the first minute in [from, last) that the schedule selects. Times are wall-clock times, written as
-// UTC.
+// nextMinute returns the first minute in [from, last) that the schedule selects. All times are
+// wall-clock times represented in UTC.
 func (s Schedule) nextMinute(from, last time.Time) (time.Time, bool) {
 	year, month, day := from.Date()
 	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
@@ -76,7 +76,7 @@ func (s Schedule) nextMinute(from, last time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// selectsDay reports whether the schedule selects minutes of that day of a selected month.
+// selectsDay reports whether the schedule selects minutes on a day in a selected month.
 func (s Schedule) selectsDay(date time.Time) bool {
 	ofMonth := s.daysOfMonth&(1<<date.Day()) != 0
 	ofWeek := s.weekdays&(1<<date.Weekday()) != 0
@@ -88,7 +88,7 @@ func (s Schedule) selectsDay(date time.Time) bool {
 	return s.weeks&(1<<week) != 0
 }
 
-// nextInDay returns the first selected minute that is not before from, both since midnight.
+// nextInDay returns the first selected minute at or after from. Both are durations since midnight.
 func (s Schedule) nextInDay(from time.Duration) (time.Duration, bool) {
 	hour, minute := int(from/time.Hour), int(from%time.Hour/time.Minute)
 	for ; hour < 24; hour, minute = hour+1, 0 {
@@ -103,10 +103,10 @@ func (s Schedule) nextInDay(from time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// maxOffset is more than the offset from UTC of any location ever was.
+// maxOffset exceeds every UTC offset that any location has ever had.
 const maxOffset = 24 * time.Hour
 
-// firstShown returns the first instant at which the wall clock of the location shows that time or a
+// firstShown returns the first instant at which the location's wall clock shows the given time or a
 // later one.
 func firstShown(wall time.Time, location *time.Location) time.Time {
 	t := wall.Add(-maxOffset).In(location)
@@ -124,9 +124,10 @@ func firstShown(wall time.Time, location *time.Location) time.Time {
 	}
 }
 
-// zoneBounds returns when the offset in effect at t began and until when it surely lasts; zero
-// means without bound. On the last day of a leap year, time.Time.ZoneBounds returns an end that is
-// past (Go 1.26), so the end is then the next quarter of an hour, which is where clocks are set.
+// zoneBounds returns when the offset in effect at t started and a time until which it certainly
+// lasts. Zero values stand for no limit. On the last day of a leap year, time.Time.ZoneBounds
+// returns an end in the past (Go 1.26); in that case, zoneBounds returns the next quarter of an
+// hour, since clocks change only then.
 func zoneBounds(t time.Time) (start, end time.Time) {
 	start, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
@@ -135,7 +136,7 @@ func zoneBounds(t time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// wallClock returns what the wall clock shows at t, written as UTC.
+// wallClock returns the wall-clock time at t, represented in UTC.
 func wallClock(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)

@@ -136,8 +136,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// The search ends before the years do, so a date that is selected in some year must recur within
-// it.
+// The search is limited to a number of years, so every date that is selected in some year must
+// recur within it.
 func TestNext_finds_rare_dates_from_every_year(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []struct{ cron, week string }{
