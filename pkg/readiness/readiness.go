@@ -1,8 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness makes the conditions Ready, Reconciling, and Stalled, by which tools that know nothing
-// about a kind see how an object is: kubectl wait, Flux, Argo CD, and everything else that uses kstatus.
+// Package readiness computes the conditions Ready, Reconciling, and Stalled. Tools that do not know
+// a kind use them to determine the health of an object: kubectl wait, Flux, Argo CD, and everything
+// else based on kstatus.
 package readiness
 
 import (
@@ -18,20 +19,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxMessage bounds the message of a condition, in bytes.
+// maxMessage is the maximum size of a condition's message, in bytes.
 const maxMessage = 1024
 
-// unspecified is the reason of a condition whose verdict has none, because the record of the object is damaged.
+// unspecified is the reason of a condition whose verdict has no reason because the object's record
+// is damaged.
 const unspecified = "Unspecified"
 
-// reasonPattern and maxReason match the reasons that the API server accepts in a condition, but for colons and commas. A pattern
-// with the limit would take 200 KiB of memory.
+// reasonPattern and maxReason match the reasons that the API server accepts in a condition, except
+// those with colons and commas. A pattern that includes the length would take 200 KiB of memory.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 const maxReason = 256
 
-// Reason returns the reason if a condition may have it, and otherwise the other one: the API server rejects the whole
-// status. A stranger may have written the object that it comes from.
+// Reason returns reason if it is valid in a condition, and otherwise the alternative. An invalid
+// reason would make the API server reject the whole status, and the reason may come from an object
+// written by another client.
 func Reason(reason, otherwise string) string {
 	if len(reason) <= maxReason && reasonPattern.MatchString(reason) {
 		return reason
@@ -39,32 +42,32 @@ func Reason(reason, otherwise string) string {
 	return otherwise
 }
 
-// Level is how an object is.
+// Level is the health of an object.
 type Level int
 
 const (
-	// NotDue is an object whose time has not come. It has none of the conditions.
+	// NotDue is for an object that is not due yet. It has none of the conditions.
 	NotDue Level = iota
-	// Ready is an object that is as its spec requests.
+	// Ready is for an object whose state matches its spec.
 	Ready
-	// Reconciling is an object that becomes ready without a person.
+	// Reconciling is for an object that becomes ready without user action.
 	Reconciling
-	// Waiting is an object that is paused or held: nothing happens to it, and nothing is wrong.
+	// Waiting is for an object that is paused or on hold: nothing happens to it, and nothing is wrong.
 	Waiting
-	// Unknown is an object whose state cannot be read now.
+	// Unknown is for an object whose state currently cannot be read.
 	Unknown
-	// Stalled is an object that does not continue without a person.
+	// Stalled is for an object that needs user action to continue.
 	Stalled
 )
 
-// Verdict is a level, and the reason and the message that the conditions have.
+// Verdict is a level with the reason and message for the conditions.
 type Verdict struct {
 	Level           Level
 	Reason, Message string
 }
 
-// Of returns the verdict of an object whose condition tells everything: it is ready if the condition is
-// true, and otherwise what the level says.
+// Of returns the verdict for an object that is described completely by one condition: Ready if the
+// condition is true, and otherwise the given level.
 func Of(c metav1.Condition, otherwise Level) Verdict {
 	if c.Status == metav1.ConditionTrue {
 		otherwise = Ready
@@ -72,8 +75,8 @@ func Of(c metav1.Condition, otherwise Level) Verdict {
 	return Verdict{otherwise, c.Reason, c.Message}
 }
 
-// Conditions returns the conditions Ready, Reconciling, and Stalled. One without a status is absent:
-// Reconciling and Stalled are true or absent.
+// Conditions returns the conditions Ready, Reconciling, and Stalled. A condition with an empty
+// status must be absent: Reconciling and Stalled are either true or absent.
 func (v Verdict) Conditions() [3]metav1.Condition {
 	var ready, reconciling, stalled metav1.ConditionStatus
 	switch v.Level {
@@ -97,26 +100,28 @@ func (v Verdict) Conditions() [3]metav1.Condition {
 	}
 }
 
-// Set sets and removes the conditions. The time of a condition whose status stays is kept.
+// Set sets or removes the conditions. A condition keeps its transition time if its status does not
+// change.
 func (v Verdict) Set(conditions *[]metav1.Condition, generation int64, now time.Time) {
 	for _, c := range v.Conditions() {
 		SetCondition(conditions, c, generation, now)
 	}
 }
 
-// SetAccepted sets a condition that tells everything about an object, and with it the conditions that follow: the object is
-// ready, or stalled until it is corrected.
+// SetAccepted sets a condition that describes an object completely, and derives the other
+// conditions from it: the object is ready, or stalled until it is corrected.
 func SetAccepted(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {
 	SetCondition(conditions, c, generation, now)
 	Of(c, Stalled).Set(conditions, generation, now)
 }
 
-// maxConditionMessage bounds the message of every condition, in bytes.
+// maxConditionMessage is the maximum size, in bytes, of the message of any condition.
 const maxConditionMessage = 4096
 
-// SetCondition sets a condition as it holds now, for the given generation of the object, or removes it if it has no
-// status. The time of a condition whose status stays is kept, unless the clock that set it was ahead, or the API server
-// rejects it. Now is cut to seconds, as the API server stores it.
+// SetCondition sets a condition for a generation of the object, or removes it if its status is
+// empty. If the status does not change, the transition time is kept, unless the clock that set it
+// was ahead or the API server would reject it. now is truncated to seconds, the resolution of the
+// API server.
 func SetCondition(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {
 	if c.Status == "" {
 		apimeta.RemoveStatusCondition(conditions, c.Type)
@@ -126,18 +131,18 @@ func SetCondition(conditions *[]metav1.Condition, c metav1.Condition, generation
 	c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Truncate(time.Second))
 	old := apimeta.FindStatusCondition(*conditions, c.Type)
 	if old != nil && (old.LastTransitionTime.IsZero() || old.LastTransitionTime.After(now.Add(text.MaxClockSkew)) || old.LastTransitionTime.UTC().Year() < 0) {
-		old.Status = "" // so that the time is replaced
+		old.Status = "" // makes SetStatusCondition replace the time
 	}
 	apimeta.SetStatusCondition(conditions, c)
 }
 
-// IsOwn reports whether a condition is one of those that Set maintains.
+// IsOwn reports whether a condition is maintained by Set.
 func IsOwn(name string) bool {
 	return name == history.ConditionReady || name == history.ConditionReconciling || name == history.ConditionStalled
 }
 
-// WithSlow returns the conditions with the condition Slow of a status that the previous release wrote, in
-// which it was named Stalled: it is the same condition, so it is not published again.
+// WithSlow renames the condition Stalled in a status written by the previous release to Slow. It is
+// the same condition, so it must not be published again.
 func WithSlow(conditions []metav1.Condition) []metav1.Condition {
 	former := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
 		return c.Type == history.ConditionStalled && c.Status == metav1.ConditionTrue

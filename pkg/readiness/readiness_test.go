@@ -28,7 +28,7 @@ func TestSet(t *testing.T) {
 		readiness.Stalled:     {Ready: "False", Reconciling: "–", Stalled: "True", Slow: "–", Status: "Failed"},
 	}
 	for from := range levels {
-		for to, want := range levels { // each change removes what is no longer true
+		for to, want := range levels { // each transition removes the conditions that no longer apply
 			hook := &maintenancev1beta1.UpgradeJobHook{}
 			readiness.Verdict{Level: from, Reason: "Before"}.Set(&hook.Status.Conditions, 1, noon)
 			readiness.Verdict{Level: to, Reason: "After"}.Set(&hook.Status.Conditions, 2, noon.Add(time.Hour))
@@ -55,7 +55,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A verdict about a damaged record may lack a reason, which the API requires, or have one that the API rejects.
+// The verdict about a damaged record may have no reason, although the API requires one, or a reason
+// that the API rejects.
 func TestConditions_have_a_valid_reason(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{"": "Unspecified", "not valid": "Unspecified", "Valid_1": "Valid_1"} {
@@ -79,8 +80,8 @@ func TestConditions_have_a_valid_reason(t *testing.T) {
 	}
 }
 
-// A condition that a clock ahead has set must not be the last transition for as long as that clock was ahead, and the API
-// server rejects a status with a time that JSON cannot hold.
+// If a clock that was ahead has set a condition, its transition time must not stay in the future.
+// The API server also rejects a status with a time that JSON cannot represent.
 func TestSetCondition_replaces_an_impossible_time(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ former, want time.Time }{
@@ -99,7 +100,7 @@ func TestSetCondition_replaces_an_impossible_time(t *testing.T) {
 	}
 }
 
-// The API server rejects a whole status because of one message.
+// A single message that is too long makes the API server reject the whole status.
 func TestSetCondition_bounds_the_message(t *testing.T) {
 	t.Parallel()
 	var conditions []metav1.Condition
