@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pause decides what pauses an update of the control plane or of a pool, and until when. It is
-// the only answer to that question: conditions and the assessment use it.
+// Package pause decides whether and until when an update of the control plane or a pool is paused.
+// It is the only source of this information, for conditions and for the assessment.
 //
-// The package is pure: it reads no clock and no object. It does not know whether an update is pending.
-// An UpgradeSuspensionWindow is no pause: it keeps an upgrade from starting, and until an upgrade starts
-// no update is pending.
+// The package is pure: it reads no clock and no objects. It does not know whether an update is
+// pending. An UpgradeSuspensionWindow is not a pause: it prevents an upgrade from starting, and no
+// update is pending before an upgrade starts.
 package pause

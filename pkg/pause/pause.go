@@ -13,51 +13,50 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// State is whether an update is paused.
+// State describes whether an update is paused.
 type State string
 
-// The states.
+// States of an update.
 const (
-	// NotPaused is an update that nothing pauses.
+	// NotPaused: nothing pauses the update.
 	NotPaused State = ""
-	// PausedUntil is an update that is paused until a known time.
+	// PausedUntil: the update is paused until a known time.
 	PausedUntil State = "Until"
-	// Paused is an update that is paused without an end: only a person ends the pause.
+	// Paused: the update is paused until a user ends the pause.
 	Paused State = "Paused"
-	// Unknown is an update of which it is not known whether it is paused.
+	// Unknown: it is unknown whether the update is paused.
 	Unknown State = "Unknown"
 )
 
-// Pause describes what pauses an update. The zero Pause means that nothing does.
+// Pause describes the pause of an update. The zero value is not a pause.
 type Pause struct {
 	State State
-	// Until is when the update resumes, after every pause that follows; zero if no time is known.
+	// Until is when the update resumes, after all consecutive pauses, or zero if that is unknown.
 	Until time.Time
-	// Message names everything that pauses the update now, in sentences.
+	// Message lists everything that currently pauses the update, in sentences.
 	Message string
 }
 
-// Subject describes what is updated: the control plane, or a pool.
+// Subject describes the target of the update: the control plane or a pool.
 type Subject struct {
-	// Kind is the kind of the object, for messages.
+	// Kind is the kind of the object, used in messages.
 	Kind string
-	// VersionManagement is spec.versionManagement of the object, as it is decoded from JSON; nil if
-	// the object has none.
+	// VersionManagement is the object's spec.versionManagement as decoded from JSON, or nil.
 	VersionManagement any
-	// Missing is why spec.versionManagement cannot be read; empty if it can.
+	// Missing, if set, is the reason why spec.versionManagement cannot be read.
 	Missing string
-	// Started reports that the update of the control plane has begun. It cannot be interrupted, so
-	// windows and exclusions do not pause it.
+	// Started reports that the control plane update has started. It cannot be interrupted, so windows
+	// and exclusions no longer pause it.
 	Started bool
-	// Pool is the MachineConfigPool; nil means the subject is none. PoolUpToDate reports that it has nothing to
-	// update.
+	// Pool is the MachineConfigPool, or nil for other subjects. PoolUpToDate reports that it has
+	// nothing to update.
 	Pool         *clusterstate.Pool
 	PoolUpToDate bool
 }
 
-// Of returns what pauses the update of a subject. The cluster is the subject of the control plane,
-// whose pauses hold for every pool; nil means the subject is the control plane itself. A window of the
-// cluster holds for pools also after the update of the control plane has begun.
+// Of returns the pause of a subject's update. cluster is the subject of the control plane, whose
+// pauses also apply to every pool; it is nil if the subject is the control plane itself. Windows of
+// the cluster apply to pools even after the control plane update has started.
 func Of(subject Subject, cluster *Subject, now time.Time) Pause {
 	var all []rule
 	if cluster != nil {
@@ -79,14 +78,13 @@ func Of(subject Subject, cluster *Subject, now time.Time) Pause {
 	return combine(append(all, rules...), now)
 }
 
-// rule is one possible pause.
+// rule is a possible pause.
 type rule struct {
-	// message describes what pauses the update, while the rule does.
+	// message describes the pause while the rule is in effect.
 	message string
-	// latest reports that the pause ends at end at the latest, not exactly then.
+	// latest reports that the pause may end before end.
 	latest bool
-	// end returns the first time, not before at, at which the rule pauses nothing. It is errNever if
-	// there is none.
+	// end returns the first time at or after at when the rule does not pause the update, or errNever.
 	end func(at time.Time) (time.Time, error)
 }
 
@@ -128,7 +126,7 @@ func (m management) rules(kind string, started bool) []rule {
 	return rules
 }
 
-// poolRule returns the rule of a paused MachineConfigPool.
+// poolRule returns the rule for a paused MachineConfigPool.
 func poolRule(pool clusterstate.Pool, upToDate bool, now time.Time) rule {
 	name := "MachineConfigPool " + pool.Name
 	switch release := clusterstate.ReleaseOf(pool, upToDate, now); release.State {
@@ -145,10 +143,11 @@ func poolRule(pool clusterstate.Pool, upToDate bool, now time.Time) rule {
 	return rule{message: name + " is paused.", end: never}
 }
 
-// maxPauses bounds the pauses that are followed one after the other to find when an update resumes.
+// maxPauses is the maximum number of consecutive pauses that are followed to determine when an
+// update resumes.
 const maxPauses = 2000
 
-// combine returns what the rules pause together.
+// combine returns the combined pause of all rules.
 func combine(rules []rule, now time.Time) Pause {
 	var messages []string
 	preposition := "at"
@@ -172,7 +171,7 @@ func combine(rules []rule, now time.Time) Pause {
 	return paused
 }
 
-// resume returns the first time at which no rule pauses the update; false if there is none.
+// resume returns the first time when no rule pauses the update, or false if there is none.
 func resume(rules []rule, now time.Time) (time.Time, bool) {
 	at := now
 	for range maxPauses {

@@ -30,10 +30,11 @@ func decode(tb testing.TB, value string) any {
 	return decoded
 }
 
-// expected holds what a case expects: an empty state means that nothing pauses the update.
+// expected is the expected result of a test case. An empty state expects that nothing pauses the
+// update.
 type expected struct {
 	state   pause.State
-	until   string // empty means no time
+	until   string // empty for no time
 	message string // part of the message
 }
 
@@ -185,7 +186,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOf_ResumesWhenItSays checks that the update is paused until the reported time, and not at it.
+// TestOf_ResumesWhenItSays checks that the update is paused before the reported time but not at
+// that time.
 func TestOf_ResumesWhenItSays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

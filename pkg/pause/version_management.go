@@ -18,14 +18,14 @@ import (
 // field is the field of an object that pauses its updates.
 const field = "spec.versionManagement"
 
-// maxExclusions bounds the exclusions of an object.
+// maxExclusions is the maximum number of exclusions of an object.
 const maxExclusions = 256
 
-// management is the content of spec.versionManagement. The zero management pauses nothing.
+// management is the content of spec.versionManagement. The zero value pauses nothing.
 type management struct {
 	paused      bool
 	pausedUntil time.Time // zero if no date is set
-	window      *window   // nil means no enforcing window
+	window      *window   // nil without an enforcing window
 	exclusions  []exclusion
 }
 
@@ -38,9 +38,9 @@ type window struct {
 // exclusion is an enforcing exclusion.
 type exclusion struct{ start, end time.Time }
 
-// parse returns the content of spec.versionManagement as it is decoded from JSON, or nil if it is
-// absent. The result is an error unless every part has the documented shape: an unknown field may be a
-// pause that this version does not know.
+// parse parses spec.versionManagement as decoded from JSON; nil is valid. It returns an error
+// unless every part has the documented structure, because an unknown field may be a pause that this
+// version does not support.
 func parse(value any) (management, error) {
 	fields, err := object(field, value, "pausedUntil", "maintenanceWindow", "exclusions")
 	if err != nil {
@@ -59,7 +59,7 @@ func parse(value any) (management, error) {
 	return m, nil
 }
 
-// IsEndless reports whether the content of spec.versionManagement pauses until a person ends that.
+// IsEndless reports whether spec.versionManagement pauses updates until a user ends the pause.
 func IsEndless(value any) bool {
 	m, err := parse(value)
 	return err == nil && m.paused
@@ -169,7 +169,7 @@ func parseExclusion(name string, value any) (parsed exclusion, enforcing bool, e
 	return parsed, enforcing, nil
 }
 
-// object returns the fields of an object, which are some of the known ones, or nil if it is absent.
+// object returns the fields of an object, or nil if it is missing. All fields must be known.
 func object(name string, value any, known ...string) (map[string]any, error) {
 	if value == nil {
 		return nil, nil
@@ -220,7 +220,7 @@ func instant(name string, value any) (time.Time, error) {
 	return parsed, nil
 }
 
-// typeName returns what JSON calls the type of a value.
+// typeName returns the JSON name of a value's type.
 func typeName(value any) string {
 	switch value.(type) {
 	case map[string]any:
@@ -235,10 +235,10 @@ func typeName(value any) string {
 	return "a number"
 }
 
-// errNever is returned if a rule pauses without an end.
+// errNever is returned if a pause has no end.
 var errNever = errors.New("no end")
 
-// end returns the first time, not before at, at which the window is open.
+// end returns the first time at or after at when the window is open.
 func (w *window) end(at time.Time) (time.Time, error) {
 	start, found := w.schedule.Next(at.Add(-w.duration))
 	switch {
@@ -250,7 +250,7 @@ func (w *window) end(at time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// endAfter returns the first time, not before at, that is outside of the exclusion.
+// endAfter returns the first time at or after at that is outside the exclusion.
 func (e exclusion) endAfter(at time.Time) time.Time {
 	if at.Before(e.start) || !at.Before(e.end) {
 		return at
