@@ -18,15 +18,15 @@ import (
 type Options struct {
 	manager.Options
 
-	// AllowPlacementNamespaces allows upgrades to name Placements of other namespaces.
+	// AllowPlacementNamespaces allows upgrades to refer to Placements in other namespaces.
 	AllowPlacementNamespaces bool
-	// LocalCluster is the name of the ManagedCluster of the hub itself.
+	// LocalCluster is the name of the ManagedCluster that represents the hub itself.
 	LocalCluster string
 	// Image is the image of the Jobs that approve operators on managed clusters.
 	Image string
-	// ReplicaSets has actions delivered by ManifestWorkReplicaSets.
+	// ReplicaSets makes the hub deliver actions as ManifestWorkReplicaSets.
 	ReplicaSets bool
-	// Webhook is the receiver of CloudEvents; without a URL there is none.
+	// Webhook is the receiver of CloudEvents. Without a URL, no events are sent.
 	Webhook httpclient.Options
 }
 

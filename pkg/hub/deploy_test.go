@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The hub passes its own image to the Jobs that approve operators. No image of the source is left in the
-// manifests of a release, and none after make deploy.
+// The hub passes its own image to the Jobs that approve operators. Neither the manifests of a
+// release nor a cluster after make deploy may contain an image from the source.
 func TestRender_replaces_each_image(t *testing.T) {
 	t.Parallel()
 	kubectl := filepath.Join(t.TempDir(), "kubectl")

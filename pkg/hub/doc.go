@@ -1,13 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub is the list of the controllers of the hub of fleets, and what they share: its caches and
-// its metrics.
+// Package hub wires the controllers of the fleet hub with their shared caches and metrics.
 //
-// It decides nothing about upgrades, and it never exits the process.
+// It makes no decisions about upgrades, and it never exits the process.
 //
-// The hub may write works that the work agent applies as itself (execute-as). The works of actions may name another
-// executor, for which an administrator grants the right. The hub reads no Secret.
+// The hub may write works that the work agent applies with its own identity (execute-as). The works
+// of actions may specify another executor if an administrator grants the permission. The hub does
+// not read Secrets.
 //
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,resourceNames="system:serviceaccount::klusterlet-work-sa",verbs=execute-as

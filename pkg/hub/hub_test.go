@@ -39,7 +39,8 @@ func TestBinary_kinds_are_declared_consistently(t *testing.T) {
 	}
 }
 
-// Events of runs that cannot be written are counted by the metric of the alert ManagedUpgradeFleetNotificationsFailing.
+// Events about runs that cannot be written are counted by the metric behind the alert
+// ManagedUpgradeFleetNotificationsFailing.
 func TestMetrics_count_events_of_runs(t *testing.T) {
 	t.Parallel()
 	h := newTestHub(t, Options{})

@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// userAgent is how the hub introduces itself to the API server.
+	// userAgent identifies the hub to the API server.
 	userAgent = "managed-upgrade-hub"
-	// leaderLease is the lease of the leader election.
+	// leaderLease is the name of the leader election Lease.
 	leaderLease = "managed-upgrade-hub-leader"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=managed-upgrade-hub-leader,verbs=get;update
 
-// Main is Run with the API server and the log that the options name.
+// Main starts Run with the client configuration and the logger given by the options.
 func Main(ctx context.Context, o Options, clk clock.Clock) error {
 	restConfig, log, err := o.Start(userAgent)
 	if err != nil {
@@ -46,7 +46,7 @@ func Main(ctx context.Context, o Options, clk clock.Clock) error {
 	return Run(ctx, o, restConfig, log, clk)
 }
 
-// Run runs the hub until the context ends. The options are validated before anything is done.
+// Run runs the hub until the context ends. It validates the options first.
 func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logger, clk clock.Clock) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return manager.Run(ctx, o.Options, restConfig, log, h.binary())
 }
 
-// hub holds what the controllers share.
+// hub contains the shared dependencies of the controllers.
 type hub struct {
 	clock    clock.Clock
 	registry *prometheus.Registry
@@ -95,12 +95,12 @@ func newHub(o Options, log logr.Logger, clk clock.Clock) (*hub, error) {
 	return h, nil
 }
 
-// binary lists the controllers.
+// binary returns the description of the binary.
 func (h *hub) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
 		Controllers: []manager.Controller{h.upgrades.Controller(), h.runs.Controller()},
-		AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install}, // Events, and the proxy of the cluster
+		AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install}, // Events, and the cluster's Proxy
 		Bind:        h.bind,
 		Runnables:   []ctrlmanager.Runnable{h.webhook},
 		Metrics:     h.registry,

@@ -35,7 +35,8 @@ func clearProxy(t *testing.T) {
 	}
 }
 
-// TestWebhook_names_the_managed_cluster sends what the record of a run holds, and a notice about a fleet.
+// TestWebhook_names_the_managed_cluster sends the events of a run's record and a notification about
+// a fleet.
 func TestWebhook_names_the_managed_cluster(t *testing.T) {
 	clearProxy(t)
 	var got []string
@@ -71,7 +72,7 @@ func TestWebhook_names_the_managed_cluster(t *testing.T) {
 	}
 	record := history.Record{Version: "4.20.6", Attempt: 1, Conditions: []history.StepCondition{
 		step("Started", engine.MilestoneStarted, metav1.ConditionTrue, "Done"),
-		step(fleetv1alpha1.StepUpgradeDelivered, "", metav1.ConditionTrue, "Done"), // one of those that are not published
+		step(fleetv1alpha1.StepUpgradeDelivered, "", metav1.ConditionTrue, "Done"), // this step is not published
 		step("Observed", engine.MilestoneControlPlaneUpgraded, metav1.ConditionFalse, "Waiting"),
 	}}
 	run := corev1.ObjectReference{Kind: "ClusterUpgradeRun", Namespace: "store-17", Name: "stores", UID: "u-1"}
