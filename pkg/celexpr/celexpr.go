@@ -1,10 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package celexpr evaluates expressions of the Common Expression Language about Kubernetes objects. An expression has the
-// variable object, as in a ValidatingAdmissionPolicy, and returns a bool. Its length and its cost are bounded.
+// Package celexpr evaluates CEL expressions about Kubernetes objects. An expression has access to
+// the variable object, as in a ValidatingAdmissionPolicy, and returns a bool. Its length and cost
+// are limited.
 //
-// Nothing is set up until the first expression is compiled: a process without expressions needs no memory for them.
+// The environment is created only when the first expression is compiled, so processes without
+// expressions need no memory for it.
 package celexpr
 
 import (
@@ -19,13 +21,14 @@ import (
 )
 
 const (
-	// MaxLength bounds an expression, in bytes.
+	// MaxLength is the maximum length of an expression, in bytes.
 	MaxLength = 1024
-	// costLimit bounds one evaluation. It is the limit of the API server for one expression of an admission policy.
+	// costLimit is the maximum cost of an evaluation. It equals the API server's limit for an
+	// expression in an admission policy.
 	costLimit = 1_000_000
-	// interruptInterval is the number of iterations of a comprehension between two looks at the context.
+	// interruptInterval is the number of iterations of a comprehension between checks of the context.
 	interruptInterval = 100
-	// maxCompiled bounds the compiled expressions that are kept.
+	// maxCompiled is the maximum number of compiled expressions in the cache.
 	maxCompiled = 256
 )
 
@@ -41,21 +44,21 @@ var (
 	compiled = map[string]program{}
 )
 
-// program is a compiled expression, or why it could not be compiled.
+// program is a compiled expression, or the error if it is invalid.
 type program struct {
 	cel.Program
 
 	err error
 }
 
-// Evaluator compiles and evaluates expressions. All evaluators share what was compiled.
+// Evaluator compiles and evaluates expressions. All evaluators share the same cache.
 type Evaluator struct{}
 
-// Compile returns why an expression is invalid, or nil if it is valid.
+// Compile returns an error if an expression is invalid.
 func (Evaluator) Compile(expression string) error { return programOf(expression).err }
 
-// Holds reports whether an expression is true for an object. An error means that this could not be determined, for
-// example because the object lacks a field that the expression reads.
+// Holds reports whether an expression is true for an object. It returns an error if this cannot be
+// determined, for example because the object lacks a field that the expression reads.
 func (Evaluator) Holds(ctx context.Context, expression string, object map[string]any) (bool, error) {
 	p := programOf(expression)
 	if p.err != nil {

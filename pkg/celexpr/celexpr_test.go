@@ -66,7 +66,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// The cost is bounded, whatever the object and the expression.
+// The cost is limited for all objects and expressions.
 func TestHolds_is_bounded(t *testing.T) {
 	t.Parallel()
 	items := make([]any, 2000)

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterproxy finds the proxy of requests that leave the cluster.
+// Package clusterproxy determines the proxy for requests that leave the cluster.
 package clusterproxy
 
 import (
@@ -19,25 +19,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// interval is how long the settings of the proxy of the cluster count. They are read when a request is sent, so a
-// pass without one reads nothing.
+// interval is how long the settings of the cluster's proxy are valid. They are read only when a
+// request is sent, so reconciles without requests cause no reads.
 const interval = time.Minute
 
-// Proxy finds the proxy of requests that leave the cluster in the environment or else in the Proxy object of the cluster.
+// Proxy determines the proxy for requests that leave the cluster from the environment or, if that
+// is not set, from the cluster's Proxy object.
 type Proxy struct {
-	// Live reads the Proxy object. It is set before the first request is sent.
+	// Live reads the Proxy object. It must be set before the first request.
 	Live  client.Reader
 	Clock clock.PassiveClock
 
 	mu     sync.Mutex
 	readAt time.Time
-	of     func(*url.URL) (*url.URL, error) // nil if it was never read
+	of     func(*url.URL) (*url.URL, error) // nil until the first read
 }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=proxies,resourceNames=cluster,verbs=get
 
-// ForRequest returns the proxy of a request; nil means none. It is for http.Transport. A request waits for the first
-// settings, and keeps the last ones if they cannot be read.
+// ForRequest returns the proxy for a request, or nil. Use it as http.Transport.Proxy. A request
+// waits for the settings to be read the first time; after that, the last settings are used if
+// reading fails.
 func (p *Proxy) ForRequest(r *http.Request) (*url.URL, error) {
 	if set := httpproxy.FromEnvironment(); set.HTTPProxy != "" || set.HTTPSProxy != "" {
 		return set.ProxyFunc()(r.URL)

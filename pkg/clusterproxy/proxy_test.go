@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// proxyReader returns the Proxy of a cluster, or an error, and counts the reads.
+// proxyReader returns the Proxy of a cluster or an error, and counts reads.
 type proxyReader struct {
 	client.Reader
 
@@ -32,7 +32,7 @@ func (r *proxyReader) Get(_ context.Context, _ client.ObjectKey, object client.O
 	return r.err
 }
 
-// TestProxy follows the Proxy of a cluster, without variables of the environment.
+// TestProxy follows the Proxy of a cluster, with no proxy variables in the environment.
 func TestProxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, "")

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reference returns a reference to an object of a kind. Unlike GetReference of client-go, it needs no scheme and cannot
-// fail, and the reference stays the same when the object changes.
+// Reference returns a reference to an object. Unlike client-go's GetReference, it needs no scheme
+// and cannot fail, and the reference does not change with the object.
 func Reference(object metav1.Object, kind schema.GroupVersionKind) corev1.ObjectReference {
 	version, name := kind.ToAPIVersionAndKind()
 	return corev1.ObjectReference{APIVersion: version, Kind: name, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}

@@ -22,19 +22,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Source has the objects that reads are answered from.
+// Source provides the objects for reads.
 type Source struct {
-	// Scheme has the kinds of typed objects.
+	// Scheme contains the kinds of typed objects.
 	Scheme *runtime.Scheme
-	// Find returns the stored object, which the reader does not change; nil if there is none.
+	// Find returns the stored object, or nil. The caller must not change it.
 	Find func(schema.GroupVersionKind, client.ObjectKey) (client.Object, error)
-	// FindAll returns the stored objects of a namespace in their order; an empty one means all.
+	// FindAll returns the stored objects in a namespace, or in all namespaces if it is empty, in
+	// order.
 	FindAll func(kind schema.GroupVersionKind, namespace string) ([]client.Object, error)
-	// Copy fills an object of any form from a stored one, as the function Copy does.
+	// Copy copies a stored object into an object of any form, like the function Copy.
 	Copy func(stored, target client.Object, gvk schema.GroupVersionKind) error
 }
 
-// Get copies an object into target. If there is none, the error is the error of an API server.
+// Get copies an object into target. If it does not exist, Get returns the same error as an API
+// server.
 func (s Source) Get(key client.ObjectKey, target client.Object) error {
 	gvk, err := apiutil.GVKForObject(target, s.Scheme)
 	if err != nil {
@@ -51,9 +53,9 @@ func (s Source) Get(key client.ObjectKey, target client.Object) error {
 	return s.Copy(stored, target, gvk)
 }
 
-// List copies the objects that the options select into the list. Selectors may use the name, the namespace, and the
-// fields of Pods that the API server knows. With UnsafeDisableDeepCopy, the list shares the memory of typed objects
-// with the store, as with a cache of controller-runtime.
+// List copies the objects selected by the options into the list. Field selectors may use the name,
+// the namespace, and the Pod fields that the API server supports. With UnsafeDisableDeepCopy, typed
+// objects in the list share memory with the store, like with controller-runtime's cache.
 func (s Source) List(list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := apiutil.GVKForObject(list, s.Scheme)
@@ -92,7 +94,7 @@ func (s Source) List(list client.ObjectList, opts ...client.ListOption) error {
 	return meta.SetList(list, items)
 }
 
-// fieldsOf returns the fields of an object by which lists can be selected.
+// fieldsOf returns the fields that list selectors can use.
 func fieldsOf(object client.Object) fields.Set {
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
 	switch o := object.(type) {
@@ -108,7 +110,7 @@ func fieldsOf(object client.Object) fields.Set {
 	return set
 }
 
-// newItem returns an object of the form that the list has.
+// newItem returns an empty object in the form of the list's items.
 func (s Source) newItem(list client.ObjectList, gvk schema.GroupVersionKind) (client.Object, error) {
 	switch list.(type) {
 	case *unstructured.UnstructuredList:
@@ -127,7 +129,7 @@ func (s Source) newItem(list client.ObjectList, gvk schema.GroupVersionKind) (cl
 	return object, nil
 }
 
-// Copy fills an object of any form from a stored one of a kind, of which it shares nothing.
+// Copy deep-copies a stored object of a kind into an object of any form.
 func Copy(stored, target client.Object, gvk schema.GroupVersionKind) error {
 	switch target := target.(type) {
 	case *metav1.PartialObjectMetadata:

@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Escape sequences of terminals are removed whole, not only their first character.
+// Terminal escape sequences are removed completely, not just their first character.
 func TestSanitize_escape_sequences(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ in, want string }{

@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text prepares text for messages that people read: it cleans and bounds text that others
-// wrote, and joins names.
+// Package text prepares text for messages to users: it sanitizes and limits foreign text and joins
+// names.
 //
-// It imports the standard library only, so every package may use it. It knows no object and no
-// condition.
+// It only imports the standard library, so every package can use it. It knows nothing about objects
+// or conditions.
 package text

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// maxNames bounds how many names a message lists.
+// maxNames is the maximum number of names in a message.
 const maxNames = 3
 
-// JoinNames joins names for a message, sorted and each once, at most three of them: "a, b, c and
-// 4 more".
+// JoinNames joins names for a message. It sorts them, removes duplicates, and shows at most three:
+// "a, b, c and 4 more".
 func JoinNames(names []string) string { return JoinInPlace(slices.Clone(names)) }
 
-// JoinInPlace is JoinNames for a slice that it may reorder.
+// JoinInPlace is like JoinNames but may reorder the slice.
 func JoinInPlace(names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -28,7 +28,7 @@ func JoinInPlace(names []string) string {
 	return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(len(names)-maxNames) + " more"
 }
 
-// WithReason returns a name with a reason in parentheses; an empty reason is left out.
+// WithReason returns a name followed by the reason in parentheses, if there is one.
 func WithReason(name, reason string) string {
 	if reason == "" {
 		return name
@@ -36,7 +36,7 @@ func WithReason(name, reason string) string {
 	return fmt.Sprintf("%s (%s)", name, reason)
 }
 
-// FormatSince returns "since" and the time; a zero time means that it is unknown and returns "".
+// FormatSince returns "since" and the time, or an empty string for a zero time.
 func FormatSince(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -44,8 +44,8 @@ func FormatSince(at time.Time) string {
 	return "since " + FormatTime(at)
 }
 
-// MatchesAny reports whether one of the patterns matches the whole name. An asterisk in a pattern
-// matches any characters.
+// MatchesAny reports whether any pattern matches the whole name. An asterisk matches any sequence
+// of characters.
 func MatchesAny(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchGlob(name, pattern) })
 }

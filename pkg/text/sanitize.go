@@ -11,22 +11,23 @@ import (
 	"unicode/utf8"
 )
 
-// MaxReason bounds a reason or a message that an object reports, in bytes.
+// MaxReason is the maximum size, in bytes, of a reason or message reported by an object.
 const MaxReason = 512
 
-// maxExcerpt bounds what is shown of a response or of another value, in bytes.
+// maxExcerpt is the maximum size, in bytes, of an excerpt of a response or another value.
 const maxExcerpt = 200
 
-// noReason stands for a reason that is missing.
+// noReason replaces a missing reason.
 const noReason = "no reason given"
 
-// escapeSequence matches an escape sequence of a terminal: a control sequence, a string that is ended by a
-// bell or a terminator, or any other one.
+// escapeSequence matches a terminal escape sequence: a control sequence, a string that ends with a
+// bell or a terminator, or any other sequence.
 var escapeSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_])[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
 
-// Sanitize returns foreign text as one line of at most maxBytes bytes and an ellipsis. Escape sequences of
-// terminals are removed. White space, control characters, and characters that change how others are displayed become single
-// spaces; invalid UTF-8 is dropped.
+// Sanitize returns foreign text as a single line of at most maxBytes bytes, plus an ellipsis if it
+// was truncated. It removes terminal escape sequences and invalid UTF-8. Each sequence of white
+// space, control characters, and characters that affect how others are displayed becomes a single
+// space.
 func Sanitize(text string, maxBytes int) string {
 	if len(text) <= maxBytes && isClean(text) {
 		return text
@@ -43,17 +44,16 @@ func Sanitize(text string, maxBytes int) string {
 	return Truncate(text, maxBytes)
 }
 
-// Reason returns a reason or message that an object reports as one bounded line, and says so if
-// it is empty.
+// Reason sanitizes a reason or message reported by an object. If it is empty, Reason says so.
 func Reason(text string) string { return cmp.Or(Sanitize(text, MaxReason), noReason) }
 
-// Excerpt returns the beginning of a response, or of another foreign value, as one bounded line.
+// Excerpt returns the sanitized beginning of a response or another foreign value.
 func Excerpt(text string) string { return Sanitize(text, maxExcerpt) }
 
 const ellipsis = "…"
 
-// Truncate returns the text, cut to at most maxBytes bytes and an ellipsis. It does not cut
-// within a character.
+// Truncate truncates the text to at most maxBytes bytes, plus an ellipsis. It does not split
+// characters.
 func Truncate(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -61,8 +61,8 @@ func Truncate(text string, maxBytes int) string {
 	return Cut(text, maxBytes) + ellipsis
 }
 
-// Fit returns the text, cut to at most maxBytes bytes, the ellipsis included. It does not cut
-// within a character.
+// Fit truncates the text to at most maxBytes bytes including the ellipsis. It does not split
+// characters.
 func Fit(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -70,8 +70,7 @@ func Fit(text string, maxBytes int) string {
 	return Cut(text, maxBytes-len(ellipsis)) + Cut(ellipsis, maxBytes)
 }
 
-// Cut returns the beginning of the text, of at most maxBytes bytes. It does not cut within a
-// character.
+// Cut returns the first maxBytes bytes of the text, or fewer to avoid splitting a character.
 func Cut(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -83,7 +82,7 @@ func Cut(text string, maxBytes int) string {
 	return text[:maxBytes]
 }
 
-// isClean reports whether Sanitize has nothing to change. It recognizes printable ASCII only.
+// isClean reports whether Sanitize would not change the text. It only recognizes printable ASCII.
 func isClean(text string) bool {
 	space := true
 	for i := range len(text) {

@@ -123,7 +123,7 @@ func TestFit(t *testing.T) {
 
 func FuzzSanitize(f *testing.F) {
 	f.Add("short", 100)
-	f.Add("a"+strings.Repeat("ä", 5000), 512) // cut within a character, wherever it is cut
+	f.Add("a"+strings.Repeat("ä", 5000), 512) // always truncated within a character
 	f.Add(strings.Repeat(" x\n", 5000), 512)
 	f.Add(strings.Repeat("\xff", 5000), 512)
 	f.Add("\x1b[31m\x00\u202e", 8)
