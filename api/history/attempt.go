@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxPreviousAttempts is the number of earlier attempts that a record keeps.
+// MaxPreviousAttempts is the number of earlier attempts kept in a record.
 const MaxPreviousAttempts = 3
 
-// PreviousAttempt is the summary of an attempt that ended before the present one began.
+// PreviousAttempt summarizes an attempt that ended before the current one started.
 type PreviousAttempt struct {
 	// attempt is the number of the attempt at this version.
 	//
@@ -18,7 +18,7 @@ type PreviousAttempt struct {
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// upgradeAt is the time that was requested for the attempt.
+	// upgradeAt is the requested time of the attempt.
 	//
 	// +optional
 	UpgradeAt *metav1.Time `json:"upgradeAt,omitempty"`
@@ -28,7 +28,7 @@ type PreviousAttempt struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The same phase as in the record.
 
-	// reason is the CamelCase reason for which the attempt ended.
+	// reason is the CamelCase reason why the attempt ended.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -42,7 +42,7 @@ type PreviousAttempt struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 
-	// failedStep is the step that failed. It is absent if none did.
+	// failedStep is the step that failed. It is absent if no step failed.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -59,17 +59,17 @@ type PreviousAttempt struct {
 	// +optional
 	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
 
-	// completeTime is when the attempt ended, its cleanup included.
+	// completeTime is when the attempt ended, including its cleanup.
 	//
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 }
 
-// Key identifies the attempt among those at the same version: the requested time. It is empty for
-// a record of a release that did not record that time.
+// Key identifies the attempt among all attempts at the same version. It is the requested time, or empty for
+// records of releases that did not record that time.
 func (r Record) Key() string { return key(r.UpgradeAt) }
 
-// Key identifies the attempt as Record.Key does.
+// Key identifies the attempt in the same way as Record.Key.
 func (a PreviousAttempt) Key() string { return key(a.UpgradeAt) }
 
 // rfc3339 is the layout of time.RFC3339.
@@ -82,7 +82,7 @@ func key(at *metav1.Time) string {
 	return at.UTC().Format(rfc3339)
 }
 
-// Step returns the condition of a step; the zero condition means that the step has not begun.
+// Step returns the condition of a step, or the zero condition if the step has not started.
 func (r Record) Step(name string) StepCondition {
 	for i := range r.Conditions {
 		if r.Conditions[i].Type == name {
@@ -95,16 +95,15 @@ func (r Record) Step(name string) StepCondition {
 // InProgress reports whether the attempt has started and is not finished.
 func (r Record) InProgress() bool { return r.StartTime != nil && !r.Finished() }
 
-// Finished reports whether the attempt has ended, its cleanup included. Releases that did not
-// record the requested time did not always record the end of a failed attempt either.
+// Finished reports whether the attempt has ended, including its cleanup. Releases that did not record the
+// requested time did not always record the end of a failed attempt.
 func (r Record) Finished() bool {
 	return r.CompleteTime != nil ||
 		r.UpgradeAt == nil && (r.Phase == PhaseFailed || r.Phase == PhaseUpgraded)
 }
 
-// AttemptFinished reports whether the history shows that the attempt at a version is finished. An
-// attempt that it does not mention is not finished, as far as is known; an empty key means all
-// attempts.
+// AttemptFinished reports whether the history shows that an attempt at a version is finished. An attempt
+// missing from the history counts as not finished. An empty key stands for all attempts.
 func AttemptFinished(records []Record, version, attemptKey string) bool {
 	if attemptKey == "" {
 		for i := range records {

@@ -13,28 +13,29 @@ import (
 type Phase string
 
 const (
-	// PhaseNew is an upgrade whose gates have not been evaluated yet, because its time is far away.
+	// PhaseNew is the phase of an upgrade that is not due for a while. Its gates have not been evaluated
+	// yet.
 	PhaseNew Phase = "New"
-	// PhasePending is an upgrade that cannot start yet.
+	// PhasePending is the phase of an upgrade that cannot start yet.
 	PhasePending Phase = "Pending"
-	// PhaseUpgrading is an upgrade whose steps are running.
+	// PhaseUpgrading is the phase of an upgrade whose steps are running.
 	PhaseUpgrading Phase = "Upgrading"
-	// PhaseUpgraded is an upgrade that is complete.
+	// PhaseUpgraded is the phase of a complete upgrade.
 	PhaseUpgraded Phase = "Upgraded"
-	// PhaseFailed is an upgrade that failed, was aborted, or never started.
+	// PhaseFailed is the phase of an upgrade that failed, was aborted, or never started.
 	PhaseFailed Phase = "Failed"
-	// PhaseUnknown is an upgrade whose state cannot be determined.
+	// PhaseUnknown is the phase of an upgrade whose state cannot be determined.
 	PhaseUnknown Phase = "Unknown"
-	// PhasePaused is the phase of an upgrade that waits for a time or for a user and has nothing else left to do.
+	// PhasePaused is the phase of an upgrade that has nothing left to do but wait for a time or for a user.
 	PhasePaused Phase = "Paused"
-	// PhaseSkipped is an upgrade that has not commenced for a reason that is no failure. Only
-	// UpgradeJobs have it.
+	// PhaseSkipped is the phase of an upgrade that did not commence, for a reason that is not a failure.
+	// Only UpgradeJobs have this phase.
 	PhaseSkipped Phase = "Skipped"
 )
 
-// Record is the record of the upgrade to one version.
+// Record is the record of an upgrade to one version.
 type Record struct {
-	// version is the version to which the upgrade leads, for example 4.4.6.
+	// version is the version to upgrade to, for example 4.4.6.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -46,14 +47,14 @@ type Record struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The API specifies the field; the conditions give the details.
 
-	// attempt is the number of the attempt at this version, from 1. A changed time after a failure
-	// starts a new attempt with new conditions.
+	// attempt is the number of the attempt at this version, starting at 1. Changing the time after a
+	// failure starts a new attempt with new conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// upgradeAt is the time that was requested for this attempt.
+	// upgradeAt is the requested time of this attempt.
 	//
 	// +optional
 	UpgradeAt *metav1.Time `json:"upgradeAt,omitempty"`
@@ -65,16 +66,16 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=128
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
 
-	// precedingChannel is the update channel before the upgrade changed it, so that it can be
-	// restored. It is recorded before the channel is changed. Empty means that no channel was set.
+	// precedingChannel is the update channel before the upgrade changed it, for restoring it. It is
+	// recorded before the change. An empty string stands for no channel.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=256
 	PrecedingChannel *string `json:"precedingChannel,omitempty"`
 
-	// channels are the update channels that this attempt has requested, oldest first. Each is recorded
-	// before it is set, so that it is not mistaken for a channel of another client.
+	// channels lists the update channels that this attempt has requested, oldest first. Each is recorded
+	// before it is set, to distinguish it from a channel set by another client.
 	//
 	// +optional
 	// +listType=set
@@ -84,14 +85,14 @@ type Record struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	Channels []string `json:"channels,omitempty"`
 
-	// requestTime is when the upgrade was requested from the cluster. It is recorded before the
-	// request is made, and removed when the request is withdrawn.
+	// requestTime is when the upgrade was requested from the cluster. It is recorded before the request is
+	// made, and removed if the request is withdrawn.
 	//
 	// +optional
 	RequestTime *metav1.Time `json:"requestTime,omitempty"`
 
-	// requestedImage is the image of the release that was requested from the cluster. Empty means that the
-	// request named the version only.
+	// requestedImage is the release image that was requested from the cluster. It is empty if the request
+	// contained only the version.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -112,23 +113,23 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 
-	// startTime is when the first step started. It is absent until then.
+	// startTime is when the first step started.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// commenceTime is when the upgrade passed its point of no return: the cluster version operator
-	// accepted the version.
+	// commenceTime is when the upgrade passed its point of no return: the cluster version operator accepted
+	// the version.
 	//
 	// +optional
 	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
 
-	// completeTime is when the upgrade ended, its cleanup included.
+	// completeTime is when the upgrade ended, including its cleanup.
 	//
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
-	// workerStartTime is when the step that waits for the worker nodes started.
+	// workerStartTime is when the upgrade started to wait for the worker nodes.
 	//
 	// +optional
 	WorkerStartTime *metav1.Time `json:"workerStartTime,omitempty"`
@@ -138,14 +139,14 @@ type Record struct {
 	// +optional
 	WorkerCompleteTime *metav1.Time `json:"workerCompleteTime,omitempty"`
 
-	// notifiedTime is the time before which all Events about the steps were published. A restarted
+	// notifiedTime is the time up to which all Events about steps were published. After a restart, the
 	// operator does not publish them again.
 	//
 	// +optional
 	NotifiedTime *metav1.Time `json:"notifiedTime,omitempty"`
 
-	// notifiedMilestones are the milestones that were notified for an earlier object of the same name, which
-	// was deleted after the upgrade had commenced. They are not notified again.
+	// notifiedMilestones lists the milestones already notified for an earlier object with the same name
+	// that was deleted after its upgrade had commenced. They are not notified again.
 	//
 	// +optional
 	// +listType=set
@@ -155,7 +156,7 @@ type Record struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	NotifiedMilestones []Milestone `json:"notifiedMilestones,omitempty"`
 
-	// conditions are the steps that have started, in the order of the runbook.
+	// conditions lists the steps that have started, in the order of the runbook.
 	//
 	// +optional
 	// +listType=map
@@ -163,7 +164,7 @@ type Record struct {
 	// +kubebuilder:validation:MaxItems=64
 	Conditions []StepCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // A metav1.Condition lacks some of the times.
 
-	// previousAttempts are the earlier attempts at this version, newest first.
+	// previousAttempts lists the earlier attempts at this version, newest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -174,11 +175,11 @@ type Record struct {
 
 // StepCondition is the state of one step.
 //
-// A step with a completeTime is finished. Its status is True if it is done or was skipped, and
-// False if it failed. A step without a completeTime is running. Its status is False while it waits,
-// and Unknown while its state cannot be determined.
+// A step with a completeTime is finished: its status is True if it was done or skipped, and False if it
+// failed. A step without a completeTime is running: its status is False while it waits, and Unknown while
+// its state cannot be determined.
 type StepCondition struct {
-	// type is the name of the step, which states what holds once it is done, for example
+	// type is the name of the step. It states what holds when the step is done, for example
 	// ControlPlaneUpgraded.
 	//
 	// +required
@@ -186,8 +187,8 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxLength=128
 	Type string `json:"type,omitempty"`
 
-	// status is True once the step is done or skipped, False while it waits or if it failed, and
-	// Unknown while that cannot be determined.
+	// status is True if the step was done or skipped, False if it is waiting or has failed, and Unknown if
+	// its state cannot be determined.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
@@ -207,19 +208,19 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// milestone says what the step means for the upgrade as a whole, for example Commenced.
+	// milestone is the milestone of the upgrade that the step marks, for example Commenced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Milestone Milestone `json:"milestone,omitempty"`
 
-	// lastAnswer is the last reason and message before the state of the step became unknown.
+	// lastAnswer contains the last reason and message before the state of the step became unknown.
 	//
 	// +optional
 	LastAnswer *StepAnswer `json:"lastAnswer,omitempty"`
 
-	// items are named sub-results of the step, such as the hooks that it runs.
+	// items lists named sub-results of the step, such as the hooks that it runs.
 	//
 	// +optional
 	// +listType=map
@@ -228,21 +229,20 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxItems=64
 	Items []StepItem `json:"items,omitempty"`
 
-	// reasonTime is when the reason last changed while the step waited. It is absent while the first
-	// reason applies. It stays the same while the state of the step is unknown.
+	// reasonTime is when the reason of a waiting step last changed. It is absent until the reason first
+	// changes. It does not change while the state of the step is unknown.
 	//
 	// +optional
 	ReasonTime *metav1.Time `json:"reasonTime,omitempty"`
 
-	// progressTime is when what the step waits for last changed, for example because another node was
-	// updated. It is absent while nothing has changed since the step started. A step is slow that has
-	// not progressed for a time.
+	// progressTime is when the step last made progress, for example because another node was updated. It is
+	// absent until then. A step that makes no progress for some time is slow.
 	//
 	// +optional
 	ProgressTime *metav1.Time `json:"progressTime,omitempty"`
 
-	// fingerprint identifies what the objects report that the step waits for: if it differs from the last
-	// one, the step has progressed. It is absent if the step progresses whenever its message changes.
+	// fingerprint is a hash of the observed state that the step is waiting on. The step has made progress
+	// if the fingerprint changes. It is absent if a changed message counts as progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -259,8 +259,8 @@ type StepCondition struct {
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
-	// lastProbeTime is when the state of the step was last determined. While a step waits, it is
-	// updated at least every five minutes.
+	// lastProbeTime is when the state of the step was last determined. It is updated at least every five
+	// minutes while the step waits.
 	//
 	// +optional
 	LastProbeTime *metav1.Time `json:"lastProbeTime,omitempty"`
@@ -271,21 +271,21 @@ type StepCondition struct {
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
-// Milestone says what a step means for the upgrade as a whole.
+// Milestone is the role of a step in the upgrade as a whole.
 type Milestone string
 
-// StepAnswer is a reason and a message of a step.
+// StepAnswer is a reason and a message reported by a step.
 //
 // +kubebuilder:validation:MinProperties=0
 type StepAnswer struct {
-	// reason is a CamelCase word.
+	// reason is the CamelCase reason.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message explains it to people.
+	// message is a human-readable explanation.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -295,7 +295,7 @@ type StepAnswer struct {
 
 // StepItem is a named sub-result of a step.
 type StepItem struct {
-	// name is unique among the items of the step.
+	// name is the name of the item, unique within the step.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -309,7 +309,7 @@ type StepItem struct {
 	// +kubebuilder:validation:MaxLength=64
 	Status string `json:"status,omitempty"`
 
-	// message explains it to people.
+	// message is a human-readable explanation.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -317,8 +317,8 @@ type StepItem struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ItemRunning is the status of an item that has not ended.
+// ItemRunning is the status of an item that is still running.
 const ItemRunning = "Running"
 
-// Ended reports whether the item has its last status: any other than Running.
+// Ended reports whether the item has its final status, which is any status other than Running.
 func (i StepItem) Ended() bool { return i.Status != ItemRunning && i.Status != "" }

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stored decodes objects that the API server has stored, whatever schema they were stored with.
-// A CustomResourceDefinition may have been replaced since, and another program may have used the same
-// group and version for other types. One value that does not decode would otherwise fail the list that
-// contains its object, and with it every controller that watches the kind.
+// Package stored decodes objects from the API server regardless of the schema they were stored with. The
+// CustomResourceDefinition may have been replaced since then, or another program may have used the same
+// group and version for other types. Without this package, one value that cannot be decoded would fail the
+// whole list that contains its object, and with it every controller that watches the kind.
 package stored
 
 import (
@@ -21,31 +21,31 @@ import (
 )
 
 const (
-	// maxProblems bounds the problems that are kept of an object.
+	// maxProblems is the maximum number of problems kept per object.
 	maxProblems = 16
-	// maxValue bounds the text of a value, in bytes.
+	// maxValue is the maximum length of a quoted value, in bytes.
 	maxValue = 64
-	// maxNamed is the number of problems that a message names.
+	// maxNamed is the maximum number of problems in a message.
 	maxNamed = 3
 )
 
-// Problem is a value that was left out because it does not have the type of its field.
+// Problem is a value that was left out because it does not match the type of its field.
 type Problem struct {
 	// Field is the path of the field, for example spec.start.
 	Field string
-	// Value is the value as JSON, shortened.
+	// Value is the value as JSON, truncated.
 	Value string
-	// Want describes the values that the field can have.
+	// Want describes the valid values of the field.
 	Want string
 }
 
 // String returns the problem as a sentence.
 func (p Problem) String() string { return fmt.Sprintf("%s: %s is not %s", p.Field, p.Value, p.Want) }
 
-// Leftovers are the values of an object that were left out when it was decoded. They are neither encoded
+// Leftovers lists the values of an object that were left out when it was decoded. They are neither encoded
 // nor stored.
 type Leftovers struct {
-	// Undecoded lists them, a bounded number.
+	// Undecoded contains at most maxProblems values.
 	Undecoded []Problem `json:"-"`
 }
 
@@ -55,9 +55,9 @@ func (l *Leftovers) DeepCopyInto(out *Leftovers) { out.Undecoded = slices.Clone(
 // LeftOut returns the values that were left out.
 func (l *Leftovers) LeftOut() []Problem { return l.Undecoded }
 
-// SpecProblem returns what was left out of the spec as a message; empty if nothing was. Until it is
-// corrected, the spec is not what its author wrote. A status is observed again, so what was left out of it
-// does not matter.
+// SpecProblem returns a message about the values left out of the spec, or an empty string. Until they are
+// corrected, the spec is not the spec its author wrote. Values left out of the status do not matter,
+// because the status is observed again.
 func (l *Leftovers) SpecProblem() string {
 	var all []string
 	for _, problem := range l.Undecoded {
@@ -72,8 +72,8 @@ func (l *Leftovers) SpecProblem() string {
 	return fmt.Sprintf("%s; and %d more", strings.Join(all[:maxNamed], "; "), more)
 }
 
-// Decode decodes an object into a pointer to a struct without methods of its own. It leaves out the values
-// that do not have the type of their field, and returns them.
+// Decode decodes an object into a pointer to a struct without methods. It leaves out values that do not
+// match the type of their field, and returns them.
 func Decode(data []byte, into any) (Leftovers, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err == nil {
 		return Leftovers{}, nil
@@ -96,21 +96,21 @@ func Decode(data []byte, into any) (Leftovers, error) {
 	return Leftovers{p.problems}, nil
 }
 
-// IsIncomplete reports whether a field was left out, with what contains it or in part.
+// IsIncomplete reports whether the field, a part of it, or an object that contains it was left out.
 func (l *Leftovers) IsIncomplete(field string) bool {
 	return slices.ContainsFunc(l.Undecoded, func(p Problem) bool {
 		return contains(field, p.Field) || contains(p.Field, field)
 	})
 }
 
-// contains reports whether the field of a path is another one, or contains it.
+// contains reports whether the path inner is equal to outer or below it.
 func contains(outer, inner string) bool {
 	rest, ok := strings.CutPrefix(inner, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// DecodeStrict decodes an object that a person wrote into a pointer to its type. Unlike json.Unmarshal, it
-// returns an error if a value does not have the type of its field, or if a field does not exist.
+// DecodeStrict decodes an object written by a user into a pointer to its type. Unlike json.Unmarshal, it
+// returns an error if a value does not match the type of its field, or if a field does not exist.
 func DecodeStrict(data []byte, into interface{ LeftOut() []Problem }) error {
 	var raw any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &raw); err != nil {
@@ -132,15 +132,15 @@ func DecodeStrict(data []byte, into interface{ LeftOut() []Problem }) error {
 	return nil
 }
 
-// Unknown returns the paths of the fields of a value, as JSON decodes it, that the type of into does not have.
+// Unknown returns the paths of the fields of a decoded JSON value that do not exist in the type of into.
 func Unknown(value, into any) []string {
 	var unknown []string
 	walkUnknown(value, reflect.TypeOf(into), "", func(_ map[string]any, _, path string) { unknown = append(unknown, path) })
 	return unknown
 }
 
-// DropUnknown removes the fields that Unknown returns from a value, except for fields with some names, and
-// returns their paths.
+// DropUnknown removes the fields that Unknown returns from a value, except for fields with the given names,
+// and returns their paths.
 func DropUnknown(value, into any, except ...string) []string {
 	var dropped []string
 	walkUnknown(value, reflect.TypeOf(into), "", func(in map[string]any, name, path string) {
@@ -152,7 +152,7 @@ func DropUnknown(value, into any, except ...string) []string {
 	return dropped
 }
 
-// walkUnknown calls a function for each field that its struct does not have.
+// walkUnknown calls a function for each field that does not exist in its struct.
 func walkUnknown(value any, t reflect.Type, path string, found func(in map[string]any, name, path string)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -190,10 +190,10 @@ func asList(value any) []any {
 	return items
 }
 
-// pruner leaves out what does not decode.
+// pruner removes values that do not decode.
 type pruner struct{ problems []Problem }
 
-// prune returns the part of a value that decodes into a type; false means that nothing of it does.
+// prune returns the part of a value that decodes into a type, and whether any part does.
 func (p *pruner) prune(value any, t reflect.Type, path string) (any, bool) {
 	if value == nil {
 		return nil, true // null decodes into every type
@@ -226,8 +226,8 @@ func (p *pruner) prune(value any, t reflect.Type, path string) (any, bool) {
 	return nil, false
 }
 
-// pruneFields prunes the fields of an object in the order of their names. A field without a type is
-// unknown, which decoding ignores.
+// pruneFields prunes the fields of an object in alphabetical order. Unknown fields have no type and are
+// skipped, as decoding ignores them.
 func (p *pruner) pruneFields(fields map[string]any, path string, typeOf func(name string) reflect.Type) (any, bool) {
 	kept := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -264,7 +264,8 @@ func decodes(value any, t reflect.Type) bool {
 	return err == nil && kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface()) == nil
 }
 
-// fieldTypes returns the types of the fields of a struct by their JSON names, fields of inlined structs included.
+// fieldTypes returns the types of the fields of a struct by JSON name, including the fields of inlined
+// structs.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for field := range t.Fields() {
@@ -280,7 +281,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return types
 }
 
-// describe returns the values that a type can have, for people.
+// describe returns a human-readable description of the values of a type.
 func describe(t reflect.Type) string {
 	switch {
 	case t.Name() == "Time":

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1beta1 contains the addition to the API group cluster.open-cluster-management.io that
-// upgrades a fleet: a ManagedClustersUpgrade selects managed clusters of Open Cluster Management,
-// defines what they are upgraded to and in which order, and counts how far they are.
+// Package v1beta1 contains an addition to the API group cluster.open-cluster-management.io that upgrades a
+// fleet: a ManagedClustersUpgrade selects managed clusters of Open Cluster Management, defines their target
+// and order, and counts their progress.
 //
-// The package contains types and names. Each cluster has a ClusterUpgradeRun, which is in package
+// The package contains only types and names. The ClusterUpgradeRun of each cluster is in package
 // api/fleet/v1alpha1.
 //
 // +kubebuilder:object:generate=true

@@ -12,9 +12,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// ManagedClustersUpgrade upgrades a fleet: managed clusters of Open Cluster Management that
-// Placements or a selector select. Canaries are upgraded first, the others in groups and slots. It
-// never rolls back. Each cluster has a ClusterUpgradeRun in its namespace.
+// ManagedClustersUpgrade upgrades a fleet of Open Cluster Management clusters selected by Placements or by
+// a selector. Canaries are upgraded first, then the other clusters in groups, a limited number at a time.
+// Upgrades are never rolled back. Each cluster has a ClusterUpgradeRun in its namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=managedclustersupgrades,shortName=mcu,categories=fleet
@@ -43,19 +43,19 @@ type ManagedClustersUpgrade struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the requested upgrade of the fleet.
+	// spec defines the upgrade of the fleet.
 	//
 	// +required
 	Spec ManagedClustersUpgradeSpec `json:"spec,omitzero"` //nolint:kubeapilinter // Its rules ask for members.
 
-	// status holds what the hub observed and did.
+	// status reports what the hub observed and did.
 	//
 	// +optional
 	Status ManagedClustersUpgradeStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the fleet again.
 }
 
-// ManagedClustersUpgradeSpec is a requested upgrade of a fleet. clusterVersion, upgradeConfig,
-// ocpOperators, and the actions cannot change after the first cluster was admitted.
+// ManagedClustersUpgradeSpec defines the upgrade of a fleet. clusterVersion, upgradeConfig, ocpOperators,
+// and the actions are immutable once the first cluster is admitted.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.placement) && self.placement.size() > 0) || has(self.clusterSelector)",message="set placement or clusterSelector to select managed clusters; clusterSelector: {} selects all clusters of the cluster sets that are bound to the namespace"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterVersion) || has(self.ocpOperators) || has(self.preUpgradeAction) || has(self.postUpgradeAction)",message="set clusterVersion, ocpOperators, or an action: there is nothing to upgrade"
@@ -63,8 +63,8 @@ type ManagedClustersUpgrade struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancelled) || !oldSelf.cancelled || (has(self.cancelled) && self.cancelled)",message="cancelled cannot be undone: create another ManagedClustersUpgrade"
 // +kubebuilder:validation:XValidation:rule="!has(self.claimsOnly) || !self.claimsOnly || (has(self.dryRun) && self.dryRun)",fieldPath=".claimsOnly",message="needs dryRun: true"
 type ManagedClustersUpgradeSpec struct {
-	// placement are Placements whose decisions are the managed clusters, in addition to those that
-	// clusterSelector selects.
+	// placement lists Placements whose decisions select managed clusters, in addition to the clusters
+	// selected by clusterSelector.
 	//
 	// +optional
 	// +listType=atomic
@@ -72,53 +72,53 @@ type ManagedClustersUpgradeSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Placement []PlacementReference `json:"placement,omitempty"`
 
-	// clusterSelector selects managed clusters of the cluster sets that are bound to the namespace.
+	// clusterSelector selects managed clusters in the cluster sets bound to the namespace.
 	//
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
-	// clusterVersion is the release to which the clusters are upgraded. Without it, only operators
-	// are upgraded and actions run.
+	// clusterVersion is the target release. If it is not set, only operators are upgraded and actions run.
 	//
 	// +optional
 	ClusterVersion *ClusterVersionSpec `json:"clusterVersion,omitempty"` //nolint:kubeapilinter // Its rules ask for a version or an image.
 
-	// ocpOperators are the operators whose upgrades are approved on each cluster after the upgrade of
-	// its platform. Only Subscriptions with manual approval are concerned.
+	// ocpOperators selects the operators whose upgrades are approved on each cluster after the platform
+	// upgrade. It applies only to Subscriptions with manual approval.
 	//
 	// +optional
 	OCPOperators *OCPOperators `json:"ocpOperators,omitempty"`
 
-	// upgradeStrategy defines the canaries, the number of clusters at a time, and the timeouts.
+	// upgradeStrategy defines the canaries, the number of concurrent upgrades, and the timeouts.
 	//
 	// +optional
 	// +default={"rolloutType": "Progressive"}
 	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitzero"` //nolint:kubeapilinter // The default of the schema fills it.
 
-	// preUpgradeAction must be available on a cluster before its upgrade is requested.
+	// preUpgradeAction is an action that must be available on a cluster before its upgrade is requested.
 	//
 	// +optional
 	PreUpgradeAction *UpgradeAction `json:"preUpgradeAction,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// postUpgradeAction is applied to a cluster after its upgrade. A cluster on which it is degraded
-	// has failed.
+	// postUpgradeAction is an action that is applied to a cluster after its upgrade. If the action becomes
+	// degraded, the cluster fails.
 	//
 	// +optional
 	PostUpgradeAction *UpgradeAction `json:"postUpgradeAction,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// paused stops the admission of clusters and holds what is not delivered. It defaults to false.
+	// paused stops the admission of clusters and holds upgrades that are not delivered yet. It defaults to
+	// false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 
-	// cancelled stops the admission of clusters for good and undoes what is not delivered. Clusters
-	// to which the upgrade was delivered continue. It defaults to false and cannot be undone.
+	// cancelled permanently stops the admission of clusters and withdraws upgrades that are not delivered
+	// yet. Upgrades already delivered continue. It defaults to false and cannot be undone.
 	//
 	// +optional
 	Cancelled bool `json:"cancelled,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 
-	// attempt is the number of the attempt. A higher number retries the clusters that failed, and
-	// admits clusters again after a stop. It defaults to 1.
+	// attempt is the number of the attempt. Raising it retries failed clusters and resumes admission after
+	// a stop. It defaults to 1.
 	//
 	// +optional
 	// +default=1
@@ -127,19 +127,19 @@ type ManagedClustersUpgradeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="cannot fall: raise it to retry the clusters that failed"
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// dryRun checks all clusters and upgrades none. What is written to the clusters for the check is
+	// dryRun checks all clusters without upgrading any. Objects written to the clusters for the check are
 	// removed afterwards. It defaults to false.
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 
-	// claimsOnly makes the dry run write nothing to any cluster: it knows only what the clusters
-	// claim. It defaults to false.
+	// claimsOnly restricts a dry run to the claims of the clusters; it then writes nothing to them. It
+	// defaults to false.
 	//
 	// +optional
 	ClaimsOnly bool `json:"claimsOnly,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 
-	// dependsOn are ManagedClustersUpgrades of the same namespace that must be complete first.
+	// dependsOn lists ManagedClustersUpgrades in the same namespace that must be complete first.
 	//
 	// +optional
 	// +listType=map
@@ -148,20 +148,20 @@ type ManagedClustersUpgradeSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 
-	// lateJoiners says what happens to clusters that are selected after all others are complete. Ignore, the default,
-	// leaves them alone: the upgrade rests until its spec changes. Upgrade upgrades them.
+	// lateJoiners determines what happens to clusters that are selected after all others are complete.
+	// Ignore leaves them alone until the spec changes. Upgrade upgrades them. It defaults to Ignore.
 	//
 	// +optional
 	LateJoiners LateJoiners `json:"lateJoiners,omitempty"`
 
-	// upgradeConfig delivers an UpgradeConfig to each cluster instead of a ClusterVersion: the Managed
-	// Upgrade Operator of the cluster upgrades it.
+	// upgradeConfig delivers an UpgradeConfig instead of a ClusterVersion to each cluster, whose Managed
+	// Upgrade Operator then performs the upgrade.
 	//
 	// +optional
 	UpgradeConfig *UpgradeConfigTemplate `json:"upgradeConfig,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
-// LateJoiners says what happens to clusters that are selected after all others are complete.
+// LateJoiners determines what happens to clusters that are selected after all others are complete.
 //
 // +kubebuilder:validation:Enum=Ignore;Upgrade
 type LateJoiners string
@@ -182,8 +182,9 @@ type PlacementReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// namespace is the namespace of the Placement. It defaults to the namespace of the ManagedClustersUpgrade. For
-	// another one, the creator needs the permission to create managedclustersupgrades there.
+	// namespace is the namespace of the Placement. It defaults to the namespace of the
+	// ManagedClustersUpgrade. If it is another namespace, the creator needs permission to create
+	// managedclustersupgrades there.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -191,12 +192,11 @@ type PlacementReference struct {
 	Namespace string `json:"namespace,omitempty"` //nolint:kubeapilinter // Empty means the own namespace.
 }
 
-// ClusterSelector selects managed clusters by their cluster sets and labels. All of it must match.
+// ClusterSelector selects managed clusters by cluster set and by labels. Both must match.
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterSelector struct {
-	// clusterSets are ManagedClusterSets that are bound to the namespace. Without them, all that are
-	// bound are used.
+	// clusterSets lists ManagedClusterSets that are bound to the namespace. It defaults to all bound sets.
 	//
 	// +optional
 	// +listType=set
@@ -213,8 +213,8 @@ type ClusterSelector struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.version) && self.version.size() > 0) || (has(self.image) && self.image.size() > 0)",message="version or image must be set, for example version: 4.20.6"
 type ClusterVersionSpec struct {
-	// channel is the update channel, for example stable-4.20. Empty means that the channel of each
-	// cluster stays.
+	// channel is the update channel, for example stable-4.20. If it is empty, each cluster keeps its
+	// channel.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -230,7 +230,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
 	Version string `json:"version,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 
-	// upstream is the URL of the update service. Empty means that the one of each cluster stays.
+	// upstream is the URL of the update service. If it is empty, each cluster keeps its update service.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -238,7 +238,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^https?://[^/ ]+')",message="must be a URL, for example https://api.openshift.com/api/upgrades_info/v1/graph"
 	Upstream string `json:"upstream,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 
-	// image is the pull spec of the release by digest. With version, the release must have this
+	// image is the pull spec of the release by digest. If version is also set, the release must have this
 	// digest.
 	//
 	// +optional
@@ -248,18 +248,18 @@ type ClusterVersionSpec struct {
 	Image string `json:"image,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 }
 
-// OCPOperators selects operators of the Operator Lifecycle Manager by their Subscriptions.
+// OCPOperators selects operators managed by the Operator Lifecycle Manager by their Subscriptions.
 //
 // +kubebuilder:validation:MinProperties=0
 // +kubebuilder:validation:XValidation:rule="!has(self.include) || !has(self.exclude) || self.include.all(i, !self.exclude.exists(e, e.name == i.name && e.__namespace__ == i.__namespace__))",message="an operator cannot be both in include and in exclude"
 type OCPOperators struct {
-	// approveAllUpgrades approves the upgrades of all operators except those in exclude. It defaults to false, which
-	// approves only those in include.
+	// approveAllUpgrades approves the upgrades of all operators except those in exclude. It defaults to
+	// false: only upgrades of the operators in include are approved.
 	//
 	// +optional
 	ApproveAllUpgrades bool `json:"approveAllUpgrades,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
 
-	// include are the operators whose upgrades are approved. It has no effect if approveAllUpgrades is
+	// include lists the operators whose upgrades are approved. It has no effect if approveAllUpgrades is
 	// true.
 	//
 	// +optional
@@ -270,7 +270,7 @@ type OCPOperators struct {
 	// +kubebuilder:validation:MaxItems=100
 	Include []OperatorReference `json:"include,omitempty"`
 
-	// exclude are operators whose upgrades are not approved.
+	// exclude lists operators whose upgrades are not approved.
 	//
 	// +optional
 	// +listType=map
@@ -300,39 +300,39 @@ type OperatorReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// RolloutType is how clusters are admitted.
+// RolloutType determines how clusters are admitted.
 //
 // +kubebuilder:validation:Enum=All;Progressive;ProgressivePerGroup
 type RolloutType string
 
 const (
-	// RolloutAll admits as many clusters as maxConcurrency allows; without it, all at once.
+	// RolloutAll admits as many clusters as maxConcurrency allows, or all at once if it is not set.
 	RolloutAll RolloutType = "All"
-	// RolloutProgressive fills free slots in the order of the groups.
+	// RolloutProgressive fills free slots in group order.
 	RolloutProgressive RolloutType = "Progressive"
-	// RolloutProgressivePerGroup starts a group when those before it are finished.
+	// RolloutProgressivePerGroup starts a group only after all earlier groups are finished.
 	RolloutProgressivePerGroup RolloutType = "ProgressivePerGroup"
 )
 
-// UpgradeStrategy defines which clusters start when, and how long they may take.
+// UpgradeStrategy defines when clusters start and how long they may take.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeStrategy struct {
-	// canaryClusters selects the clusters that must be complete before others start. The first canary
-	// that fails stops the rollout.
+	// canaryClusters selects the clusters that must be complete before any other cluster starts. The first
+	// canary failure stops the rollout.
 	//
 	// +optional
 	CanaryClusters *CanaryClusters `json:"canaryClusters,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// clusterUpgradeTimeout is how long the upgrade of the platform of one cluster may take. It
-	// defaults to 2h.
+	// clusterUpgradeTimeout is the maximum duration of the platform upgrade of one cluster. It defaults to
+	// 2h.
 	//
 	// +optional
 	// +default="2h"
 	ClusterUpgradeTimeout Duration `json:"clusterUpgradeTimeout,omitempty"`
 
-	// maxConcurrency is the number of clusters that may be upgraded at the same time, or a percentage
-	// of all clusters without canaries, rounded up. It defaults to 1, and with rolloutType All to all.
+	// maxConcurrency is the maximum number of clusters upgraded at the same time, or a percentage of all
+	// clusters except canaries, rounded up. It defaults to 1, or to all clusters if rolloutType is All.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -340,30 +340,30 @@ type UpgradeStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 1000000 : string(self).matches('^([1-9][0-9]?|100)%$')",message="must be a number from 1 to 1000000, or a percentage from 1% to 100%"
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// operatorsUpgradeTimeout is how long the upgrade of the operators of one cluster may take. It
-	// defaults to 10m.
+	// operatorsUpgradeTimeout is the maximum duration of the operator upgrades of one cluster. It defaults
+	// to 10m.
 	//
 	// +optional
 	// +default="10m"
 	OperatorsUpgradeTimeout Duration `json:"operatorsUpgradeTimeout,omitempty"`
 
-	// rolloutType is how clusters are admitted: Progressive, ProgressivePerGroup, or All. It defaults
-	// to Progressive.
+	// rolloutType determines how clusters are admitted: Progressive, ProgressivePerGroup, or All. It
+	// defaults to Progressive.
 	//
 	// +optional
 	// +default="Progressive"
 	RolloutType RolloutType `json:"rolloutType,omitempty"`
 
-	// decisionStrategy divides the clusters of clusterSelector into groups. The groups of Placements
-	// are theirs.
+	// decisionStrategy divides the clusters selected by clusterSelector into groups. Placements define
+	// their own groups.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.groupStrategy) || !has(self.groupStrategy.clustersPerDecisionGroup) || type(self.groupStrategy.clustersPerDecisionGroup) != int || int(self.groupStrategy.clustersPerDecisionGroup) <= 1000000",message="groupStrategy.clustersPerDecisionGroup must be a percentage, or a number up to 1000000"
 	DecisionStrategy *ocmv1beta1.DecisionStrategy `json:"decisionStrategy,omitempty"`
 
-	// maxFailures is the number of clusters that may fail, or a percentage of all clusters without
-	// canaries, rounded up; with rolloutType ProgressivePerGroup of each group. One more stops the
-	// rollout. Without it, failures of clusters other than canaries do not stop it.
+	// maxFailures is the number of clusters that may fail, or a percentage of all clusters except canaries,
+	// rounded up. With rolloutType ProgressivePerGroup, it applies to each group. Exceeding it stops the
+	// rollout. If it is not set, only canary failures stop the rollout.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -371,41 +371,40 @@ type UpgradeStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 1000000 : string(self).matches('^([1-9]?[0-9]|100)%$')",message="must be a number from 0 to 1000000, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
-	// minSuccessTime is how long an upgraded cluster is observed before it is complete. It defaults to
-	// 30m for canaries; other clusters are complete at once.
+	// minSuccessTime is how long an upgraded cluster is observed before it is complete. It defaults to 30m
+	// for canaries. Other clusters are not observed by default.
 	//
 	// +optional
 	MinSuccessTime Duration `json:"minSuccessTime,omitempty"`
 
-	// applyTimeout is how long the agent of a cluster may take to apply the upgrade. It defaults to
-	// 30m.
+	// applyTimeout is the maximum time for the agent of a cluster to apply the upgrade. It defaults to 30m.
 	//
 	// +optional
 	// +default="30m"
 	ApplyTimeout Duration `json:"applyTimeout,omitempty"`
 
-	// actionTimeout is how long an action may take on a cluster. It defaults to 30m.
+	// actionTimeout is the maximum duration of an action on a cluster. It defaults to 30m.
 	//
 	// +optional
 	// +default="30m"
 	ActionTimeout Duration `json:"actionTimeout,omitempty"`
 
-	// failingTimeout is how long the cluster version operator of a cluster may report Failing before
-	// the cluster has failed. It defaults to 10m.
+	// failingTimeout is how long the cluster version operator may report Failing before the cluster fails.
+	// It defaults to 10m.
 	//
 	// +optional
 	// +default="10m"
 	FailingTimeout Duration `json:"failingTimeout,omitempty"`
 
-	// stallTimeout is how long a cluster may make no progress before it is reported as stalled. It
-	// defaults to 45m.
+	// stallTimeout is how long a cluster may make no progress before it is reported as stalled. It defaults
+	// to 45m.
 	//
 	// +optional
 	// +default="45m"
 	StallTimeout Duration `json:"stallTimeout,omitempty"`
 
-	// windows are the times at which clusters are admitted. Clusters that were admitted continue after
-	// the end of a window. Without windows, clusters are admitted at any time.
+	// windows lists the times at which clusters are admitted. Clusters already admitted continue after a
+	// window ends. By default, clusters are admitted at any time.
 	//
 	// +optional
 	// +listType=atomic
@@ -416,18 +415,18 @@ type UpgradeStrategy struct {
 
 // CanaryClusters selects the canaries.
 type CanaryClusters struct {
-	// clusterSelector selects canaries among the selected clusters.
+	// clusterSelector selects the canaries among the selected clusters.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: it would make every cluster a canary; set matchLabels or matchExpressions, or remove canaryClusters"
 	ClusterSelector LabelSelector `json:"clusterSelector,omitzero"` //nolint:kubeapilinter // A rule rejects the empty selector.
 }
 
-// AdmissionWindow is a recurring time at which clusters are admitted.
+// AdmissionWindow is a recurring window in which clusters are admitted.
 type AdmissionWindow struct {
-	// cron selects minutes of the wall clock of the location at which the window starts, for example
-	// 0 22 * * 2 for 22:00 on Tuesdays. Its five fields are the minute, the hour, the day of the month,
-	// the month, and the day of the week.
+	// cron defines the start times of the window in the time zone given by location, for example 0 22 * * 2
+	// for 22:00 on Tuesdays. Its five fields are minute, hour, day of the month, month, and day of the
+	// week.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -441,8 +440,8 @@ type AdmissionWindow struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/0+([, ]|$)')",message="a step must be at least 1, for example */15"
 	Cron string `json:"cron,omitempty"`
 
-	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53,
-	// ranges, and steps, for example 7, 10-20, or */4. Without it, every week is selected.
+	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53, ranges,
+	// and steps, for example 7, 10-20, or */4. By default, every week is selected.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -451,8 +450,8 @@ type AdmissionWindow struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9*/,-]+$') || self.split(',').all(i, !i.matches('^[0-9]{1,2}-[0-9]{1,2}(/|$)') || int(i.split('/')[0].split('-')[0]) <= int(i.split('/')[0].split('-')[1]))",message="a range of weeks must not end before it starts; write 50-53,1-2 instead of 50-2"
 	ISOWeek *string `json:"isoWeek,omitempty"`
 
-	// location is the time zone of the window, by its name in the IANA time zone database, for
-	// example Europe/Zurich. It defaults to UTC.
+	// location is the time zone of the window, as a name in the IANA time zone database, for example
+	// Europe/Zurich. It defaults to UTC.
 	//
 	// +optional
 	// +default="UTC"
@@ -462,18 +461,18 @@ type AdmissionWindow struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') || timestamp('2027-01-01T00:00:00Z').getHours(self) >= 0",message="must be a name of the IANA time zone database, for example Europe/Zurich or UTC"
 	Location string `json:"location,omitempty"`
 
-	// duration is how long the window is open, for example 4h.
+	// duration is how long the window stays open, for example 4h.
 	//
 	// +required
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// UpgradeAction is applied to each cluster before or after its upgrade.
+// UpgradeAction is an action applied to each cluster before or after its upgrade.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.manifestWork.workload) && has(self.manifestWork.workload.manifests) && self.manifestWork.workload.manifests.size() >= 1 && self.manifestWork.workload.manifests.size() <= 50",fieldPath=".manifestWork",message="workload.manifests must have 1 to 50 manifests"
 type UpgradeAction struct {
-	// manifestWork is the spec of a ManifestWork. The action is available on a cluster when its Jobs
-	// have succeeded, its conditionRules report Complete, and its other objects exist.
+	// manifestWork is the spec of a ManifestWork. The action is available on a cluster when its Jobs have
+	// succeeded, its conditionRules report Complete, and all its other objects exist.
 	//
 	// +required
 	ManifestWork workv1.ManifestWorkSpec `json:"manifestWork,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
@@ -488,24 +487,24 @@ type Dependency struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// perCluster admits a cluster as soon as the other upgrade is complete on that cluster. It
-	// defaults to false, which waits for all its clusters.
+	// perCluster admits each cluster as soon as the other upgrade is complete on it. It defaults to false:
+	// all clusters of the other upgrade must be complete.
 	//
 	// +optional
 	PerCluster bool `json:"perCluster,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
 }
 
-// UpgradeConfigTemplate holds what the UpgradeConfigs of the clusters contain in addition to the release.
+// UpgradeConfigTemplate defines the fields of the UpgradeConfigs on the clusters, except for the release.
 type UpgradeConfigTemplate struct {
-	// type names the cluster upgrader, and with it the runbook, for example OSD.
+	// type is the cluster upgrader, which determines the runbook, for example OSD.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type,omitempty"`
 
-	// namespace is the namespace that the Managed Upgrade Operator of each cluster watches. It defaults
-	// to managed-upgrade-operator.
+	// namespace is the namespace watched by the Managed Upgrade Operator of each cluster. It defaults to
+	// managed-upgrade-operator.
 	//
 	// +optional
 	// +default="managed-upgrade-operator"
@@ -514,8 +513,8 @@ type UpgradeConfigTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must be the name of a namespace, for example managed-upgrade-operator"
 	Namespace string `json:"namespace,omitempty"`
 
-	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node
-	// before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
+	// PDBForceDrainTimeout is the number of minutes for which a PodDisruptionBudget may block the drain of
+	// a node before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"

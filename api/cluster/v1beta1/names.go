@@ -5,29 +5,30 @@ package v1beta1
 
 import "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 
-// Finalizer is on a ManagedClustersUpgrade from before the first object that it causes until the last
-// of them is deleted.
+// Finalizer is on a ManagedClustersUpgrade from before its first object is created until its last object is
+// deleted.
 const Finalizer = "upgrade.managed.openshift.io/managed-clusters-upgrade"
 
-// UpgradeLabel on an object that the hub creates is the UID of its ManagedClustersUpgrade.
+// UpgradeLabel on an object created by the hub is the UID of its ManagedClustersUpgrade.
 const UpgradeLabel = "upgrade.managed.openshift.io/managed-clusters-upgrade"
 
-// ForgetFailureAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. The failure of the cluster in
-// that attempt, 1 by default, no longer counts. Several clusters are separated by semicolons or line breaks.
+// ForgetFailureAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. The failure of
+// the cluster in that attempt no longer counts. The attempt defaults to 1. Entries are separated by
+// semicolons or line breaks.
 const ForgetFailureAnnotation = "upgrade.managed.openshift.io/forget-failure"
 
-// ContinueWithoutCanaryAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. In that attempt, 1 by
-// default, the other clusters do not wait for this canary. Several canaries are separated by semicolons or line breaks.
+// ContinueWithoutCanaryAnnotation on a ManagedClustersUpgrade has the form cluster@attempt=reason. In that
+// attempt, other clusters do not wait for this canary. The attempt defaults to 1. Entries are separated by
+// semicolons or line breaks.
 const ContinueWithoutCanaryAnnotation = "upgrade.managed.openshift.io/continue-without-canary"
 
-// The reasons for which a cluster cannot be admitted, in addition to the reasons of a ClusterUpgradeRun.
+// Reasons why a cluster cannot be admitted, in addition to the reasons of a ClusterUpgradeRun.
 const (
-	// ReasonUnreachable is a cluster that does not report to the hub.
+	// ReasonUnreachable indicates that the cluster does not report to the hub.
 	ReasonUnreachable = "Unreachable"
 )
 
-// The defaults of the durations that a strategy does not define. The API server sets the default timeouts if there is a
-// strategy.
+// Defaults of the durations in a strategy. If a strategy is set, the API server sets its timeouts.
 const (
 	DefaultClusterUpgradeTimeout   Duration = "2h"
 	DefaultOperatorsUpgradeTimeout Duration = "10m"
@@ -35,19 +36,19 @@ const (
 	DefaultActionTimeout           Duration = "30m"
 	DefaultFailingTimeout          Duration = "10m"
 	DefaultStallTimeout            Duration = "45m"
-	// DefaultCanarySoak is how long canaries, and clusters that failed before, soak without minSuccessTime; others
-	// do not.
+	// DefaultCanarySoak is the soak time of canaries, and of clusters that failed before, if minSuccessTime
+	// is not set. Other clusters do not soak by default.
 	DefaultCanarySoak Duration = "30m"
 )
 
-// The types of the conditions of a ManagedClustersUpgrade.
+// Condition types of a ManagedClustersUpgrade.
 const (
 	// ConditionSelected reports whether at least one cluster is selected.
 	ConditionSelected = "Selected"
-	// ConditionApplied reports whether a pre-upgrade action or an upgrade was ever applied to a
+	// ConditionApplied reports whether a pre-upgrade action or an upgrade has ever been applied to a
 	// cluster.
 	ConditionApplied = "Applied"
-	// ConditionInProgress reports whether the upgrade of at least one cluster is partial.
+	// ConditionInProgress reports whether at least one cluster is partially upgraded.
 	ConditionInProgress = "InProgress"
 	// ConditionComplete reports whether all clusters are complete.
 	ConditionComplete = "Complete"
@@ -55,19 +56,21 @@ const (
 	ConditionFailed = "Failed"
 	// ConditionAdmitting reports whether another cluster may start.
 	ConditionAdmitting = "Admitting"
-	// ConditionSlow reports whether a cluster makes no progress.
+	// ConditionSlow reports whether any cluster makes no progress.
 	ConditionSlow = history.ConditionSlow
-	// ConditionReady reports whether all clusters are complete. It is absent before the first one begins.
+	// ConditionReady reports whether all clusters are complete. It is absent before the first cluster
+	// starts.
 	ConditionReady = history.ConditionReady
-	// ConditionReconciling reports that the upgrade continues without a person. It is absent otherwise.
+	// ConditionReconciling reports that the upgrade continues without user action. It is absent otherwise.
 	ConditionReconciling = history.ConditionReconciling
-	// ConditionStalled reports that no cluster begins until a person acts. It is absent otherwise.
+	// ConditionStalled reports that no cluster starts without user action. It is absent otherwise.
 	ConditionStalled = history.ConditionStalled
-	// ConditionPreflightPassed reports whether a dry run found no obstacle. It is absent without one.
+	// ConditionPreflightPassed reports whether a dry run found no obstacles. It is absent without a dry
+	// run.
 	ConditionPreflightPassed = "PreflightPassed"
 )
 
-// The reasons of the condition Selected.
+// Reasons of the condition Selected.
 const (
 	ReasonManagedClustersSelected = "ManagedClustersSelected"
 	ReasonNoClustersSelected      = "NoClustersSelected"
@@ -75,7 +78,7 @@ const (
 	ReasonPlacementNotAllowed     = "PlacementNotAllowed"
 )
 
-// The reasons of the conditions Applied, InProgress, Complete, and Failed.
+// Reasons of the conditions Applied, InProgress, Complete, and Failed.
 const (
 	ReasonManagedClustersUpgradeApplied    = "ManagedClustersUpgradeApplied"
 	ReasonNothingApplied                   = "NothingApplied"
@@ -88,7 +91,7 @@ const (
 	ReasonNoFailures                       = "NoFailures"
 )
 
-// The reasons of the condition Admitting. The condition Failed also has CanaryFailed and MaxFailuresExceeded.
+// Reasons of the condition Admitting. The condition Failed also uses CanaryFailed and MaxFailuresExceeded.
 const (
 	ReasonOpen                = "Open"
 	ReasonNoFreeSlot          = "NoFreeSlot"
@@ -102,8 +105,7 @@ const (
 	ReasonHeld                = "Held"
 )
 
-// The reasons of the condition Admitting for which nothing is admitted, whatever the state of the
-// clusters.
+// Reasons of the condition Admitting that prevent admission regardless of the state of the clusters.
 const (
 	ReasonPaused               = "Paused"
 	ReasonCancelled            = "Cancelled"
@@ -115,12 +117,12 @@ const (
 	ReasonSelectionUnstable    = "SelectionUnstable"
 	ReasonInvalidStrategy      = "InvalidStrategy"
 	ReasonDeleting             = "Deleting"
-	// ReasonCannotObserve means that the hub could not read the clusters or the upgrades that decide about
-	// admission.
+	// ReasonCannotObserve indicates that the hub could not read the clusters or upgrades needed to decide
+	// about admission.
 	ReasonCannotObserve = "CannotObserve"
 )
 
-// The reasons of the conditions Slow and PreflightPassed if nothing is wrong.
+// Reasons of the conditions Slow and PreflightPassed if there is no problem.
 const (
 	ReasonOnTime          = "OnTime"
 	ReasonPreflightPassed = "PreflightPassed"

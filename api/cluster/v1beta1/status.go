@@ -7,21 +7,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The limits of the lists in the status.
+// Limits of the lists in the status.
 const (
 	MaxGroups        = 32
 	MaxCauses        = 10
 	MaxCauseClusters = 3
-	// MaxForgotten is the most forgotten failures that are listed.
+	// MaxForgotten is the maximum number of forgotten failures listed.
 	MaxForgotten = 10
 )
 
-// ManagedClustersUpgradeStatus holds what the hub observed and did. The clusters themselves are ClusterUpgradeRuns.
+// ManagedClustersUpgradeStatus reports what the hub observed and did. The status of each cluster is in its
+// ClusterUpgradeRun.
 //
 // +kubebuilder:validation:MinProperties=0
 type ManagedClustersUpgradeStatus struct {
-	// conditions sum up the upgrade: Selected, Applied, InProgress, Complete, Failed, Admitting,
-	// Slow, Ready, Reconciling, Stalled, and, for a dry run, PreflightPassed. Other conditions are removed.
+	// conditions summarize the upgrade: Selected, Applied, InProgress, Complete, Failed, Admitting, Slow,
+	// Ready, Reconciling, Stalled, and, for a dry run, PreflightPassed. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -30,13 +31,13 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// attempt is the attempt that this status reflects.
+	// attempt is the attempt reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -47,14 +48,14 @@ type ManagedClustersUpgradeStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when the last cluster was complete. It is absent before, and while clusters
-	// have failed.
+	// completionTime is when the last cluster became complete. It is absent until then, and if any cluster
+	// has failed.
 	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// nextTime is when the rollout next changes by itself: a deadline or a soak ends, or a window opens
-	// or closes.
+	// nextTime is when the rollout will next change on its own, because a deadline or a soak ends, or a
+	// window opens or closes.
 	//
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
@@ -74,14 +75,14 @@ type ManagedClustersUpgradeStatus struct {
 	// +optional
 	ClustersSummery *ClustersSummary `json:"clustersSummery,omitempty"`
 
-	// postUpgradeActionSummary counts the post-upgrade actions of the clusters whose platform and
-	// operators are upgraded.
+	// postUpgradeActionSummary counts the post-upgrade actions of the clusters whose platform and operators
+	// have been upgraded.
 	//
 	// +optional
 	PostUpgradeActionSummary *ActionSummary `json:"postUpgradeActionSummary,omitempty"`
 
-	// groups counts the clusters of each group by state, in the order in which groups start, without
-	// canaries. The last element counts all further groups if there are more than 32.
+	// groups counts the clusters of each group by state, without canaries, in the start order of the
+	// groups. If there are more than 32 groups, the last entry counts all remaining groups.
 	//
 	// +optional
 	// +listType=map
@@ -90,20 +91,20 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Groups []GroupStatus `json:"groups,omitempty"`
 
-	// canaries identifies the canaries, which are fixed when the rollout starts. It is absent before, and without
-	// canaryClusters.
+	// canaries identifies the canaries, which are fixed when the rollout starts. It is absent until then,
+	// and if canaryClusters is not set.
 	//
 	// +optional
 	Canaries *CanariesStatus `json:"canaries,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// stop is why no further cluster starts until spec.attempt is raised, whatever becomes of the clusters. It is
-	// absent if nothing has stopped the rollout.
+	// stop explains why no further cluster starts until spec.attempt is raised, regardless of what happens
+	// to the clusters. It is absent if the rollout is not stopped.
 	//
 	// +optional
 	Stop *StopStatus `json:"stop,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// forgottenFailures are failures that no longer count, because the annotation
-	// upgrade.managed.openshift.io/forget-failure names them. At most ten are listed.
+	// forgottenFailures lists failures that no longer count because they are named in the annotation
+	// upgrade.managed.openshift.io/forget-failure. At most ten are listed.
 	//
 	// +optional
 	// +listType=map
@@ -112,8 +113,8 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	ForgottenFailures []ForgottenFailure `json:"forgottenFailures,omitempty"`
 
-	// departed counts, for each group, the clusters that had started in this attempt, were not complete, and
-	// whose ManagedCluster is gone. They are not in the other counters, and count as failed.
+	// departed counts, by group, the clusters that left the hub after they had started in this attempt, but
+	// before they were complete. They count as failed and are not included in the other counters.
 	//
 	// +optional
 	// +listType=map
@@ -122,15 +123,15 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Departed []DepartedClusters `json:"departed,omitempty"`
 
-	// begun identifies the clusters that are counted as begun. By it, a hub that starts tells clusters that have left in
-	// the meantime from records that were lost.
+	// begun identifies the clusters counted as started. A restarted hub uses it to distinguish clusters
+	// that have left from records that were lost.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Begun string `json:"begun,omitempty"`
 
-	// causes are the most frequent reasons for which clusters failed, are stalled, or are blocked.
+	// causes lists the most frequent reasons why clusters failed, are stalled, or are blocked.
 	//
 	// +optional
 	// +listType=atomic
@@ -147,7 +148,7 @@ type ActionSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"` //nolint:kubeapilinter // A zero is shown.
 
-	// applied is the number of clusters to which the action is applied.
+	// applied is the number of clusters to which the action has been applied.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -172,7 +173,7 @@ type ActionSummary struct {
 	Degraded int32 `json:"degraded"` //nolint:kubeapilinter // A zero is shown.
 }
 
-// ClustersSummary counts clusters by state. The states sum up to the total.
+// ClustersSummary counts clusters by state. The states add up to the total.
 type ClustersSummary struct {
 	// total is the number of clusters.
 	//
@@ -180,7 +181,7 @@ type ClustersSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"` //nolint:kubeapilinter // A zero is shown.
 
-	// initialized is the number of clusters that are admitted and do not upgrade yet.
+	// initialized is the number of admitted clusters whose upgrade has not started yet.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -192,15 +193,15 @@ type ClustersSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	PartialUpgrade int32 `json:"partialUpgrade"` //nolint:kubeapilinter // A zero is shown.
 
-	// complete is the number of clusters whose platform and operators are upgraded. One whose action after the upgrade
-	// fails, or that fails while it soaks, counts as failed from then on.
+	// complete is the number of clusters whose platform and operators have been upgraded. A cluster whose
+	// post-upgrade action or soak fails counts as failed from then on.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Complete int32 `json:"complete"` //nolint:kubeapilinter // A zero is shown.
 
-	// finishing is how many of the complete clusters still run their action after the upgrade, or soak. They hold their
-	// slots.
+	// finishing is the number of complete clusters that are still soaking or running their post-upgrade
+	// action. They keep their slots.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -212,24 +213,25 @@ type ClustersSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed"` //nolint:kubeapilinter // A zero is shown.
 
-	// pending is the number of clusters that are not admitted yet.
+	// pending is the number of clusters that have not been admitted yet.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Pending int32 `json:"pending"` //nolint:kubeapilinter // A zero is shown.
 }
 
-// InFlight returns how many clusters have begun, and neither ended nor only have their last steps left.
+// InFlight returns the number of clusters that have started and whose platform and operators are not yet
+// upgraded.
 func (s *ClustersSummary) InFlight() int32 { return s.Initialized + s.PartialUpgrade }
 
-// Ended reports whether each cluster is complete or has failed, and none has steps left.
+// Ended reports whether all clusters are complete or have failed, with no steps left to run.
 func (s *ClustersSummary) Ended() bool {
 	return s.Total > 0 && s.Complete+s.Failed == s.Total && s.Finishing == 0
 }
 
 // GroupStatus counts the clusters of a group by state.
 type GroupStatus struct {
-	// index is the position of the group in the order in which groups start, from 1.
+	// index is the position of the group in the start order, starting at 1.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -245,22 +247,22 @@ type GroupStatus struct {
 	ClustersSummary `json:",inline"`
 }
 
-// CanariesStatus identifies the canaries. Each of them has a ClusterUpgradeRun with canary: true.
+// CanariesStatus identifies the canaries. Each canary has a ClusterUpgradeRun with canary: true.
 type CanariesStatus struct {
-	// count is the number of canaries when they were fixed.
+	// count is the number of canaries at the time they were fixed.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"` //nolint:kubeapilinter // A zero is shown.
 
-	// hash is a hash of their sorted names.
+	// hash is a hash of the sorted names of the canaries.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash,omitempty"`
 
-	// selectorHash is a hash of canaryClusters. After a change of canaryClusters, the canaries are fixed again.
+	// selectorHash is a hash of canaryClusters. If canaryClusters changes, the canaries are fixed again.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -268,7 +270,7 @@ type CanariesStatus struct {
 	SelectorHash string `json:"selectorHash,omitempty"`
 }
 
-// StopStatus is why no further cluster starts in this attempt.
+// StopStatus explains why no further cluster starts in this attempt.
 type StopStatus struct {
 	// reason is the CamelCase reason: CanaryFailed, CanaryNotAvailable, MaxFailuresExceeded, or
 	// RecordsLost.
@@ -290,8 +292,8 @@ type StopStatus struct {
 	// +required
 	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// annotations identifies the annotations that a person had set by then. If a person forgets a failure, or continues
-	// without a canary, the stop is decided again.
+	// annotations is a hash of the user's annotations at that time. If a user then forgets a failure or
+	// continues without a canary, the stop is evaluated again.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -308,7 +310,7 @@ type ForgottenFailure struct {
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster,omitempty"`
 
-	// reason is why a person has forgotten the failure.
+	// reason is the reason given by the user.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -316,42 +318,42 @@ type ForgottenFailure struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// DepartedClusters counts clusters of a group that are gone.
+// DepartedClusters counts the clusters of a group that have left the hub.
 type DepartedClusters struct {
-	// index is the position of the group in the order in which groups start, from 1.
+	// index is the position of the group in the start order, starting at 1.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Index int32 `json:"index,omitempty"`
 
-	// failed is the number of the clusters.
+	// failed is the number of clusters that have left.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Failed int32 `json:"failed,omitempty"`
 
-	// canaries is how many of them were canaries.
+	// canaries is the number of these clusters that were canaries.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Canaries int32 `json:"canaries,omitempty"` //nolint:kubeapilinter // Absent means none.
 }
 
-// CauseType says what clusters that share a cause have in common.
+// CauseType is the type of problem that clusters have in common.
 //
 // +kubebuilder:validation:Enum=Failed;Stalled;Blocked
 type CauseType string
 
 const (
-	// CauseFailed is a reason for which clusters failed.
+	// CauseFailed is a reason why clusters failed.
 	CauseFailed CauseType = "Failed"
-	// CauseStalled is a reason for which clusters make no progress.
+	// CauseStalled is a reason why clusters make no progress.
 	CauseStalled CauseType = "Stalled"
-	// CauseBlocked is a reason for which clusters cannot start, as a dry run found.
+	// CauseBlocked is a reason why clusters cannot start, found by a dry run.
 	CauseBlocked CauseType = "Blocked"
 )
 
-// Cause is a reason that clusters share.
+// Cause is a reason shared by several clusters.
 type Cause struct {
 	// type is Failed, Stalled, or Blocked.
 	//
@@ -365,7 +367,7 @@ type Cause struct {
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
-	// message explains the reason, in the words of the first cluster.
+	// message explains the reason, as reported for the first cluster.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -378,7 +380,7 @@ type Cause struct {
 	// +kubebuilder:validation:Minimum=1
 	Count int32 `json:"count,omitempty"`
 
-	// clusters are the names of up to three clusters, sorted.
+	// clusters lists the names of up to three clusters, sorted.
 	//
 	// +optional
 	// +listType=atomic

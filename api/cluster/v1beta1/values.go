@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Duration is a length of time in hours, minutes, and seconds, for example 2h, 90m, or 1h30m: more
-// than zero, and at most 7 days. It keeps the spelling of the user.
+// Duration is a length of time in hours, minutes, and seconds, for example 2h, 90m, or 1h30m. It must be
+// greater than zero and at most 7 days. The original spelling is preserved.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=20
@@ -16,22 +16,21 @@ import (
 // +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}(h|m|s))+$') || (duration(self) > duration('0s') && duration(self) <= duration('168h'))",message="must be longer than 0s and at most 168h, which is 7 days"
 type Duration string
 
-// LabelSelector selects managed clusters by their labels. All of matchLabels and matchExpressions
-// must match. The key name selects clusters by the label name or, if they do not have it, by
-// metadata.name.
+// LabelSelector selects managed clusters by their labels. Both matchLabels and matchExpressions must match.
+// The key name matches the label name or, for clusters without this label, metadata.name.
 //
 // +kubebuilder:validation:MinProperties=0
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values"
 type LabelSelector struct {
-	// matchLabels are labels that a managed cluster must have, with these values.
+	// matchLabels lists labels, with their values, that a managed cluster must have.
 	//
 	// +optional
 	// +kubebuilder:validation:MinProperties=0
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels: In and NotIn a list of values, Exists, or
-	// DoesNotExist.
+	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional
 	// +listType=atomic

@@ -7,76 +7,76 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AssessmentState is whether an update makes progress.
+// AssessmentState describes whether an update makes progress.
 //
 // +kubebuilder:validation:Enum=Idle;Progressing;Waiting;Stuck;Unknown
 type AssessmentState string
 
 const (
-	// StateIdle is when no update is in progress.
+	// StateIdle is the state if no update is in progress.
 	StateIdle AssessmentState = "Idle"
-	// StateProgressing is an update that makes progress.
+	// StateProgressing is the state of an update that makes progress.
 	StateProgressing AssessmentState = "Progressing"
-	// StateWaiting is an update that waits for something that is expected, such as a window.
+	// StateWaiting is the state of an update that waits for something expected, such as a window.
 	StateWaiting AssessmentState = "Waiting"
-	// StateStuck is an update that does not continue on its own.
+	// StateStuck is the state of an update that will not continue on its own.
 	StateStuck AssessmentState = "Stuck"
-	// StateUnknown is when data that is required is missing.
+	// StateUnknown is the state if required data is missing.
 	StateUnknown AssessmentState = "Unknown"
 )
 
-// Assessment is the verdict on an update. Its texts are single lines; times and durations that change
-// while nothing happens are separate fields. Commands start with oc.
+// Assessment is the verdict on an update. All texts are single lines. Times and durations that change even
+// if nothing happens are in separate fields. Commands start with oc.
 type Assessment struct {
-	// state is whether the update makes progress.
+	// state describes whether the update makes progress.
 	//
 	// +required
 	State AssessmentState `json:"state,omitempty"`
 
-	// since is when the state was entered.
+	// since is when the update entered this state.
 	//
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
 
-	// actionRequired is whether the update continues only if a person acts.
+	// actionRequired reports whether the update needs user action to continue.
 	//
 	// +required
 	ActionRequired bool `json:"actionRequired"` //nolint:kubeapilinter // The question has two answers.
 
-	// summary explains the state in one clause without a period, for example "Pool worker waits for
-	// its window". It is absent if the state needs no explanation.
+	// summary explains the state in one clause without a period, for example "Pool worker waits for its
+	// window". It is absent if the state needs no explanation.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
 
-	// summarySince is since when the summary holds, to be read as "SUMMARY for 64m". It is absent if
-	// the summary has no duration.
+	// summarySince is the time since which the summary has been true, displayed as "SUMMARY for 64m". It is
+	// absent if the summary has no duration.
 	//
 	// +optional
 	SummarySince *metav1.Time `json:"summarySince,omitempty"`
 
-	// fromRelease is the release that is being replaced. It is absent if no update is in progress.
+	// fromRelease is the release being replaced. It is absent if no update is in progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
-	// release is the release that is being installed, or else the installed one.
+	// release is the release being installed or, if no update is in progress, the installed release.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Release string `json:"release,omitempty"`
 
-	// startedTime is when the update started. It is absent if none is in progress.
+	// startedTime is when the update started. It is absent if no update is in progress.
 	//
 	// +optional
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 
-	// installedTime is when the release was installed. It is absent during an update.
+	// installedTime is when the current release was installed. It is absent during an update.
 	//
 	// +optional
 	InstalledTime *metav1.Time `json:"installedTime,omitempty"`
@@ -86,22 +86,22 @@ type Assessment struct {
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
 
-	// resumes is when an update that waits continues on its own. It is absent if that is unknown.
+	// resumes is when a waiting update will continue on its own. It is absent if the time is unknown.
 	//
 	// +optional
 	Resumes *ScheduledTime `json:"resumes,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// next is the next scheduled update. It is absent if none is known.
+	// next is the next scheduled update. It is absent if no update is scheduled.
 	//
 	// +optional
 	Next *ScheduledTime `json:"next,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// remedy says what to do first.
+	// remedy describes what to do first.
 	//
 	// +optional
 	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// causes are why the update is stuck or waits, the most severe first.
+	// causes lists the reasons why the update is stuck or waiting, most severe first.
 	//
 	// +optional
 	// +listType=atomic
@@ -109,8 +109,8 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxItems=256
 	Causes []Cause `json:"causes,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
-	// watch are the warnings and errors that are not among the first causes, the worst first. Facts of
-	// one informer with the same reason are one.
+	// watch lists warnings and errors that causes does not show first, most severe first. Findings of one
+	// informer with the same reason are combined.
 	//
 	// +optional
 	// +listType=atomic
@@ -118,13 +118,12 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxItems=64
 	Watch []WatchedFact `json:"watch,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
-	// estimate is how long the update still takes. It is absent if none is in progress.
+	// estimate is the estimated remaining time. It is absent if no update is in progress.
 	//
 	// +optional
 	Estimate *Estimate `json:"estimate,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// sections are the control plane and the pools, one line of progress each, in the order in which
-	// they are printed.
+	// sections lists the control plane and the pools with their progress, in display order.
 	//
 	// +optional
 	// +listType=atomic
@@ -132,8 +131,8 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxItems=80
 	Sections []SectionAssessment `json:"sections,omitempty"`
 
-	// sources lists what the assessment is based on. An optional source, such as the machine configs, is
-	// listed only while it cannot be read: findings that rest on it are not confirmed.
+	// sources lists the data that the assessment is based on. An optional source, such as the machine
+	// configs, is listed only while it cannot be read. Findings based on it are then not confirmed.
 	//
 	// +optional
 	// +listType=atomic
@@ -141,20 +140,20 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxItems=128
 	Sources []Source `json:"sources,omitempty"`
 
-	// lastKnown is the last verdict with complete data. It is set only in state Unknown.
+	// lastKnown is the last verdict based on complete data. It is set only in state Unknown.
 	//
 	// +optional
 	LastKnown *LastKnown `json:"lastKnown,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
-// ScheduledTime is when something is scheduled.
+// ScheduledTime is the time of a scheduled event.
 type ScheduledTime struct {
-	// time is when it happens.
+	// time is when the event is scheduled.
 	//
 	// +required
 	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// release is the release to which the cluster is updated then. It is absent if an update is in
+	// release is the release to which the cluster will be updated. It is absent if an update is already in
 	// progress.
 	//
 	// +optional
@@ -162,13 +161,13 @@ type ScheduledTime struct {
 	// +kubebuilder:validation:MaxLength=128
 	Release string `json:"release,omitempty"`
 
-	// by is the object that schedules it, for example an UpgradeJob or a MachineConfigPool.
+	// by is the object that defines the schedule, for example an UpgradeJob or a MachineConfigPool.
 	//
 	// +optional
 	By *ResourceReference `json:"by,omitempty"`
 }
 
-// WatchedFact is something that people should know although the update does not wait for it.
+// WatchedFact is a finding that users should know about although it does not block the update.
 type WatchedFact struct {
 	// level is the severity.
 	//
@@ -189,19 +188,19 @@ type WatchedFact struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// since is when it began. It is absent if that is unknown.
+	// since is when the finding was first true. It is absent if the time is unknown.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// detail holds anything else that is known, for example "ClusterOperatorDegraded: monitoring".
+	// detail contains additional information, for example "ClusterOperatorDegraded: monitoring".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Detail string `json:"detail,omitempty"`
 
-	// updateInformer is the name of the third-party informer that reports it. It is absent for
+	// updateInformer is the name of the third-party informer that reported the finding. It is absent for
 	// built-in informers.
 	//
 	// +optional
@@ -210,10 +209,10 @@ type WatchedFact struct {
 	UpdateInformer string `json:"updateInformer,omitempty"`
 }
 
-// Cause is why an update is stuck or waits: a chain from what is wrong to the part of the update that
-// it affects. Causes of one section with the same reason are one.
+// Cause explains why an update is stuck or waiting, as a chain from the root problem to the affected part
+// of the update. Causes with the same reason in one section are combined.
 type Cause struct {
-	// reason is the reason of the first link.
+	// reason is the reason of the first link in the chain.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -225,15 +224,15 @@ type Cause struct {
 	// +optional
 	Level Level `json:"level,omitempty"`
 
-	// section is the name of the section that is affected.
+	// section is the name of the affected section.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Section string `json:"section,omitempty"`
 
-	// updateInformer is the name of the informer that reports the cause. It is absent if the
-	// assessment itself does.
+	// updateInformer is the name of the informer that reported the cause. It is absent if the cause was
+	// found by the assessment itself.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -245,7 +244,7 @@ type Cause struct {
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
 
-	// chain is the cause and what follows from it, in the order of cause and effect.
+	// chain lists the cause and its effects, in that order.
 	//
 	// +optional
 	// +listType=atomic
@@ -253,22 +252,22 @@ type Cause struct {
 	// +kubebuilder:validation:MaxItems=64
 	Chain []CauseLink `json:"chain,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
-	// remedy says what a person can do. It is absent if nothing is known.
+	// remedy describes what a user can do. It is absent if no remedy is known.
 	//
 	// +optional
 	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
-// CauseLink is one link of a chain of causes.
+// CauseLink is one link in a chain of causes.
 type CauseLink struct {
-	// reason is one word in CamelCase for programs.
+	// reason is a machine-readable CamelCase reason.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
-	// message is one clause for people without a period. It names three objects at most.
+	// message is one human-readable clause without a period. It names at most three objects.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -281,8 +280,8 @@ type CauseLink struct {
 	// +kubebuilder:validation:Minimum=1
 	Count int32 `json:"count,omitempty"`
 
-	// objects are the objects by kind and namespace. If there are too many to list, they are fewer
-	// than count; the insights list the others.
+	// objects lists the objects by kind and namespace. It may contain fewer objects than count; the
+	// insights list the others.
 	//
 	// +optional
 	// +listType=atomic
@@ -291,9 +290,9 @@ type CauseLink struct {
 	Objects []ObjectGroup `json:"objects,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 }
 
-// ObjectGroup is objects of one kind in one namespace.
+// ObjectGroup is a group of objects of one kind in one namespace.
 type ObjectGroup struct {
-	// apiVersion is the group and the version of the objects.
+	// apiVersion is the API group and version of the objects.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -307,14 +306,14 @@ type ObjectGroup struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// namespace is the namespace of the objects. It is absent if they have none.
+	// namespace is the namespace of the objects. It is absent for cluster-scoped objects.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// names are the names of the objects, sorted.
+	// names lists the names of the objects, sorted.
 	//
 	// +optional
 	// +listType=atomic
@@ -325,7 +324,7 @@ type ObjectGroup struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// RemedyType says what a remedy achieves.
+// RemedyType describes the effect of a remedy.
 //
 // +kubebuilder:validation:Enum=Remedy;Diagnostic;None
 type RemedyType string
@@ -333,20 +332,20 @@ type RemedyType string
 const (
 	// RemedyFixes removes the cause.
 	RemedyFixes RemedyType = "Remedy"
-	// RemedyDiagnoses shows the object that is the cause.
+	// RemedyDiagnoses shows the object that causes the problem.
 	RemedyDiagnoses RemedyType = "Diagnostic"
-	// RemedyNone is when nothing has to be done. A command is a suggestion.
+	// RemedyNone indicates that no action is required. Commands are suggestions.
 	RemedyNone RemedyType = "None"
 )
 
-// Remedy describes what a person can do about a cause.
+// Remedy describes what a user can do about a cause.
 type Remedy struct {
-	// type is whether the remedy removes the cause, shows it, or is a suggestion.
+	// type indicates whether the remedy removes the cause, helps to diagnose it, or is only a suggestion.
 	//
 	// +required
 	Type RemedyType `json:"type,omitempty"`
 
-	// text is one line for people. It ends with a colon if commands follow, and with a period
+	// text is one human-readable line. It ends with a colon if commands follow, and with a period
 	// otherwise.
 	//
 	// +required
@@ -354,7 +353,7 @@ type Remedy struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Text string `json:"text,omitempty"`
 
-	// commands are complete command lines. They start with oc.
+	// commands lists complete command lines, which start with oc.
 	//
 	// +optional
 	// +listType=atomic
@@ -365,67 +364,67 @@ type Remedy struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// EstimateBase is the moment from which an estimate counts.
+// EstimateBase is the point in time from which an estimate counts.
 //
 // +kubebuilder:validation:Enum=Now;Resumption;Remedy
 type EstimateBase string
 
 const (
-	// EstimateFromNow is an estimate with the times earliest and latest.
+	// EstimateFromNow is an estimate given by the times earliest and latest.
 	EstimateFromNow EstimateBase = "Now"
-	// EstimateFromResumption counts seconds from when the update resumes.
+	// EstimateFromResumption counts seconds from the time the update resumes.
 	EstimateFromResumption EstimateBase = "Resumption"
-	// EstimateFromRemedy counts seconds from when the causes are removed.
+	// EstimateFromRemedy counts seconds from the time the causes are removed.
 	EstimateFromRemedy EstimateBase = "Remedy"
 )
 
-// Estimate is how long an update still takes.
+// Estimate is the estimated remaining time of an update.
 type Estimate struct {
-	// from is the moment from which the estimate counts.
+	// from is the point in time from which the estimate counts.
 	//
 	// +required
 	From EstimateBase `json:"from,omitempty"`
 
-	// earliest is the earliest end. It is absent unless the estimate counts from now.
+	// earliest is the earliest expected end. It is set only if the estimate counts from now.
 	//
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
-	// latest is the latest end. Once it has passed, the update is overdue. Without earliest, it is the
-	// one that was published last, and the next one is compared with it.
+	// latest is the latest expected end. After this time, the update is overdue. If earliest is not set,
+	// latest is the last published value, kept for comparison with the next estimate.
 	//
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
 
-	// minSeconds is the shortest time to the end from the moment that from names.
+	// minSeconds is the minimum remaining time in seconds, counted from the point given by from.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSeconds int64 `json:"minSeconds,omitempty"`
 
-	// maxSeconds is the longest time to the end from the moment that from names; 0 means that it is
-	// unknown.
+	// maxSeconds is the maximum remaining time in seconds, counted from the point given by from. It is 0 if
+	// the maximum is unknown.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
-	// reason is why the end is unknown, for example "no earlier update of this cluster is known". An
-	// estimate may have a reason and seconds: these then count from the moment that from names.
+	// reason explains why the end is unknown, for example "no earlier update of this cluster is known". If
+	// seconds are also set, they count from the point given by from.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// extended is why latest is later than it was before.
+	// extended explains why latest is later than in the previous estimate.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Extended string `json:"extended,omitempty"`
 
-	// sections are the parts of the estimate, in the order in which they are printed.
+	// sections lists the estimates of the sections, in display order.
 	//
 	// +optional
 	// +listType=atomic
@@ -434,8 +433,8 @@ type Estimate struct {
 	Sections []SectionEstimate `json:"sections,omitempty"`
 }
 
-// SectionEstimate is how long a section still takes. A section that has begun has times, another one
-// seconds from its beginning.
+// SectionEstimate is the estimated remaining time of a section: start and end times for a section that has
+// started, and seconds from its start for any other section.
 type SectionEstimate struct {
 	// name is the name of the section.
 	//
@@ -444,36 +443,36 @@ type SectionEstimate struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// earliest is the earliest end of a section that has begun.
+	// earliest is the earliest expected end of a section that has started.
 	//
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
-	// latest is the latest end of a section that has begun.
+	// latest is the latest expected end of a section that has started.
 	//
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
 
-	// minSeconds is the shortest time that a section takes that has not begun or is stopped.
+	// minSeconds is the minimum duration in seconds of a section that has not started or is stopped.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSeconds int64 `json:"minSeconds,omitempty"`
 
-	// maxSeconds is the longest time that a section takes that has not begun or is stopped.
+	// maxSeconds is the maximum duration in seconds of a section that has not started or is stopped.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
-	// basis says what the estimate is derived from, for example "9m to 13m per node in the last update".
+	// basis describes the data behind the estimate, for example "9m to 13m per node in the last update".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Basis string `json:"basis,omitempty"`
 
-	// reason is why the end of the section is unknown.
+	// reason explains why the end of the section is unknown.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -481,26 +480,26 @@ type SectionEstimate struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// SectionAssessment is the verdict on the control plane or a pool, and its line of progress.
+// SectionAssessment is the verdict on the control plane or one pool, and its progress.
 type SectionAssessment struct {
-	// name is "control plane", or the name of the pool.
+	// name is "control plane" or the name of the pool.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// pool is the pool. It is absent for the control plane.
+	// pool identifies the pool. It is absent for the control plane.
 	//
 	// +optional
 	Pool *ResourceReference `json:"pool,omitempty"`
 
-	// state is whether the section makes progress.
+	// state describes whether the section makes progress.
 	//
 	// +required
 	State AssessmentState `json:"state,omitempty"`
 
-	// since is when the state was entered.
+	// since is when the section entered this state.
 	//
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
@@ -510,63 +509,64 @@ type SectionAssessment struct {
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
 
-	// fingerprint identifies what the objects of the section report: if it differs from the last one,
-	// the section has changed.
+	// fingerprint is a hash of the observed state of the section. The section has changed if the
+	// fingerprint changes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Fingerprint string `json:"fingerprint,omitempty"`
 
-	// startedTime is when the update of the section began.
+	// startedTime is when the update of the section started.
 	//
 	// +optional
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 
-	// completionTime is when the update of the section was complete.
+	// completionTime is when the update of the section was completed.
 	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// unit says what is counted: operators or nodes.
+	// unit is the unit of the counts: operators or nodes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit,omitempty"`
 
-	// total is the number of operators or nodes.
+	// total is the total number of operators or nodes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Total int32 `json:"total,omitempty"`
 
-	// updated is the number of those that match the release.
+	// updated is the number of operators or nodes that match the release.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Updated int32 `json:"updated,omitempty"`
 
-	// slots is how many nodes of the pool may be updated at a time. It is absent if that is unknown, or none may.
+	// slots is the number of nodes in the pool that may be updated at the same time. It is absent if the
+	// number is unknown or zero.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Slots int32 `json:"slots,omitempty"`
 
-	// detail says what happens in the section, for example "network, dns updating" or "done after 62m".
+	// detail describes the current activity, for example "network, dns updating" or "done after 62m".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Detail string `json:"detail,omitempty"`
 
-	// detailSince is since when that happens, to be read as "DETAIL (6m)". It is absent if the detail
-	// has no duration.
+	// detailSince is the time since which the detail has been true, displayed as "DETAIL (6m)". It is
+	// absent if the detail has no duration.
 	//
 	// +optional
 	DetailSince *metav1.Time `json:"detailSince,omitempty"`
 
-	// parts are the operators or nodes that are being updated.
+	// parts lists the operators or nodes that are being updated.
 	//
 	// +optional
 	// +listType=atomic
@@ -574,8 +574,8 @@ type SectionAssessment struct {
 	// +kubebuilder:validation:MaxItems=256
 	Parts []SectionPart `json:"parts,omitempty"`
 
-	// nodeSeconds are how long the nodes took that were updated in this update, in the order in which
-	// they were completed.
+	// nodeSeconds lists the durations in seconds of the node updates completed in this update, in order of
+	// completion.
 	//
 	// +optional
 	// +listType=atomic
@@ -584,7 +584,7 @@ type SectionAssessment struct {
 	// +kubebuilder:validation:items:Minimum=0
 	NodeSeconds []int32 `json:"nodeSeconds,omitempty"`
 
-	// operators are when operators were updated in this update.
+	// operators lists when operators were updated in this update.
 	//
 	// +optional
 	// +listType=atomic
@@ -593,7 +593,7 @@ type SectionAssessment struct {
 	Operators []OperatorOffset `json:"operators,omitempty"`
 }
 
-// SectionPart is an operator or a node that is being updated.
+// SectionPart is an operator or node that is being updated.
 type SectionPart struct {
 	// name is the name of the ClusterOperator or Node.
 	//
@@ -602,33 +602,33 @@ type SectionPart struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// phase says what happens to it: updating, draining, or rebooting.
+	// phase is the current activity: updating, draining, or rebooting.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Phase string `json:"phase,omitempty"` //nolint:kubeapilinter // It is a text for people, no state of an object.
 
-	// startedTime is when its update was first observed.
+	// startedTime is when the update of the operator or node was first observed.
 	//
 	// +optional
 	StartedTime metav1.Time `json:"startedTime,omitempty,omitzero"`
 
-	// lastChangeTime is when it was last seen to change.
+	// lastChangeTime is when the operator or node last changed.
 	//
 	// +optional
 	LastChangeTime metav1.Time `json:"lastChangeTime,omitempty,omitzero"`
 }
 
-// The names of the sources of an assessment that are not facts about the cluster.
+// Names of assessment sources that do not contain facts about the cluster.
 const (
 	// SourceStatusController is the Update Status Controller.
 	SourceStatusController = "Update Status Controller"
-	// SourceInformerPrefix starts the names of UpdateInformers as sources.
+	// SourceInformerPrefix is the prefix of the source names of UpdateInformers.
 	SourceInformerPrefix = "informer "
 )
 
-// Source is something that an assessment is based on.
+// Source is a source of data for an assessment.
 type Source struct {
 	// name is the name of the source, for example ClusterVersion, nodes, or informer NAME.
 	//
@@ -637,7 +637,7 @@ type Source struct {
 	// +kubebuilder:validation:MaxLength=316
 	Name string `json:"name,omitempty"`
 
-	// current is whether the data of the source is current.
+	// current reports whether the data from this source is current.
 	//
 	// +required
 	Current bool `json:"current"` //nolint:kubeapilinter // The question has two answers.
@@ -647,22 +647,21 @@ type Source struct {
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
-	// message is why the data is not current, for example "no answer". It is absent if the data is
-	// current, or if another source is why it is not.
+	// message explains why the data is not current, for example "no answer". It is absent if the data is
+	// current, or if the cause is another source.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// since is since when that is so, to be read as "MESSAGE for 9m". It is absent if the message has
-	// no duration.
+	// since is the time since which the message has been true, displayed as "MESSAGE for 9m". It is absent
+	// if the message has no duration.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// detail is a word in parentheses, for example timeout, or progressing for a source that is
-	// current.
+	// detail is a word displayed in parentheses, for example timeout, or progressing for a current source.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -670,21 +669,21 @@ type Source struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// LastKnown is the last verdict with complete data.
+// LastKnown is the last verdict based on complete data.
 type LastKnown struct {
-	// state is that verdict.
+	// state is the state at that time.
 	//
 	// +required
 	State AssessmentState `json:"state,omitempty"`
 
-	// text is one line, for example "Updating 4.20.5 to 4.20.6, 21 of 33 operators".
+	// text is the verdict in one line, for example "Updating 4.20.5 to 4.20.6, 21 of 33 operators".
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Text string `json:"text,omitempty"`
 
-	// time is when the data was complete for the last time.
+	// time is when the data was last complete.
 	//
 	// +required
 	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.

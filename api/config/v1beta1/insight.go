@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScopeType is the part of a cluster that an insight is about.
+// ScopeType is the part of a cluster affected by an insight.
 //
 // +kubebuilder:validation:Enum=ControlPlane;WorkerPool
 type ScopeType string
@@ -21,32 +21,33 @@ const (
 	ScopeWorkerPool ScopeType = "WorkerPool"
 )
 
-// Level is the severity of an insight. In ascending order: status, info, warning, error, critical.
+// Level is the severity of an insight. The levels in ascending order are status, info, warning, error, and
+// critical.
 //
 // +kubebuilder:validation:Enum=status;info;warning;error;critical
 type Level string
 
 const (
-	// LevelStatus is an expected step of an update.
+	// LevelStatus is the level of an expected step of an update.
 	LevelStatus Level = "status"
-	// LevelInfo is worth knowing, and no risk.
+	// LevelInfo is useful information without any risk.
 	LevelInfo Level = "info"
 	// LevelWarning is a risk.
 	LevelWarning Level = "warning"
-	// LevelError is a failure, or a risk that is likely to become one.
+	// LevelError is a failure, or a risk that is likely to become a failure.
 	LevelError Level = "error"
-	// LevelCritical is a failure that affects the whole cluster. A risk of this level can only be
-	// accepted with its uuid and a reason.
+	// LevelCritical is a failure that affects the whole cluster. Risks of this level can only be accepted
+	// by uuid and with a reason.
 	LevelCritical Level = "critical"
 )
 
-// Levels are the levels in ascending order.
+// Levels lists the levels in ascending order.
 var Levels = []Level{LevelStatus, LevelInfo, LevelWarning, LevelError, LevelCritical}
 
-// Known reports whether the level is one of Levels.
+// Known reports whether the level is in Levels.
 func (l Level) Known() bool { return l == Levels[l.Rank()] }
 
-// Rank orders levels by severity. An unknown level counts as a warning.
+// Rank returns the position of the level in Levels. An unknown level ranks as a warning.
 func (l Level) Rank() int {
 	for rank, level := range Levels {
 		if level == l {
@@ -60,7 +61,7 @@ func (l Level) Rank() int {
 //
 // +kubebuilder:validation:MinProperties=0
 type ResourceReference struct {
-	// apiVersion is the group and the version of the object, for example machine.openshift.io/v1beta1.
+	// apiVersion is the API group and version of the object, for example machine.openshift.io/v1beta1.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -74,7 +75,7 @@ type ResourceReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// namespace is the namespace of the object. It is absent if the object has none.
+	// namespace is the namespace of the object. It is absent for cluster-scoped objects.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -89,63 +90,62 @@ type ResourceReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Insight is a finding that an informer reports about an update, for example that a node reboots or that a budget
-// blocks a drain.
+// Insight is a finding about an update reported by an informer, for example that a node reboots or that a
+// PodDisruptionBudget blocks a drain.
 type Insight struct {
-	// uid identifies the insight among the insights of its informer. It stays the same between answers.
+	// uid identifies the insight within its informer. It stays the same across responses.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	UID string `json:"uid,omitempty"`
 
-	// uuid identifies the insight in the cluster. It is a hash of the informer, the scope, and the
-	// uid.
+	// uuid identifies the insight in the cluster. It is a hash of the informer, the scope, and the uid.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UUID string `json:"uuid,omitempty"`
 
-	// acquisitionTime is when the data behind the insight was acquired.
+	// acquisitionTime is when the data behind the insight was collected.
 	//
 	// +optional
 	AcquisitionTime metav1.Time `json:"acquisitionTime,omitempty,omitzero"`
 
-	// scope names what the insight is about. It stays the same for a uid.
+	// scope identifies what the insight is about. It does not change for a given uid.
 	//
 	// +optional
 	Scope InsightScope `json:"scope,omitzero"`
 
-	// impact is the effect on the update.
+	// impact describes the effect on the update.
 	//
 	// +optional
 	Impact InsightImpact `json:"impact,omitzero"`
 
-	// remediation says how to resolve the insight.
+	// remediation describes how to resolve the insight.
 	//
 	// +optional
 	Remediation InsightRemediation `json:"remediation,omitzero"`
 
-	// firstObservedTime is when the insight was reported first. It stays the same if the insight
-	// returns within 24 hours of its resolution.
+	// firstObservedTime is when the insight was first reported. It stays the same if the insight reappears
+	// within 24 hours of its resolution.
 	//
 	// +optional
 	FirstObservedTime metav1.Time `json:"firstObservedTime,omitempty,omitzero"`
 
-	// staleSince is when the informer stopped confirming the insight: it fails, waits, or does not
-	// answer. It is absent if the last answer confirmed the insight.
+	// staleSince is when the informer stopped confirming the insight because it failed, asked to wait, or
+	// did not respond. It is absent if the last response confirmed the insight.
 	//
 	// +optional
 	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 
-	// flaps is how often the insight returned within 24 hours of its resolution.
+	// flaps is the number of times the insight reappeared within 24 hours of its resolution.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Flaps int32 `json:"flaps,omitempty"`
 
-	// causedBy lists the UUIDs of the insights that cause this one.
+	// causedBy lists the UUIDs of the insights that cause this insight.
 	//
 	// +optional
 	// +listType=atomic
@@ -156,17 +156,17 @@ type Insight struct {
 	CausedBy []string `json:"causedBy,omitempty"`
 }
 
-// InsightScope names what an insight is about.
+// InsightScope identifies what an insight is about.
 //
 // +kubebuilder:validation:MinProperties=1
 type InsightScope struct {
-	// type is the part of the cluster: ControlPlane or WorkerPool.
+	// type is the affected part of the cluster: ControlPlane or WorkerPool.
 	//
 	// +optional
 	Type ScopeType `json:"type,omitempty"`
 
-	// workerPool lists the pools that are affected, if the type is WorkerPool, for example a
-	// MachineConfigPool or a MachineSet.
+	// workerPool lists the affected pools if type is WorkerPool, for example a MachineConfigPool or a
+	// MachineSet.
 	//
 	// +optional
 	// +listType=atomic
@@ -174,7 +174,7 @@ type InsightScope struct {
 	// +kubebuilder:validation:MaxItems=16
 	WorkerPool []ResourceReference `json:"workerPool,omitempty"` //nolint:kubeapilinter // Informers may omit any field of a reference.
 
-	// resources lists the objects that are involved.
+	// resources lists the objects involved.
 	//
 	// +optional
 	// +listType=atomic
@@ -187,41 +187,41 @@ type InsightScope struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type InsightImpact struct {
-	// level is the severity. In ascending order: status, info, warning, error, critical.
+	// level is the severity. The levels in ascending order are status, info, warning, error, and critical.
 	//
 	// +optional
 	Level Level `json:"level,omitempty"`
 
-	// reportedLevel is the level that the informer reported, if it is none of the known ones. The
-	// insight then counts as a warning.
+	// reportedLevel is the level reported by the informer if it is not a known level. The insight is then
+	// treated as a warning.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	ReportedLevel string `json:"reportedLevel,omitempty"`
 
-	// type is the kind of impact, for example api-availability.
+	// type is the type of impact, for example api-availability.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Type string `json:"type,omitempty"`
 
-	// reason is one word in CamelCase for programs, for example PodDisruptionBudgetBlocks.
+	// reason is a machine-readable CamelCase reason, for example PodDisruptionBudgetBlocks.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
-	// summary is one line for people.
+	// summary is a human-readable summary in one line.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
-	// description is a longer text for people, which is shown on request.
+	// description is a longer human-readable text that is shown on request.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -229,24 +229,24 @@ type InsightImpact struct {
 	Description string `json:"description,omitempty"`
 }
 
-// InsightRemediation says how to resolve an insight.
+// InsightRemediation describes how to resolve an insight.
 //
 // +kubebuilder:validation:MinProperties=1
 type InsightRemediation struct {
-	// reference is an https URL with more about the insight.
+	// reference is an https URL with more information about the insight.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reference string `json:"reference,omitempty"` //nolint:kubeapilinter // The seed names the field.
 
-	// resolved is false if the insight needs attention even after the update.
+	// resolved is false if the insight still needs attention after the update.
 	//
 	// +optional
 	Resolved *bool `json:"resolved,omitempty"` //nolint:kubeapilinter // The seed prints a boolean.
 
-	// estimatedFinish is when the insight is likely to be resolved: a date and time (RFC 3339), or
-	// the duration from acquisitionTime on, for example 15m.
+	// estimatedFinish is when the insight will likely be resolved: a date and time (RFC 3339), or a
+	// duration counted from acquisitionTime, for example 15m.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -254,8 +254,8 @@ type InsightRemediation struct {
 	EstimatedFinish string `json:"estimatedFinish,omitempty"`
 }
 
-// Finish returns when the insight is estimated to be resolved: the time that estimatedFinish names,
-// or the duration from when the data was acquired. False means that it names neither.
+// Finish returns the estimated resolution time given by estimatedFinish. A duration counts from the given
+// acquisition time. It returns false if estimatedFinish is neither a time nor a duration.
 func (r *InsightRemediation) Finish(acquired time.Time) (time.Time, bool) {
 	if at, err := time.Parse(time.RFC3339, r.EstimatedFinish); err == nil {
 		return at, true
@@ -266,9 +266,9 @@ func (r *InsightRemediation) Finish(acquired time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// InformerInsights are the insights of one informer.
+// InformerInsights contains the insights of one informer.
 type InformerInsights struct {
-	// name is the name of the UpdateInformer, or of the built-in informer.
+	// name is the name of the UpdateInformer or the built-in informer.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -3,72 +3,72 @@
 
 package v1beta1
 
-// The annotations of the kinds of this group.
+// Annotations of the kinds in this group.
 const (
-	// InjectCAAnnotation on an UpdateInformer names the Secret, as namespace/name, whose key ca.crt contains the
-	// authorities that sign the certificate of the informer. The Secret must be in the namespace of the Service.
+	// InjectCAAnnotation on an UpdateInformer names a Secret, as namespace/name, whose key ca.crt contains
+	// the CA certificates that verify the certificate of the informer. The Secret must be in the namespace
+	// of the Service.
 	InjectCAAnnotation = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
-	// RefreshAnnotation on an UpdatePlan requests another analysis. The value is a token that the
-	// user chooses, such as a date: another token is another request.
+	// RefreshAnnotation on an UpdatePlan requests another analysis. The value is a token chosen by the
+	// user, such as a date; a new token is a new request.
 	RefreshAnnotation = "upgrade.managed.openshift.io/refresh"
-	// RefreshInformersAnnotation on an UpdatePlan with a RefreshAnnotation also requests that
-	// informers check for updates of their own software.
+	// RefreshInformersAnnotation on an UpdatePlan with a RefreshAnnotation also asks informers to check for
+	// updates of their own software.
 	RefreshInformersAnnotation = "upgrade.managed.openshift.io/refresh-informers"
-	// KeepAnnotation on an UpdatePlan prevents that it is pruned, whatever its value.
+	// KeepAnnotation on an UpdatePlan, with any value, prevents it from being pruned.
 	KeepAnnotation = "upgrade.managed.openshift.io/keep"
-	// ReviewedAnnotation on an UpdatePlan records the insights that a user has reviewed, as their UUIDs
-	// with their levels.
+	// ReviewedAnnotation on an UpdatePlan records the UUIDs and levels of the insights that a user has
+	// reviewed.
 	ReviewedAnnotation = "upgrade.managed.openshift.io/reviewed-insights"
-	// BypassAnnotation on the ClusterVersion of OpenShift records that a user started an update
-	// without pre-checks. Its value names the target release.
+	// BypassAnnotation on OpenShift's ClusterVersion records that a user started an update without
+	// pre-checks. Its value is the target release.
 	BypassAnnotation = "upgrade.managed.openshift.io/pre-checks-bypassed"
-	// AcknowledgedAnnotation on the UpdateStatus lists the UUIDs of insights in status.afterUpdate
-	// that a user acknowledged, separated by commas.
+	// AcknowledgedAnnotation on the UpdateStatus is a comma-separated list of the UUIDs of insights in
+	// status.afterUpdate that a user has acknowledged.
 	AcknowledgedAnnotation = "upgrade.managed.openshift.io/acknowledged"
 )
 
-// The names of informers that are part of the Update Status Controller. No UpdateInformer may have
-// them.
+// Names of informers that are part of the Update Status Controller. UpdateInformers cannot use them.
 const (
 	// StatusControllerInformer reports on the informers themselves.
 	StatusControllerInformer = "update-status-controller"
-	// BuiltInPrefix starts the names of all built-in informers.
+	// BuiltInPrefix is the prefix of the names of all built-in informers.
 	BuiltInPrefix = "builtin-"
 )
 
-// The types of the conditions of an UpdateInformer.
+// Condition types of an UpdateInformer.
 const (
-	// ConditionOnline reports whether the informer works. The informer writes it, by server-side
-	// apply, with a heartbeat.
+	// ConditionOnline reports whether the informer works. The informer writes it with a heartbeat by
+	// server-side apply.
 	ConditionOnline = "Online"
-	// ConditionCABundleResolved reports whether the authorities of the informer are known.
+	// ConditionCABundleResolved reports whether the CA certificates of the informer are known.
 	ConditionCABundleResolved = "CABundleResolved"
-	// ConditionReachable reports whether the informer answers.
+	// ConditionReachable reports whether the informer responds.
 	ConditionReachable = "Reachable"
 	// ConditionDiscovered reports whether the informer has listed its handlers.
 	ConditionDiscovered = "Discovered"
 )
 
-// The types of the conditions of a section of an UpdateStatus or an UpdatePlan.
+// Condition types of a section of an UpdateStatus or an UpdatePlan.
 const (
-	// ConditionUpdatePending reports whether a part of the section does not match its release.
+	// ConditionUpdatePending reports whether a part of the section does not match its release yet.
 	ConditionUpdatePending = "UpdatePending"
-	// ConditionUpdateActive reports whether an update is pending and nothing pauses it.
+	// ConditionUpdateActive reports whether an update is pending and not paused.
 	ConditionUpdateActive = "UpdateActive"
 )
 
-// The types of the conditions of an UpdatePlan.
+// Condition types of an UpdatePlan.
 const (
-	// ConditionComplete reports whether each informer has answered.
+	// ConditionComplete reports whether all informers have responded.
 	ConditionComplete = "Complete"
-	// ConditionStartable reports whether the update may be started: the analysis is complete,
-	// recent, and made for the current release, and each risk is accepted.
+	// ConditionStartable reports whether the update may be started: the analysis is complete, recent, and
+	// made for the current release, and all risks are accepted.
 	ConditionStartable = "Startable"
-	// ConditionAcceptanceStale reports whether risks were accepted that have changed since.
+	// ConditionAcceptanceStale reports whether accepted risks have changed since they were accepted.
 	ConditionAcceptanceStale = "AcceptanceStale"
 )
 
-// The reasons of the conditions of an UpdateInformer.
+// Reasons of the conditions of an UpdateInformer.
 const (
 	ReasonAsExpected          = "AsExpected"
 	ReasonInformerUpdating    = "InformerUpdating"
@@ -87,7 +87,7 @@ const (
 	ReasonInvalidResponse     = "InvalidResponse"
 )
 
-// The reasons of the conditions UpdatePending and UpdateActive.
+// Reasons of the conditions UpdatePending and UpdateActive.
 const (
 	ReasonClusterVersionNotReconciled = "ClusterVersionNotReconciled"
 	ReasonClusterVersionReconciled    = "ClusterVersionReconciled"
@@ -97,13 +97,13 @@ const (
 	ReasonControlPlaneUpdateActive    = "ControlPlaneUpdateActive"
 	ReasonWorkersUpdateActive         = "WorkersUpdateActive"
 	ReasonWorkersReconciled           = "WorkersReconciled"
-	// ReasonPaused is a pause without an end.
+	// ReasonPaused indicates a pause without an end time.
 	ReasonPaused = "Paused"
-	// ReasonAwaitingWindow is a pause that ends at a known time.
+	// ReasonAwaitingWindow indicates a pause that ends at a known time.
 	ReasonAwaitingWindow = "AwaitingWindow"
 )
 
-// The reasons of the conditions of an UpdatePlan.
+// Reasons of the conditions of an UpdatePlan.
 const (
 	ReasonWaitingForInformers = "WaitingForInformers"
 	ReasonUnacceptedInsights  = "UnacceptedInsights"
@@ -114,8 +114,8 @@ const (
 	ReasonInsightsChanged     = "InsightsChanged"
 )
 
-// The reasons of the insights that the Update Status Controller reports about informers. The uid of
-// such an insight is its reason, a slash, and the name of the informer.
+// Reasons of the insights that the Update Status Controller reports about informers. The uid of such an
+// insight has the form reason/informer.
 const (
 	ReasonInformerDegraded    = "InformerDegraded"
 	ReasonInformerUnreachable = "InformerUnreachable"

@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpdateInformer registers a service that contributes insights about updates. The Update Status
-// Controller queries it during an update, and for each UpdatePlan.
+// UpdateInformer registers a service that contributes insights about updates. The Update Status Controller
+// queries it during an update and for each UpdatePlan.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=updateinformers,scope=Cluster,shortName=ui,categories=update
@@ -42,7 +42,7 @@ type UpdateInformer struct {
 	// +required
 	Spec UpdateInformerSpec `json:"spec,omitzero"`
 
-	// status holds what the informer and the Update Status Controller observed.
+	// status reports what the informer and the Update Status Controller observed.
 	//
 	// +optional
 	Status UpdateInformerStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
@@ -53,28 +53,29 @@ func (i *UpdateInformer) IsEnabled() bool { return i.Spec.Enabled == nil || *i.S
 
 // UpdateInformerSpec defines a service that contributes insights.
 type UpdateInformerSpec struct {
-	// enabled is whether the informer is queried. It defaults to true.
+	// enabled controls whether the informer is queried. It defaults to true.
 	//
 	// +optional
 	// +default=true
 	Enabled *bool `json:"enabled,omitempty"` //nolint:kubeapilinter // The seed prints a boolean.
 
-	// clientConfig defines how the informer is reached.
+	// clientConfig defines how to connect to the informer.
 	//
 	// +required
 	ClientConfig InformerClientConfig `json:"clientConfig,omitzero"`
 }
 
-// InformerClientConfig defines how an informer is reached.
+// InformerClientConfig defines how to connect to an informer.
 type InformerClientConfig struct {
-	// service is the Service of the informer, which must have a cluster IP.
+	// service is the Service of the informer. It must have a cluster IP.
 	//
 	// +required
 	Service InformerService `json:"service,omitzero"`
 
-	// caBundle contains the authorities that sign the certificate of the informer, in PEM. Without it, they are read
-	// from the Secret that the annotation runtime.cluster.x-k8s.io/inject-ca-from-secret names, and without the
-	// annotation from OpenShift's service CA.
+	// caBundle contains the PEM-encoded CA certificates that verify the certificate of the informer. If it
+	// is not set, they are read from the Secret named by the annotation
+	// runtime.cluster.x-k8s.io/inject-ca-from-secret or, without the annotation, from OpenShift's service
+	// CA.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=87384
@@ -109,12 +110,12 @@ type InformerService struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// UpdateInformerStatus holds what the informer and the Update Status Controller observed.
+// UpdateInformerStatus reports what the informer and the Update Status Controller observed.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpdateInformerStatus struct {
-	// conditions are Online, which the informer writes, and CABundleResolved, Reachable,
-	// Discovered, Ready, and Reconciling, which the Update Status Controller writes.
+	// conditions contains Online, written by the informer, and CABundleResolved, Reachable, Discovered,
+	// Ready, and Reconciling, written by the Update Status Controller.
 	//
 	// +optional
 	// +listType=map
@@ -123,7 +124,7 @@ type UpdateInformerStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []InformerCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // Conditions of informers have a heartbeat.
 
-	// handlers lists what the informer has implemented.
+	// handlers lists the requests that the informer implements.
 	//
 	// +optional
 	// +listType=atomic
@@ -131,23 +132,23 @@ type UpdateInformerStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Handlers []InformerHandler `json:"handlers,omitempty"`
 
-	// lastContactTime is when the informer had last answered as the status changed. An answer alone does
-	// not change the status.
+	// lastContactTime is when the informer had last responded at the time of the last status change. A
+	// response alone does not update it.
 	//
 	// +optional
 	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
 }
 
-// InformerHandler is a request that an informer answers.
+// InformerHandler is a request that an informer implements.
 type InformerHandler struct {
-	// name is status, for updates in progress, or plan, for updates that may be started.
+	// name is status, for updates in progress, or plan, for planned updates.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// methods are the HTTP methods that the handler accepts: GET, POST, or both.
+	// methods lists the HTTP methods that the handler accepts: GET, POST, or both.
 	//
 	// +optional
 	// +listType=atomic
@@ -157,7 +158,7 @@ type InformerHandler struct {
 	// +kubebuilder:validation:items:MaxLength=16
 	Methods []string `json:"methods,omitempty"`
 
-	// timeoutSeconds is how long an answer may take. It is absent if the informer does not define
+	// timeoutSeconds is the maximum response time in seconds. It is absent if the informer does not define
 	// it.
 	//
 	// +optional
@@ -165,7 +166,7 @@ type InformerHandler struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// InformerCondition is an aspect of the state of an informer.
+// InformerCondition is a condition of an informer.
 type InformerCondition struct {
 	// type is the type of the condition.
 	//
@@ -180,22 +181,22 @@ type InformerCondition struct {
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status metav1.ConditionStatus `json:"status,omitempty"`
 
-	// reason is one word in CamelCase for programs.
+	// reason is a machine-readable CamelCase reason.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message explains the condition to people.
+	// message is a human-readable explanation of the condition.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 
-	// lastHeartbeatTime is when the writer last confirmed the condition. A condition Online that
-	// was confirmed more than five minutes ago is stale.
+	// lastHeartbeatTime is when the condition was last confirmed by its writer. The condition Online is
+	// stale if it was confirmed more than five minutes ago.
 	//
 	// +optional
 	LastHeartbeatTime *metav1.Time `json:"lastHeartbeatTime,omitempty"`
@@ -206,11 +207,11 @@ type InformerCondition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 }
 
-// HeartbeatTimeout is how far the last heartbeat of the condition Online may be from now.
+// HeartbeatTimeout is the maximum distance between now and the last heartbeat of the condition Online.
 const HeartbeatTimeout = 5 * time.Minute
 
-// ConfirmedTime returns when the writer last confirmed the condition: a condition without heartbeats, when
-// its status changed.
+// ConfirmedTime returns when the condition was last confirmed by its writer. Without heartbeats, it returns
+// when the status last changed.
 func (c *InformerCondition) ConfirmedTime() time.Time {
 	if c.LastHeartbeatTime != nil {
 		return c.LastHeartbeatTime.Time
@@ -218,8 +219,8 @@ func (c *InformerCondition) ConfirmedTime() time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// IsStale reports whether no writer has confirmed the condition Online recently. A time far in the future confirms
-// nothing.
+// IsStale reports whether the condition Online has not been confirmed recently. A heartbeat far in the
+// future does not count.
 func (c *InformerCondition) IsStale(now time.Time) bool {
 	return now.Sub(c.ConfirmedTime()).Abs() > HeartbeatTimeout
 }

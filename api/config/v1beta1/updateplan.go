@@ -9,8 +9,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpdatePlan analyzes an update to a release that has not been started: what would be a problem,
-// and which of these risks an administrator accepts.
+// UpdatePlan analyzes an update that has not been started, and records which of the risks found an
+// administrator accepts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=updateplans,scope=Cluster,shortName=up,categories=update
@@ -29,7 +29,7 @@ type UpdatePlan struct {
 
 	stored.Leftovers `json:"-"`
 
-	// metadata is the standard object's metadata. The name must be update-plan- and the target
+	// metadata is the standard object's metadata. The name must be update-plan- followed by the target
 	// release.
 	//
 	// +optional
@@ -40,18 +40,18 @@ type UpdatePlan struct {
 	// +required
 	Spec UpdatePlanSpec `json:"spec,omitzero"`
 
-	// status is the analysis. The Update Status Controller writes it.
+	// status contains the analysis. It is written by the Update Status Controller.
 	//
 	// +optional
 	Status UpdatePlanStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
 }
 
-// UpdatePlanNamePrefix starts the name of each UpdatePlan. The target release follows.
+// UpdatePlanNamePrefix is the prefix of the name of each UpdatePlan. It is followed by the target release.
 const UpdatePlanNamePrefix = "update-plan-"
 
 // UpdatePlanSpec defines the target release and the accepted risks.
 type UpdatePlanSpec struct {
-	// targetRelease is the release that is analyzed, for example 4.14.4.
+	// targetRelease is the release to analyze, for example 4.14.4.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -61,7 +61,7 @@ type UpdatePlanSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot change: create another UpdatePlan for another release"
 	TargetRelease string `json:"targetRelease,omitempty"`
 
-	// updatePlanResourceVersion is the resourceVersion of the plan that the administrator reviewed
+	// updatePlanResourceVersion is the resourceVersion of the UpdatePlan that the administrator reviewed
 	// before accepting risks.
 	//
 	// +optional
@@ -69,7 +69,7 @@ type UpdatePlanSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	UpdatePlanResourceVersion string `json:"updatePlanResourceVersion,omitempty"`
 
-	// acceptedInsights are the insights whose risk the administrator accepts.
+	// acceptedInsights lists the insights whose risk the administrator has accepted or rejected.
 	//
 	// +optional
 	// +listType=map
@@ -81,9 +81,9 @@ type UpdatePlanSpec struct {
 	AcceptedInsights []AcceptedInsight `json:"acceptedInsights,omitempty"`
 }
 
-// AcceptedInsight is an insight whose risk the administrator accepts or explicitly does not accept.
+// AcceptedInsight is an insight whose risk the administrator has accepted or explicitly rejected.
 type AcceptedInsight struct {
-	// updateInformer is the name of the informer that reports the insight.
+	// updateInformer is the name of the informer that reported the insight.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -97,7 +97,7 @@ type AcceptedInsight struct {
 	// +kubebuilder:validation:MaxLength=253
 	UID string `json:"uid,omitempty"`
 
-	// uuid is the uuid of the insight. Without it, only one insight may have the uid.
+	// uuid is the uuid of the insight. It may be omitted if only one insight has the uid.
 	//
 	// +optional
 	// +default=""
@@ -106,12 +106,12 @@ type AcceptedInsight struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9a-f]{32})?$')",message="must be the uuid of an insight of status, 32 hexadecimal digits in lower case, or empty"
 	UUID string `json:"uuid"` //nolint:kubeapilinter // A key of the list is never absent.
 
-	// accepted is whether the risk is accepted.
+	// accepted reports whether the risk is accepted.
 	//
 	// +required
 	Accepted bool `json:"accepted"` //nolint:kubeapilinter // The seed prints a boolean.
 
-	// reason is why the risk is accepted.
+	// reason explains why the risk is accepted.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -131,7 +131,7 @@ type AcceptedInsight struct {
 	AcceptedTime *metav1.Time `json:"acceptedTime,omitempty"`
 }
 
-// UpdatePlanStatus is the analysis of an update that has not been started.
+// UpdatePlanStatus contains the analysis of an update that has not been started.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpdatePlanStatus struct {
@@ -144,18 +144,18 @@ type UpdatePlanStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// controlPlane is about the control plane.
+	// controlPlane contains the insights about the control plane.
 	//
 	// +optional
 	ControlPlane *ControlPlaneStatus `json:"controlPlane,omitempty"`
 
-	// workerPools are about the pools of nodes.
+	// workerPools contains the insights about the pools of nodes.
 	//
 	// +optional
 	// +listType=atomic
@@ -163,7 +163,7 @@ type UpdatePlanStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	WorkerPools []WorkerPoolStatus `json:"workerPools,omitempty"`
 
-	// recentlyResolved are the insights that were resolved within 24 hours, the latest first.
+	// recentlyResolved lists the insights that were resolved in the last 24 hours, newest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -171,14 +171,14 @@ type UpdatePlanStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	RecentlyResolved []ResolvedInsight `json:"recentlyResolved,omitempty"`
 
-	// fromRelease is the release of the cluster when the update was analyzed.
+	// fromRelease is the release of the cluster at the time of the analysis.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
-	// lastAnalysisTime is when the last analysis was complete.
+	// lastAnalysisTime is when the last analysis was completed.
 	//
 	// +optional
 	LastAnalysisTime *metav1.Time `json:"lastAnalysisTime,omitempty"`
@@ -188,21 +188,21 @@ type UpdatePlanStatus struct {
 	// +optional
 	LastRequestedTime *metav1.Time `json:"lastRequestedTime,omitempty"`
 
-	// lastRefresh is the token of the annotation upgrade.managed.openshift.io/refresh that this
-	// status reflects.
+	// lastRefresh is the token of the annotation upgrade.managed.openshift.io/refresh reflected in this
+	// status.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	LastRefresh string `json:"lastRefresh,omitempty"`
 
-	// counts are how many insights need acceptance.
+	// counts contains the numbers of insights that need acceptance.
 	//
 	// +optional
 	Counts *InsightCounts `json:"counts,omitempty"`
 }
 
-// InsightCounts are how many insights need acceptance.
+// InsightCounts contains the numbers of insights that need acceptance.
 type InsightCounts struct {
 	// total is the number of insights that need acceptance.
 	//
@@ -210,13 +210,13 @@ type InsightCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"` //nolint:kubeapilinter // 0 is printed.
 
-	// accepted is the number of those that are accepted.
+	// accepted is the number of these insights that are accepted.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Accepted int32 `json:"accepted"` //nolint:kubeapilinter // 0 is printed.
 
-	// unaccepted is the number of those that are not accepted.
+	// unaccepted is the number of these insights that are not accepted.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0

@@ -9,11 +9,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpdateStatusName is the name of the only UpdateStatus.
+// UpdateStatusName is the required name of the UpdateStatus.
 const UpdateStatusName = "cluster"
 
-// UpdateStatus aggregates the insights about the update in progress. There is one in a cluster,
-// named cluster.
+// UpdateStatus aggregates the insights about the update in progress. A cluster has one, named cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=updatestatuses,scope=Cluster,shortName=us,categories=update
@@ -40,7 +39,7 @@ type UpdateStatus struct {
 	// +nullable
 	Spec *UpdateStatusSpec `json:"spec,omitempty"` //nolint:kubeapilinter // The seed prints a null.
 
-	// status is the aggregate. The Update Status Controller writes it.
+	// status contains the aggregated insights. It is written by the Update Status Controller.
 	//
 	// +optional
 	Status UpdateStatusStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
@@ -55,12 +54,12 @@ type UpdateStatusSpec struct{}
 //
 // +kubebuilder:validation:MinProperties=0
 type UpdateStatusStatus struct {
-	// controlPlane is about the control plane.
+	// controlPlane contains the insights about the control plane.
 	//
 	// +optional
 	ControlPlane *ControlPlaneStatus `json:"controlPlane,omitempty"`
 
-	// workerPools are about the pools of nodes.
+	// workerPools contains the insights about the pools of nodes.
 	//
 	// +optional
 	// +listType=atomic
@@ -68,19 +67,19 @@ type UpdateStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	WorkerPools []WorkerPoolStatus `json:"workerPools,omitempty"`
 
-	// assessment is the verdict: whether the update progresses, waits, or is stuck, on what, for
-	// how long, and what to do.
+	// assessment is the verdict on the update: whether it progresses, waits, or is stuck, for which reason
+	// and how long, and what to do.
 	//
 	// +optional
 	Assessment *Assessment `json:"assessment,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
-	// observedTime is when the Update Status Controller last confirmed the status. It is updated
-	// once a minute while an update is active.
+	// observedTime is when the Update Status Controller last confirmed the status. It is updated once a
+	// minute during an update.
 	//
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
-	// recentlyResolved are the insights that were resolved within 24 hours, the latest first.
+	// recentlyResolved lists the insights that were resolved in the last 24 hours, newest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -88,8 +87,8 @@ type UpdateStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	RecentlyResolved []ResolvedInsight `json:"recentlyResolved,omitempty"`
 
-	// afterUpdate are the insights of an update that has ended that still need attention, until a
-	// user acknowledges them or 14 days pass.
+	// afterUpdate lists insights from a finished update that still need attention. They are removed when a
+	// user acknowledges them, or after 14 days.
 	//
 	// +optional
 	// +listType=atomic
@@ -97,8 +96,7 @@ type UpdateStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	AfterUpdate []RetainedInsight `json:"afterUpdate,omitempty"`
 
-	// pastUpdates are the updates that completed, the latest first. Estimates are derived from
-	// them.
+	// pastUpdates lists completed updates, newest first. They are used for estimates.
 	//
 	// +optional
 	// +listType=atomic
@@ -106,8 +104,8 @@ type UpdateStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=5
 	PastUpdates []PastUpdate `json:"pastUpdates,omitempty"`
 
-	// startableReleases are the releases to which an update may be started. The optional admission
-	// policy denies others.
+	// startableReleases lists the releases to which an update may be started. The optional admission policy
+	// rejects all others.
 	//
 	// +optional
 	// +listType=atomic
@@ -129,7 +127,7 @@ type Section struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// updateInformers are the insights, by informer.
+	// updateInformers lists the insights by informer.
 	//
 	// +optional
 	// +listType=atomic
@@ -137,7 +135,7 @@ type Section struct {
 	// +kubebuilder:validation:MaxItems=96
 	UpdateInformers []InformerInsights `json:"updateInformers,omitempty"`
 
-	// progress counts the parts: operators of the control plane, nodes of a pool.
+	// progress counts the operators of the control plane or the nodes of the pool.
 	//
 	// +optional
 	Progress *Progress `json:"progress,omitempty"`
@@ -145,75 +143,75 @@ type Section struct {
 
 // Progress counts the operators of the control plane or the nodes of a pool.
 type Progress struct {
-	// total is the number of all.
+	// total is the total number of operators or nodes.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"` //nolint:kubeapilinter // 0 is printed.
 
-	// updated is the number of those that match the release.
+	// updated is the number of operators or nodes that match the release.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Updated int32 `json:"updated"` //nolint:kubeapilinter // 0 is printed.
 
-	// updating is the number of those that are in the process of being updated.
+	// updating is the number of operators or nodes that are being updated.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Updating int32 `json:"updating"` //nolint:kubeapilinter // 0 is printed.
 
-	// pending is the number of those whose update has not begun.
+	// pending is the number of operators or nodes whose update has not started.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Pending int32 `json:"pending"` //nolint:kubeapilinter // 0 is printed.
 
-	// unavailable is the number of those that are not available, whatever their release.
+	// unavailable is the number of operators or nodes that are not available, regardless of their release.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Unavailable int32 `json:"unavailable"` //nolint:kubeapilinter // 0 is printed.
 
-	// degraded is the number of those that are degraded, whatever their release.
+	// degraded is the number of operators or nodes that are degraded, regardless of their release.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Degraded int32 `json:"degraded"` //nolint:kubeapilinter // 0 is printed.
 }
 
-// ControlPlaneStatus is about the control plane.
+// ControlPlaneStatus contains the insights about the control plane.
 //
 // +kubebuilder:validation:MinProperties=0
 type ControlPlaneStatus struct {
 	Section `json:",inline"`
 }
 
-// WorkerPoolStatus is about a pool of nodes: a MachineConfigPool, a MachineSet or MachineDeployment
-// of the machine API or of Cluster API, a NodePool, or the nodes that are in none.
+// WorkerPoolStatus contains the insights about a pool of nodes: a MachineConfigPool, a MachineSet or
+// MachineDeployment of the machine API or Cluster API, a NodePool, or the nodes outside any pool.
 type WorkerPoolStatus struct {
-	// apiVersion is the group and the version of the pool.
+	// apiVersion is the API group and version of the pool.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// kind is the kind of the pool. It is absent for the nodes that are in no pool.
+	// kind is the kind of the pool. It is absent for nodes outside any pool.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// namespace is the namespace of the pool. It is absent if the pool has none.
+	// namespace is the namespace of the pool. It is absent for a cluster-scoped pool.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// name is the name of the pool, or unassigned for the nodes that are in none.
+	// name is the name of the pool, or unassigned for nodes outside any pool.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -230,17 +228,17 @@ type WorkerPoolStatus struct {
 	Section `json:",inline"`
 }
 
-// ResolutionReason is why an insight is no longer reported.
+// ResolutionReason explains why an insight is no longer reported.
 //
 // +kubebuilder:validation:Enum=Resolved;InformerDisabled;InformerDeleted
 type ResolutionReason string
 
 const (
-	// ResolutionResolved is an insight that its informer stopped reporting.
+	// ResolutionResolved indicates that the informer stopped reporting the insight.
 	ResolutionResolved ResolutionReason = "Resolved"
-	// ResolutionInformerDisabled is an insight whose informer was disabled: it may still apply.
+	// ResolutionInformerDisabled indicates that the informer was disabled. The insight may still apply.
 	ResolutionInformerDisabled ResolutionReason = "InformerDisabled"
-	// ResolutionInformerDeleted is an insight whose informer was deleted: it may still apply.
+	// ResolutionInformerDeleted indicates that the informer was deleted. The insight may still apply.
 	ResolutionInformerDeleted ResolutionReason = "InformerDeleted"
 )
 
@@ -260,7 +258,7 @@ type ResolvedInsight struct {
 	// +kubebuilder:validation:MaxLength=64
 	UUID string `json:"uuid,omitempty"`
 
-	// level is the severity that the insight had.
+	// level is the last reported severity of the insight.
 	//
 	// +optional
 	Level Level `json:"level,omitempty"`
@@ -272,29 +270,29 @@ type ResolvedInsight struct {
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
-	// reason is why the insight is no longer reported.
+	// reason explains why the insight is no longer reported.
 	//
 	// +optional
 	Reason ResolutionReason `json:"reason,omitempty"`
 
-	// firstObservedTime is when the insight was reported first.
+	// firstObservedTime is when the insight was first reported.
 	//
 	// +optional
 	FirstObservedTime metav1.Time `json:"firstObservedTime,omitempty,omitzero"`
 
-	// resolvedTime is when the insight was no longer reported.
+	// resolvedTime is when the insight was first missing from the report.
 	//
 	// +optional
 	ResolvedTime metav1.Time `json:"resolvedTime,omitempty,omitzero"`
 
-	// flaps is how often the insight returned within 24 hours of its resolution.
+	// flaps is the number of times the insight reappeared within 24 hours of its resolution.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Flaps int32 `json:"flaps,omitempty"`
 }
 
-// RetainedInsight is an insight that needs attention after the update in which it was reported.
+// RetainedInsight is an insight that still needs attention after the update in which it was reported.
 type RetainedInsight struct {
 	// updateInformer is the name of the informer.
 	//
@@ -314,7 +312,7 @@ type RetainedInsight struct {
 	RetainedSince metav1.Time `json:"retainedSince,omitempty,omitzero"`
 }
 
-// PastUpdate is an update that completed.
+// PastUpdate is a completed update.
 type PastUpdate struct {
 	// fromRelease is the release before the update.
 	//
@@ -340,7 +338,7 @@ type PastUpdate struct {
 	// +optional
 	CompletionTime metav1.Time `json:"completionTime,omitempty,omitzero"`
 
-	// operators are when the operators were updated.
+	// operators lists when the operators were updated.
 	//
 	// +optional
 	// +listType=atomic
@@ -348,7 +346,7 @@ type PastUpdate struct {
 	// +kubebuilder:validation:MaxItems=128
 	Operators []OperatorOffset `json:"operators,omitempty"`
 
-	// pools are how long the nodes of the pools took.
+	// pools lists how long the nodes of each pool took to update.
 	//
 	// +optional
 	// +listType=atomic
@@ -357,7 +355,7 @@ type PastUpdate struct {
 	Pools []PoolDurations `json:"pools,omitempty"`
 }
 
-// OperatorOffset is when an operator was updated in a past update.
+// OperatorOffset records when an operator was updated in a past update.
 type OperatorOffset struct {
 	// name is the name of the ClusterOperator.
 	//
@@ -366,14 +364,14 @@ type OperatorOffset struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// seconds is the time from the start of the update until the operator was updated.
+	// seconds is the time in seconds from the start of the update until the operator was updated.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Seconds int32 `json:"seconds"` //nolint:kubeapilinter // 0 is printed.
 }
 
-// PoolDurations are how long the nodes of a pool took in a past update.
+// PoolDurations summarizes the update times of the nodes of a pool in a past update.
 type PoolDurations struct {
 	// name is the name of the pool.
 	//
@@ -382,31 +380,31 @@ type PoolDurations struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// nodes is the number of nodes that were updated.
+	// nodes is the number of updated nodes.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Nodes int32 `json:"nodes"` //nolint:kubeapilinter // 0 is printed.
 
-	// lowerSeconds is the lower quartile of the time that a node took.
+	// lowerSeconds is the lower quartile of the update time per node, in seconds.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	LowerSeconds int32 `json:"lowerSeconds,omitempty"`
 
-	// medianSeconds is the median of the time that a node took.
+	// medianSeconds is the median update time per node, in seconds.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MedianSeconds int32 `json:"medianSeconds,omitempty"`
 
-	// upperSeconds is the upper quartile of the time that a node took.
+	// upperSeconds is the upper quartile of the update time per node, in seconds.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	UpperSeconds int32 `json:"upperSeconds,omitempty"`
 
-	// longestSeconds is the longest time that a node took.
+	// longestSeconds is the longest update time of a node, in seconds.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -429,7 +427,7 @@ type StartableRelease struct {
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
-	// expirationTime is when the Update Status Controller withdraws the entry.
+	// expirationTime is when the Update Status Controller removes the entry.
 	//
 	// +required
 	ExpirationTime metav1.Time `json:"expirationTime,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
@@ -447,10 +445,12 @@ type UpdateStatusList struct {
 	Items []UpdateStatus `json:"items"`
 }
 
-// Sections returns the control plane, if it is known, and the worker pools, in the order of the status.
+// Sections returns the control plane, if it is known, followed by the worker pools in the order of the
+// status.
 func (s *UpdateStatusStatus) Sections() []*Section { return sections(s.ControlPlane, s.WorkerPools) }
 
-// Sections returns the control plane, if it is known, and the worker pools, in the order of the status.
+// Sections returns the control plane, if it is known, followed by the worker pools in the order of the
+// status.
 func (s *UpdatePlanStatus) Sections() []*Section { return sections(s.ControlPlane, s.WorkerPools) }
 
 func sections(controlPlane *ControlPlaneStatus, pools []WorkerPoolStatus) []*Section {

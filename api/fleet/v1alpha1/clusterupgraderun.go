@@ -11,8 +11,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// ClusterUpgradeRun is the upgrade of one managed cluster by a ManagedClustersUpgrade. Its namespace is the namespace
-// of the cluster. The hub writes it when it admits or refuses the cluster, and for each canary when the rollout starts.
+// ClusterUpgradeRun is the upgrade of one managed cluster by a ManagedClustersUpgrade, in the namespace of
+// the cluster. The hub creates it when it admits or rejects the cluster, and for each canary when the
+// rollout starts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterupgraderuns,shortName=cur,categories=fleet
@@ -37,23 +38,23 @@ type ClusterUpgradeRun struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is fixed by the hub when it admits or refuses the cluster. It changes only with a new attempt, and when the
-	// hub withdraws an admission.
+	// spec is set by the hub when it admits or rejects the cluster. It changes only for a new attempt, or
+	// if the hub withdraws the admission.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self.attempt > oldSelf.attempt || (self.attempt == oldSelf.attempt && (!has(oldSelf.admissionTime) || !has(self.admissionTime)))",message="cannot change within an attempt: raise spec.attempt of the ManagedClustersUpgrade to retry the clusters that failed"
 	// +kubebuilder:validation:XValidation:rule="self.managedClustersUpgrade == oldSelf.managedClustersUpgrade",fieldPath=".managedClustersUpgrade",message="cannot change"
 	Spec ClusterUpgradeRunSpec `json:"spec,omitzero"`
 
-	// status holds what the hub observed and did.
+	// status reports what the hub observed and did.
 	//
 	// +optional
 	Status ClusterUpgradeRunStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the cluster again.
 }
 
-// ClusterUpgradeRunSpec is one attempt at the upgrade of a cluster.
+// ClusterUpgradeRunSpec defines one attempt to upgrade a cluster.
 type ClusterUpgradeRunSpec struct {
-	// managedClustersUpgrade is the ManagedClustersUpgrade to which the run belongs.
+	// managedClustersUpgrade identifies the ManagedClustersUpgrade to which the run belongs.
 	//
 	// +required
 	ManagedClustersUpgrade UpgradeReference `json:"managedClustersUpgrade,omitzero"`
@@ -64,14 +65,13 @@ type ClusterUpgradeRunSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// admissionTime is when the cluster was admitted or refused. It identifies the attempt in the
-	// history. It is absent while a canary waits for its admission.
+	// admissionTime is when the cluster was admitted or rejected. It identifies the attempt in the history.
+	// It is absent while a canary waits for admission.
 	//
 	// +optional
 	AdmissionTime metav1.Time `json:"admissionTime,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// clusterVersion is the release to which the cluster is upgraded. Without it, only operators are
-	// upgraded and actions run.
+	// clusterVersion is the target release. If it is not set, only operators are upgraded and actions run.
 	//
 	// +optional
 	ClusterVersion *fleetv1beta1.ClusterVersionSpec `json:"clusterVersion,omitempty"`
@@ -81,20 +81,21 @@ type ClusterUpgradeRunSpec struct {
 	// +optional
 	Canary bool `json:"canary,omitempty"` //nolint:kubeapilinter // A fact with two values.
 
-	// group is the position of the cluster's group in the order in which groups start, from 1. It is
-	// absent if there are no groups.
+	// group is the position of the cluster's group in the start order, starting at 1. It is absent if there
+	// are no groups.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Group int32 `json:"group,omitempty"`
 
-	// timeouts says how long the parts of the upgrade may take. They default to the timeouts of an UpgradeStrategy.
+	// timeouts limits the duration of the parts of the upgrade. They default to the timeouts of an
+	// UpgradeStrategy.
 	//
 	// +optional
 	Timeouts Timeouts `json:"timeouts,omitzero"` //nolint:kubeapilinter // The hub fills it.
 
-	// outcome is the end of the attempt if the hub decided it at admission: nothing is delivered to the
-	// cluster.
+	// outcome is the result of the attempt if the hub decided it at admission. Nothing is then delivered to
+	// the cluster.
 	//
 	// +optional
 	Outcome *Outcome `json:"outcome,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
@@ -124,31 +125,31 @@ type UpgradeReference struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// Timeouts are how long the parts of the upgrade of a cluster may take.
+// Timeouts limits the duration of the parts of a cluster upgrade.
 //
 // +kubebuilder:validation:MinProperties=0
 type Timeouts struct {
-	// clusterUpgrade is how long the upgrade of the platform may take.
+	// clusterUpgrade is the maximum duration of the platform upgrade.
 	//
 	// +optional
 	ClusterUpgrade fleetv1beta1.Duration `json:"clusterUpgrade,omitempty"`
 
-	// operatorsUpgrade is how long the upgrade of the operators may take.
+	// operatorsUpgrade is the maximum duration of the operator upgrades.
 	//
 	// +optional
 	OperatorsUpgrade fleetv1beta1.Duration `json:"operatorsUpgrade,omitempty"`
 
-	// apply is how long the agent may take to apply the upgrade.
+	// apply is the maximum time for the agent to apply the upgrade.
 	//
 	// +optional
 	Apply fleetv1beta1.Duration `json:"apply,omitempty"`
 
-	// action is how long an action may take.
+	// action is the maximum duration of an action.
 	//
 	// +optional
 	Action fleetv1beta1.Duration `json:"action,omitempty"`
 
-	// failing is how long the cluster version operator may report Failing.
+	// failing is how long the cluster version operator may report Failing before the upgrade fails.
 	//
 	// +optional
 	Failing fleetv1beta1.Duration `json:"failing,omitempty"`
@@ -158,13 +159,14 @@ type Timeouts struct {
 	// +optional
 	Stall fleetv1beta1.Duration `json:"stall,omitempty"`
 
-	// soak is how long the upgraded cluster is observed before it is complete. Absent means not at all.
+	// soak is how long the upgraded cluster is observed before it is complete. If it is not set, the
+	// cluster is not observed.
 	//
 	// +optional
 	Soak fleetv1beta1.Duration `json:"soak,omitempty"`
 }
 
-// Outcome is the end of an attempt that was decided at admission.
+// Outcome is the result of an attempt that was decided at admission.
 type Outcome struct {
 	// state is Complete or Failed.
 	//
@@ -187,31 +189,31 @@ type Outcome struct {
 	Message string `json:"message,omitempty"`
 }
 
-// State is how far the upgrade of a cluster is.
+// State is the progress of a cluster upgrade.
 //
 // +kubebuilder:validation:Enum=NotStarted;Initialized;PartialUpgrade;Complete;Failed
 type State string
 
 const (
-	// StateNotStarted is a cluster that is not admitted in this attempt.
+	// StateNotStarted is the state of a cluster that is not admitted in this attempt.
 	StateNotStarted State = "NotStarted"
-	// StateInitialized is a cluster that is admitted and whose history lacks the release.
+	// StateInitialized is the state of an admitted cluster whose history does not contain the release yet.
 	StateInitialized State = "Initialized"
-	// StatePartialUpgrade is a cluster whose history contains the release and whose last step is not
-	// done.
+	// StatePartialUpgrade is the state of a cluster whose history contains the release, but whose steps are
+	// not all done.
 	StatePartialUpgrade State = "PartialUpgrade"
-	// StateComplete is a cluster whose steps are done.
+	// StateComplete is the state of a cluster whose steps are all done.
 	StateComplete State = "Complete"
-	// StateFailed is a cluster on which a step failed.
+	// StateFailed is the state of a cluster on which a step failed.
 	StateFailed State = "Failed"
 )
 
-// ClusterUpgradeRunStatus holds what the hub observed and did.
+// ClusterUpgradeRunStatus reports what the hub observed and did.
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterUpgradeRunStatus struct {
-	// conditions sum up the upgrade of the cluster: Accepted, Progressing, Succeeded, Slow, Ready,
-	// Reconciling, and Stalled; and Degraded if the hub is. Other conditions are removed.
+	// conditions summarize the upgrade of the cluster: Accepted, Progressing, Succeeded, Slow, Ready,
+	// Reconciling, and Stalled. Degraded is present if the hub is degraded. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -220,24 +222,24 @@ type ClusterUpgradeRunStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// attempt is the attempt that this status reflects.
+	// attempt is the attempt reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// state is how far the upgrade of the cluster is.
+	// state is the progress of the cluster upgrade.
 	//
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// reason is the CamelCase reason of the state.
+	// reason is the CamelCase reason for the state.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -256,44 +258,47 @@ type ClusterUpgradeRunStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when the upgrade of the cluster was complete or failed.
+	// completionTime is when the upgrade of the cluster completed or failed.
 	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// soakedUntil is the time until which the upgraded cluster is observed before it is complete. It is absent while
-	// the cluster is failing or silent, which starts the soak again.
+	// soakedUntil is when the soak ends and the upgraded cluster becomes complete. It is absent while the
+	// cluster is failing or silent; the soak then starts again.
 	//
 	// +optional
 	SoakedUntil *metav1.Time `json:"soakedUntil,omitempty"`
 
-	// preUpgradeAction is the state of the pre-upgrade action. It is absent without one.
+	// preUpgradeAction is the state of the pre-upgrade action. It is absent if there is no pre-upgrade
+	// action.
 	//
 	// +optional
 	PreUpgradeAction *ActionStatus `json:"preUpgradeAction,omitempty"`
 
-	// postUpgradeAction is the state of the post-upgrade action. It is absent without one.
+	// postUpgradeAction is the state of the post-upgrade action. It is absent if there is no post-upgrade
+	// action.
 	//
 	// +optional
 	PostUpgradeAction *ActionStatus `json:"postUpgradeAction,omitempty"`
 
-	// applied reports whether a pre-upgrade action or the upgrade was ever applied to the cluster.
+	// applied reports whether a pre-upgrade action or the upgrade has ever been applied to the cluster.
 	//
 	// +optional
 	Applied bool `json:"applied,omitempty"` //nolint:kubeapilinter // A fact with two values.
 
-	// accepted reports whether the cluster has accepted the release in this attempt: its history
-	// contains it.
+	// accepted reports whether the cluster has accepted the release in this attempt, as shown by its
+	// history.
 	//
 	// +optional
 	Accepted bool `json:"accepted,omitempty"` //nolint:kubeapilinter // A fact with two values.
 
-	// nextTime is when the upgrade next changes by itself: a deadline or the soak ends.
+	// nextTime is when the upgrade will next change on its own, because a deadline expires or the soak
+	// ends.
 	//
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// history has one element per attempt, the newest first.
+	// history contains one entry per attempt, newest first.
 	//
 	// +optional
 	// +listType=map
@@ -318,17 +323,17 @@ type ActionStatus struct {
 	State ActionState `json:"state,omitempty"`
 }
 
-// ActionState is how far an action is.
+// ActionState is the progress of an action.
 //
 // +kubebuilder:validation:Enum=Progressing;Available;Degraded
 type ActionState string
 
 const (
-	// ActionProgressing is an action that is neither complete nor failed.
+	// ActionProgressing is the state of an action that has neither completed nor failed.
 	ActionProgressing ActionState = "Progressing"
-	// ActionAvailable is an action that is complete.
+	// ActionAvailable is the state of a completed action.
 	ActionAvailable ActionState = "Available"
-	// ActionDegraded is an action that failed.
+	// ActionDegraded is the state of a failed action.
 	ActionDegraded ActionState = "Degraded"
 )
 

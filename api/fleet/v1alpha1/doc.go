@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 contains the addition to the API group upgrade.managed.openshift.io that exists on
-// the hub of a fleet only: a ClusterUpgradeRun is the upgrade of one managed cluster, step by step.
+// Package v1alpha1 contains an addition to the API group upgrade.managed.openshift.io that exists only on
+// the hub of a fleet: a ClusterUpgradeRun is the upgrade of one managed cluster, step by step.
 //
-// The package contains types and names. The hub writes these objects; users read them.
+// The package contains only types and names. The hub writes these objects, and users read them.
 //
 // +kubebuilder:object:generate=true
 // +groupName=upgrade.managed.openshift.io

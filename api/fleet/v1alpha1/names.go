@@ -11,18 +11,18 @@ import (
 // Finalizer is on a ClusterUpgradeRun while an attempt of its upgrade is in progress.
 const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 
-// WorksFinalizer is on a ClusterUpgradeRun while a ManifestWork of its cluster contains the
-// ClusterVersion. Such a work has no owner reference, because the garbage collector would delete it
-// without a check that the ClusterVersion stays.
+// WorksFinalizer is on a ClusterUpgradeRun while a ManifestWork of its cluster contains the ClusterVersion.
+// Such a work has no owner reference, because the garbage collector would delete it without making sure
+// that the ClusterVersion stays.
 const WorksFinalizer = "upgrade.managed.openshift.io/works-of-clusterversion"
 
 // UpgradeLabel on a ClusterUpgradeRun is the UID of its ManagedClustersUpgrade.
 const UpgradeLabel = fleetv1beta1.UpgradeLabel
 
-// StateField is the field by which ClusterUpgradeRuns can be selected.
+// StateField is the selectable field of ClusterUpgradeRuns.
 const StateField = "status.state"
 
-// The types of the conditions in the status of a ClusterUpgradeRun. See package history.
+// Condition types of a ClusterUpgradeRun. See package history.
 const (
 	ConditionAccepted    = history.ConditionAccepted
 	ConditionProgressing = history.ConditionProgressing
@@ -34,55 +34,58 @@ const (
 	ConditionDegraded    = history.ConditionDegraded
 )
 
-// The reasons of states.
+// Reasons for states.
 const (
-	// ReasonAlreadyAtTarget is a cluster that had the release before it was admitted.
+	// ReasonAlreadyAtTarget indicates that the cluster had the release before it was admitted.
 	ReasonAlreadyAtTarget = "AlreadyAtTarget"
-	// ReasonNewerVersionInstalled is a cluster that has a newer release than the target.
+	// ReasonNewerVersionInstalled indicates that the cluster has a newer release than the target.
 	ReasonNewerVersionInstalled = "NewerVersionInstalled"
-	// ReasonHostedControlPlane is a cluster whose control plane is not upgraded by its
+	// ReasonHostedControlPlane indicates that the control plane of the cluster is not upgraded through its
 	// ClusterVersion.
 	ReasonHostedControlPlane = "HostedControlPlane"
-	// ReasonPreActionDegraded is a pre-upgrade action that failed.
+	// ReasonPreActionDegraded indicates that the pre-upgrade action failed.
 	ReasonPreActionDegraded = "PreActionDegraded"
-	// ReasonApplyTimedOut is an agent that has not applied the upgrade in time.
+	// ReasonApplyTimedOut indicates that the agent did not apply the upgrade in time.
 	ReasonApplyTimedOut = "ApplyTimedOut"
-	// ReasonTargetRefused is a release that the cluster version operator does not accept.
+	// ReasonTargetRefused indicates that the cluster version operator does not accept the release.
 	ReasonTargetRefused = "TargetRefused"
-	// ReasonClusterDetached is a cluster that left the hub.
+	// ReasonClusterDetached indicates that the cluster left the hub.
 	ReasonClusterDetached = "ClusterDetached"
-	// ReasonClusterUpgradeTimedOut is a platform that was not upgraded in time.
+	// ReasonClusterUpgradeTimedOut indicates that the platform was not upgraded in time.
 	ReasonClusterUpgradeTimedOut = "ClusterUpgradeTimedOut"
-	// ReasonClusterVersionFailing is a cluster version operator that reports Failing.
+	// ReasonClusterVersionFailing indicates that the cluster version operator reports Failing.
 	ReasonClusterVersionFailing = "ClusterVersionFailing"
-	// ReasonSuperseded is a release that another one replaced before it was complete.
+	// ReasonSuperseded indicates that another release replaced the target before its installation was
+	// complete.
 	ReasonSuperseded = "Superseded"
-	// ReasonOperatorsFailed is an upgrade of operators that failed.
+	// ReasonOperatorsFailed indicates that the upgrade of operators failed.
 	ReasonOperatorsFailed = "OperatorsFailed"
-	// ReasonPostActionDegraded is a post-upgrade action that failed.
+	// ReasonPostActionDegraded indicates that the post-upgrade action failed.
 	ReasonPostActionDegraded = "PostActionDegraded"
-	// ReasonUnhealthyDuringSoak is a cluster version operator that reports Failing after the upgrade.
+	// ReasonUnhealthyDuringSoak indicates that the cluster version operator reported Failing after the
+	// upgrade.
 	ReasonUnhealthyDuringSoak = "UnhealthyDuringSoak"
-	// ReasonSoakTimedOut is a cluster that was not healthy for long enough in time after the upgrade.
+	// ReasonSoakTimedOut indicates that the cluster did not stay healthy for long enough after the upgrade.
 	ReasonSoakTimedOut = "SoakTimedOut"
-	// ReasonLateSuccess is a cluster that has failed and whose platform was upgraded later.
+	// ReasonLateSuccess indicates that the platform of a failed cluster was upgraded later.
 	ReasonLateSuccess = "LateSuccess"
-	// ReasonLockedBy is a run that waits for the run of another ManagedClustersUpgrade.
+	// ReasonLockedBy indicates that the run waits for a run of another ManagedClustersUpgrade.
 	ReasonLockedBy = "LockedBy"
-	// ReasonAdmissionWithdrawn is a cluster that was held or locked for too long before anything was requested from it.
+	// ReasonAdmissionWithdrawn indicates that the cluster was held or locked for too long before its
+	// upgrade was requested.
 	ReasonAdmissionWithdrawn = "AdmissionWithdrawn"
-	// ReasonAgentSilent is a cluster whose agent applied nothing although the cluster is available; nothing was requested
-	// from it.
+	// ReasonAgentSilent indicates that the agent applied nothing although the cluster is available. The
+	// upgrade was not requested.
 	ReasonAgentSilent = "AgentSilent"
-	// ReasonUnreachable is a cluster that the hub does not hear of.
+	// ReasonUnreachable indicates that the cluster does not report to the hub.
 	ReasonUnreachable = "Unreachable"
-	// ReasonDelivered is a work that is written, and that the agent has not applied.
+	// ReasonDelivered indicates that a work has been written but not yet applied by the agent.
 	ReasonDelivered = "Delivered"
-	// ReasonStalled is a cluster that makes no progress.
+	// ReasonStalled indicates that the cluster makes no progress.
 	ReasonStalled = "Stalled"
 )
 
-// The steps of a run, in their order.
+// Steps of a run, in order.
 const (
 	StepPreUpgradeActionAvailable  = "PreUpgradeActionAvailable"
 	StepUpgradeDelivered           = "UpgradeDelivered"
@@ -90,7 +93,7 @@ const (
 	StepOperatorsUpgraded          = "OperatorsUpgraded"
 	StepPostUpgradeActionAvailable = "PostUpgradeActionAvailable"
 	StepSoaked                     = "Soaked"
-	// StepTargetWithdrawn and StepWorksRemoved clean up.
+	// StepTargetWithdrawn and StepWorksRemoved are cleanup steps.
 	StepTargetWithdrawn = "TargetWithdrawn"
 	StepWorksRemoved    = "WorksRemoved"
 )

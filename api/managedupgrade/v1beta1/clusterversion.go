@@ -10,12 +10,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// ClusterVersionName is the name of the only ClusterVersion.
+// ClusterVersionName is the required name of the ClusterVersion.
 const ClusterVersionName = "version"
 
-// ClusterVersion defines the parameters of the ClusterVersion of OpenShift
-// (clusterversions.config.openshift.io), which the operator keeps in sync with it. There is at most
-// one in a cluster, named version.
+// ClusterVersion defines fields of OpenShift's ClusterVersion (clusterversions.config.openshift.io), and
+// the operator keeps it in sync with them. A cluster has at most one, named version.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterversions,shortName=mcv,categories=maintenance
@@ -35,7 +34,7 @@ type ClusterVersion struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec contains the parameters, and changes of them at given times.
+	// spec contains the fields to set, and changes to them at given times.
 	//
 	// +required
 	Spec ClusterVersionSpec `json:"spec,omitzero"`
@@ -46,16 +45,16 @@ type ClusterVersion struct {
 	Status ClusterVersionStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
 }
 
-// ClusterVersionSpec contains the parameters of the ClusterVersion of OpenShift.
+// ClusterVersionSpec contains fields of OpenShift's ClusterVersion.
 type ClusterVersionSpec struct {
-	// template contains the parameters that apply if no overlay is due.
+	// template contains the fields to set, before overlays are applied.
 	//
 	// +required
 	Template ClusterVersionTemplate `json:"template,omitzero"`
 
-	// overlays change the template from given times on. The overlay with the latest time that has
-	// passed applies; it is merged into the template, and replaces the overlays before it. Of two
-	// with the same time, the one further down applies.
+	// overlays change the template from given times on. Only the overlay with the latest time in the past
+	// applies: it is merged into the template and replaces earlier overlays. If two overlays have the same
+	// time, the one listed last applies.
 	//
 	// +optional
 	// +listType=map
@@ -65,26 +64,26 @@ type ClusterVersionSpec struct {
 	Overlays []ClusterVersionOverlay `json:"overlays,omitempty"`
 }
 
-// ClusterVersionTemplate is a template of the ClusterVersion of OpenShift.
+// ClusterVersionTemplate is a template for OpenShift's ClusterVersion.
 type ClusterVersionTemplate struct {
-	// spec contains fields of the spec of the ClusterVersion of OpenShift, of whatever release, for example channel,
-	// clusterID, and upstream. The field desiredUpdate is ignored: UpgradeJobs set it. A clusterID that differs from
-	// the cluster's is not applied.
+	// spec contains fields of the spec of OpenShift's ClusterVersion, for example channel, clusterID, and
+	// upstream. Fields of any OpenShift release are accepted. desiredUpdate is ignored, because UpgradeJobs
+	// set it. clusterID is applied only if it equals the clusterID of the cluster.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec runtime.RawExtension `json:"spec,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 }
 
-// ClusterVersionOverlay is a change of the template from a given time on.
+// ClusterVersionOverlay changes the template from a given time on.
 type ClusterVersionOverlay struct {
-	// from is the time from which the overlay applies (RFC 3339), for example 2027-03-02T21:00:00Z.
+	// from is the time (RFC 3339) at which the overlay takes effect, for example 2027-03-02T21:00:00Z.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	From Timestamp `json:"from,omitempty"`
 
-	// overlay contains the fields that replace fields of the template.
+	// overlay contains the fields that replace those of the template.
 	//
 	// +required
 	Overlay ClusterVersionTemplate `json:"overlay,omitzero"`
@@ -94,9 +93,8 @@ type ClusterVersionOverlay struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterVersionStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, Synced, which reports
-	// whether the ClusterVersion of OpenShift has these parameters, Ready, Reconciling, and Stalled.
-	// Other conditions are removed.
+	// conditions are Accepted (whether the spec is valid), Synced (whether OpenShift's ClusterVersion has
+	// the fields defined here), Ready, Reconciling, and Stalled. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -105,24 +103,25 @@ type ClusterVersionStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// current contains the parameters in effect: the template with the overlay that applies.
+	// current contains the fields in effect: the template merged with the current overlay.
 	//
 	// +optional
 	Current ClusterVersionTemplate `json:"current,omitzero"`
 
-	// overlayApplied is the time (from) of the overlay in effect. It is absent if none is.
+	// overlayApplied is the start time (from) of the overlay in effect. It is absent if no overlay is in
+	// effect.
 	//
 	// +optional
 	OverlayApplied *metav1.Time `json:"overlayApplied,omitempty"`
 
-	// notRemoved lists the fields that the parameters no longer contain and that the ClusterVersion of OpenShift still
-	// has, because another client also owns them.
+	// notRemoved lists fields that were removed from the spec but are still set in OpenShift's
+	// ClusterVersion, because another client also owns them.
 	//
 	// +optional
 	// +listType=set
@@ -132,7 +131,7 @@ type ClusterVersionStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	NotRemoved []string `json:"notRemoved,omitempty"`
 
-	// overlays previews the overlays that are not due yet, the next one first.
+	// overlays previews the overlays that are not in effect yet, earliest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -141,14 +140,14 @@ type ClusterVersionStatus struct {
 	Overlays []ClusterVersionOverlayPreview `json:"overlays,omitempty"`
 }
 
-// ClusterVersionOverlayPreview is the effect of an overlay that is not due yet.
+// ClusterVersionOverlayPreview shows the effect of a future overlay.
 type ClusterVersionOverlayPreview struct {
-	// from is the time from which the overlay applies.
+	// from is the time at which the overlay takes effect.
 	//
 	// +required
 	From metav1.Time `json:"from,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// preview contains the parameters that are in effect then.
+	// preview contains the fields that will be in effect from then on.
 	//
 	// +optional
 	Preview ClusterVersionTemplate `json:"preview,omitzero"`

@@ -1,13 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1beta1 contains the API group managedupgrade.appuio.io, which upgrades a cluster in
-// maintenance windows: an UpgradeConfig defines the windows, an UpgradeJob is one upgrade, an
-// UpgradeJobHook runs a Job on events of upgrades, an UpgradeSuspensionWindow suspends upgrades for
-// a time, and a ClusterVersion defines the parameters of the ClusterVersion of OpenShift.
+// Package v1beta1 contains the API group managedupgrade.appuio.io, which upgrades a cluster in maintenance
+// windows: an UpgradeConfig defines the windows, an UpgradeJob is one upgrade, an UpgradeJobHook runs a Job
+// on events of upgrades, an UpgradeSuspensionWindow suspends upgrades for a period, and a ClusterVersion
+// defines fields of OpenShift's ClusterVersion.
 //
-// The package contains types and names. Package maintenance converts their values, and controllers
-// implement what the fields mean.
+// The package contains only types and names. Package maintenance converts their values, and the controllers
+// implement their behavior.
 //
 // +kubebuilder:object:generate=true
 // +groupName=managedupgrade.appuio.io

@@ -18,14 +18,14 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.matchLabels) || has(self.matchExpressions) && self.matchExpressions.size() > 0",message="set matchLabels or matchExpressions: without them every machine config pool would be selected, master included"
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values"
 type MachineConfigPoolSelector struct {
-	// matchLabels are labels that a pool must have, with these values. A label selector is accepted in
-	// their place: its matchLabels and matchExpressions must match.
+	// matchLabels lists labels, with their values, that a pool must have. It may also contain a label
+	// selector, whose matchLabels and matchExpressions must then match.
 	//
 	// +optional
 	MatchLabels PoolLabels `json:"matchLabels,omitzero"` //nolint:kubeapilinter // hack/crds limits its properties: controller-gen cannot where a type decodes itself.
 
-	// matchExpressions are requirements on labels: In and NotIn a list of values, Exists, or
-	// DoesNotExist.
+	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional
 	// +listType=atomic
@@ -34,24 +34,24 @@ type MachineConfigPoolSelector struct {
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// PoolLabels are labels of machine config pools, or a label selector.
+// PoolLabels contains labels of machine config pools, or a label selector.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) && !has(self.matchExpressions) || has(self.matchLabels) && self.matchLabels.size() > 0 || has(self.matchExpressions) && self.matchExpressions.size() > 0",message="set labels, matchLabels, or matchExpressions: without them every machine config pool would be selected, master included"
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values"
 type PoolLabels struct {
-	// Labels are the labels that a pool must have. They are the other fields of the object.
+	// Labels are the labels that a pool must have, taken from the remaining fields of the object.
 	Labels map[string]string `json:"-"`
 
-	// matchLabels are labels that a pool must have, with these values.
+	// matchLabels lists labels, with their values, that a pool must have.
 	//
 	// +optional
 	// +kubebuilder:validation:MinProperties=0
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels: In and NotIn a list of values, Exists, or
-	// DoesNotExist.
+	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional
 	// +listType=atomic
@@ -90,7 +90,7 @@ func (in *PoolLabels) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON encodes what was decoded.
+// MarshalJSON encodes the labels and the label selector into one object.
 func (in PoolLabels) MarshalJSON() ([]byte, error) {
 	all := map[string]any{}
 	for name, value := range in.Labels {
@@ -105,7 +105,7 @@ func (in PoolLabels) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Selector returns the label selector: everything that is required of a pool.
+// Selector returns a label selector that combines all requirements.
 func (in *MachineConfigPoolSelector) Selector() *LabelSelector {
 	selector := &LabelSelector{
 		MatchLabels:      maps.Clone(in.MatchLabels.Labels),

@@ -7,21 +7,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelSelector selects objects by their labels. All of matchLabels and matchExpressions must
-// match; an empty selector matches every object. It converts to a metav1.LabelSelector.
+// LabelSelector selects objects by their labels. Both matchLabels and matchExpressions must match; an empty
+// selector matches every object. It can be converted to a metav1.LabelSelector.
 //
 // +kubebuilder:validation:MinProperties=0
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values"
 type LabelSelector struct {
-	// matchLabels are labels that an object must have, with these values.
+	// matchLabels lists labels, with their values, that an object must have.
 	//
 	// +optional
 	// +kubebuilder:validation:MinProperties=0
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels: In and NotIn a list of values, Exists, or
-	// DoesNotExist.
+	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional
 	// +listType=atomic
@@ -30,18 +30,18 @@ type LabelSelector struct {
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// TemplateMetadata is the metadata of objects that are created from a template.
+// TemplateMetadata is the metadata of objects created from a template.
 //
 // +kubebuilder:validation:MinProperties=0
 type TemplateMetadata struct {
-	// labels are set on each created object.
+	// labels are added to each created object.
 	//
 	// +optional
 	// +kubebuilder:validation:MinProperties=0
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations are set on each created object.
+	// annotations are added to each created object.
 	//
 	// +optional
 	// +kubebuilder:validation:MinProperties=0

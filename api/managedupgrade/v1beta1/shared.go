@@ -7,29 +7,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// The annotations with which users request something. Each value is a token that the user chooses,
-// such as a date: another token is another request.
+// Annotations for user requests. Each value is a token chosen by the user, such as a date; a new token is a
+// new request.
 const (
-	// RunNowAnnotation on an UpgradeConfig requests an upgrade now. It overrides schedule.suspend,
-	// but no UpgradeSuspensionWindow. The answer is status.runNow.
+	// RunNowAnnotation on an UpgradeConfig requests an upgrade now. It overrides schedule.suspend but not
+	// an UpgradeSuspensionWindow. The result is in status.runNow.
 	RunNowAnnotation = "managedupgrade.appuio.io/run-now"
-	// RetryAnnotation on an UpgradeJob that has ended requests another attempt, in a window of the
-	// same length that starts now. The answer is status.retry.
+	// RetryAnnotation on a finished UpgradeJob requests another attempt, in a window of the same length
+	// that starts now. The result is in status.retry.
 	RetryAnnotation = "managedupgrade.appuio.io/retry"
-	// AcknowledgedAnnotation on an UpgradeJob that has ended resolves its alerts. The answer is the
-	// condition Acknowledged.
+	// AcknowledgedAnnotation on a finished UpgradeJob resolves its alerts and sets the condition
+	// Acknowledged.
 	AcknowledgedAnnotation = "managedupgrade.appuio.io/acknowledged"
 )
 
-// The labels of the UpgradeJobs that an UpgradeConfig creates. The UpgradeConfig is also their controller; UpgradeJobs
-// that users create with these labels are not its own.
+// Labels of the UpgradeJobs created by an UpgradeConfig, which is also their controller. UpgradeJobs that
+// users create with these labels do not belong to it.
 const (
 	// ConfigLabel is the UID of the UpgradeConfig.
 	ConfigLabel = "managedupgrade.appuio.io/upgrade-config"
-	// SlotLabel is the slot for which the UpgradeJob was created: the scheduled start in seconds
-	// since 1970, SlotVersionPrefix and a version for the rhythm UpdateAvailable, with the time since
-	// which it is pending if it was scheduled before, or
-	// SlotRunNowPrefix and a hash of the token for a request to run an upgrade now.
+	// SlotLabel identifies the slot for which the UpgradeJob was created: the scheduled start in seconds
+	// since 1970; SlotVersionPrefix and a version for the rhythm UpdateAvailable, plus the time since which
+	// the version is pending if it was scheduled before; or SlotRunNowPrefix and a hash of the token for a
+	// request to run an upgrade now.
 	SlotLabel = "managedupgrade.appuio.io/slot"
 
 	SlotVersionPrefix = "version-"
@@ -39,16 +39,16 @@ const (
 // Finalizer is on an UpgradeJob while an attempt of its upgrade is in progress.
 const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
 
-// The phases of an UpgradeJob beside those that every upgrade has.
+// Phases of an UpgradeJob, in addition to the phases of every upgrade.
 const (
-	// PhasePaused is an upgrade that waits for the machine config pools that it has delayed.
+	// PhasePaused is the phase of an upgrade that is waiting for its delayed machine config pools.
 	PhasePaused history.Phase = "Paused"
-	// PhaseSkipped is an upgrade that ended before its commit without an error of its own, for
-	// example because the cluster was not healthy.
+	// PhaseSkipped is the phase of an upgrade that ended before its commit for a reason other than an error
+	// of its own, for example because the cluster was not healthy.
 	PhaseSkipped history.Phase = "Skipped"
 )
 
-// The types of the conditions in the status of the kinds of this group.
+// Condition types of the kinds in this group.
 const (
 	ConditionAccepted       = history.ConditionAccepted
 	ConditionProgressing    = history.ConditionProgressing
@@ -60,17 +60,17 @@ const (
 	ConditionPreCheckPassed = history.ConditionPreCheckPassed
 	ConditionDegraded       = history.ConditionDegraded
 
-	// ConditionScheduled reports whether an UpgradeConfig has a next start that nothing suspends.
+	// ConditionScheduled reports whether an UpgradeConfig has a next start that is not suspended.
 	ConditionScheduled = "Scheduled"
-	// ConditionSynced reports whether the ClusterVersion of OpenShift has the parameters that a
-	// ClusterVersion defines.
+	// ConditionSynced reports whether OpenShift's ClusterVersion has the fields defined by a
+	// ClusterVersion.
 	ConditionSynced = "Synced"
-	// ConditionPaused reports whether an UpgradeJob waits for machine config pools that are paused.
+	// ConditionPaused reports whether an UpgradeJob is waiting for paused machine config pools.
 	ConditionPaused = "Paused"
 	// ConditionAcknowledged reports that a user acknowledged the end of an UpgradeJob.
 	ConditionAcknowledged = "Acknowledged"
 )
 
-// MaxTokenLength is the length of the longest token in a status, in bytes. The status shows the
-// SHA-256 hash of a longer one.
+// MaxTokenLength is the maximum length in bytes of a token in a status. Longer tokens are shown as their
+// SHA-256 hash.
 const MaxTokenLength = 64

@@ -9,31 +9,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// Rhythm says what starts upgrades.
+// Rhythm determines when upgrades start.
 //
 // +kubebuilder:validation:Enum=Cron;UpdateAvailable
 type Rhythm string
 
 const (
-	// RhythmCron starts an upgrade at each time that the schedule selects.
+	// RhythmCron starts an upgrade at each scheduled time.
 	RhythmCron Rhythm = "Cron"
 	// RhythmUpdateAvailable starts one upgrade for each version that becomes available.
 	RhythmUpdateAvailable Rhythm = "UpdateAvailable"
 )
 
-// UpdatePolicy is which of the available updates are installed.
+// UpdatePolicy determines which of the available updates is installed.
 //
 // +kubebuilder:validation:Enum=Newest;PatchOnly
 type UpdatePolicy string
 
 const (
-	// UpdatePolicyNewest installs the highest version that is available.
+	// UpdatePolicyNewest installs the highest available version.
 	UpdatePolicyNewest UpdatePolicy = "Newest"
-	// UpdatePolicyPatchOnly installs the highest version of the installed minor version.
+	// UpdatePolicyPatchOnly installs the highest available version of the current minor version.
 	UpdatePolicyPatchOnly UpdatePolicy = "PatchOnly"
 )
 
-// NoUpdatePolicy says what happens at a scheduled time without an available update.
+// NoUpdatePolicy determines what happens at a scheduled start if no update is available.
 //
 // +kubebuilder:validation:Enum=Skip;RunHooks
 type NoUpdatePolicy string
@@ -41,23 +41,24 @@ type NoUpdatePolicy string
 const (
 	// NoUpdateSkip creates no UpgradeJob.
 	NoUpdateSkip NoUpdatePolicy = "Skip"
-	// NoUpdateRunHooks creates an UpgradeJob without a version, which runs the hooks only.
+	// NoUpdateRunHooks creates an UpgradeJob without a version that only runs hooks.
 	NoUpdateRunHooks NoUpdatePolicy = "RunHooks"
 )
 
-// LatePin is whether an update that becomes available after the time of pinning is installed.
+// LatePin determines whether an update is installed if it becomes available after the version should have
+// been pinned.
 //
 // +kubebuilder:validation:Enum=Never;Allow
 type LatePin string
 
 const (
-	// LatePinNever decides about a start when its version should be pinned.
+	// LatePinNever skips a start that has no update when its version should be pinned.
 	LatePinNever LatePin = "Never"
-	// LatePinAllow pins the first update that becomes available until the start.
+	// LatePinAllow pins the first update that becomes available before the start.
 	LatePinAllow LatePin = "Allow"
 )
 
-// UpgradeConfig schedules upgrades of this cluster. It creates an UpgradeJob for each.
+// UpgradeConfig schedules upgrades of this cluster. It creates an UpgradeJob for each upgrade.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradeconfigs,shortName=uc,categories=maintenance
@@ -81,36 +82,35 @@ type UpgradeConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec defines when upgrades start, and what they do.
+	// spec defines when upgrades start and what they do.
 	//
 	// +required
 	Spec UpgradeConfigSpec `json:"spec,omitzero"`
 
-	// status holds what the operator scheduled.
+	// status reports what the operator has scheduled.
 	//
 	// +optional
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
 }
 
-// UpgradeConfigSpec defines when upgrades start, and what they do. Changes apply to UpgradeJobs
-// that are created later.
+// UpgradeConfigSpec defines when upgrades start and what they do. Changes apply only to UpgradeJobs created
+// later.
 type UpgradeConfigSpec struct {
 	// schedule defines when upgrades start.
 	//
 	// +required
 	Schedule UpgradeConfigSchedule `json:"schedule,omitzero"`
 
-	// pinVersionWindow is how long before the start an UpgradeJob is created, and with it the
-	// version pinned, for example 4h. It defaults to 0s, as does an empty text: the UpgradeJob is
-	// created just in time.
+	// pinVersionWindow is how long before the scheduled start the UpgradeJob is created and its version
+	// pinned, for example 4h. It defaults to 0s: the UpgradeJob is created at its start. An empty string is
+	// the same as 0s.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	PinVersionWindow *Duration `json:"pinVersionWindow,omitempty"`
 
-	// maxUpgradeStartDelay is how long after the scheduled start the upgrade may commence at the
-	// latest, for example 1h, which is the default. An upgrade that has not commenced by then is
-	// skipped.
+	// maxUpgradeStartDelay is the maximum time after the scheduled start within which the upgrade must
+	// commence; otherwise it is skipped. It defaults to 1h.
 	//
 	// +optional
 	// +default="1h"
@@ -118,31 +118,31 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[0-9]') || self.matches('[1-9]')",message="must be longer than 0s, for example 1h"
 	MaxUpgradeStartDelay Duration `json:"maxUpgradeStartDelay,omitempty"`
 
-	// updatePolicy selects the version among the available updates: Newest is the highest version,
-	// PatchOnly the highest of the installed minor version. Updates that are offered conditionally
-	// are never selected. It defaults to Newest.
+	// updatePolicy selects one of the available updates: Newest selects the highest version, PatchOnly the
+	// highest version of the current minor version. Conditional updates are never selected. It defaults to
+	// Newest.
 	//
 	// +optional
 	// +default="Newest"
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
 
-	// whenNoUpdate says what happens at a scheduled start for which no update is available: Skip creates no UpgradeJob,
-	// RunHooks creates one that runs only the hooks. It defaults to Skip.
+	// whenNoUpdate determines what happens at a scheduled start if no update is available: Skip creates no
+	// UpgradeJob, RunHooks creates one that only runs hooks. It defaults to Skip.
 	//
 	// +optional
 	// +default="Skip"
 	WhenNoUpdate NoUpdatePolicy `json:"whenNoUpdate,omitempty"`
 
-	// latePin says what happens if no update is available when the version should be pinned: Never decides then that
-	// the start has no update, Allow pins an update that becomes available until the start. Hooks of event Create run then.
-	// It defaults to Never.
+	// latePin determines what happens if no update is available when the version should be pinned. Never
+	// skips the start. Allow pins an update that becomes available before the start, and runs hooks for the
+	// event Create at that time. It defaults to Never.
 	//
 	// +optional
 	// +default="Never"
 	LatePin LatePin `json:"latePin,omitempty"`
 
-	// successfulJobsHistoryLimit is how many UpgradeJobs that ended in the phases Upgraded and
-	// Skipped are kept. It defaults to 3.
+	// successfulJobsHistoryLimit is the number of UpgradeJobs in phase Upgraded or Skipped to keep. It
+	// defaults to 3.
 	//
 	// +optional
 	// +default=3
@@ -150,8 +150,7 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// failedJobsHistoryLimit is how many UpgradeJobs that ended in the phase Failed are kept. It
-	// defaults to 5.
+	// failedJobsHistoryLimit is the number of UpgradeJobs in phase Failed to keep. It defaults to 5.
 	//
 	// +optional
 	// +default=5
@@ -159,7 +158,7 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// jobTemplate is the template of the UpgradeJobs.
+	// jobTemplate is the template for the UpgradeJobs.
 	//
 	// +optional
 	// +default={"spec": {"config": {"upgradeTimeout": "12h"}}}
@@ -171,12 +170,12 @@ type UpgradeConfigSpec struct {
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.cron) || has(self.rhythm) && self.rhythm == 'UpdateAvailable'",message="set cron, for example 0 22 * * 2 for 22:00 on Tuesdays, or rhythm: UpdateAvailable"
 type UpgradeConfigSchedule struct {
-	// cron selects minutes of the wall clock of the location, for example 0 22 * * 2 for 22:00 on
-	// Tuesdays. Its five fields are the minute, the hour, the day of the month, the month, and the
-	// day of the week, where Sunday is 0 or 7; names such as TUE and JAN, lists, ranges, and steps
-	// are allowed. If both days are restricted, either must match. A minute that is skipped when
-	// clocks are set forward stands for the end of the gap; one that occurs twice stands for its
-	// first occurrence.
+	// cron defines the start times in the time zone given by location, for example 0 22 * * 2 for 22:00 on
+	// Tuesdays. Its five fields are minute, hour, day of the month, month, and day of the week (Sunday is 0
+	// or 7). Names such as TUE and JAN, lists, ranges, and steps are allowed. If both the day of the month
+	// and the day of the week are restricted, a day that matches either is selected. If clocks going
+	// forward skip a start time, the upgrade starts at the end of the gap. If clocks going back repeat it,
+	// the first occurrence counts.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -190,8 +189,8 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/0+([, ]|$)')",message="a step must be at least 1, for example */15"
 	Cron string `json:"cron,omitempty"`
 
-	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53,
-	// ranges, and steps, for example 7, 10-20, or */4. Without it, every week is selected.
+	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53, ranges,
+	// and steps, for example 7, 10-20, or */4. By default, every week is selected.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -200,8 +199,8 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9*/,-]+$') || self.split(',').all(i, !i.matches('^[0-9]{1,2}-[0-9]{1,2}(/|$)') || int(i.split('/')[0].split('-')[0]) <= int(i.split('/')[0].split('-')[1]))",message="a range of weeks must not end before it starts; write 50-53,1-2 instead of 50-2"
 	ISOWeek *string `json:"isoWeek,omitempty"`
 
-	// location is the time zone of the schedule, by its name in the IANA time zone database, for
-	// example Europe/Zurich. It defaults to UTC.
+	// location is the time zone of the schedule, as a name in the IANA time zone database, for example
+	// Europe/Zurich. It defaults to UTC.
 	//
 	// +optional
 	// +default="UTC"
@@ -211,40 +210,40 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') || timestamp('2027-01-01T00:00:00Z').getHours(self) >= 0",message="must be a name of the IANA time zone database, for example Europe/Zurich or UTC"
 	Location string `json:"location,omitempty"`
 
-	// suspend stops the creation of UpgradeJobs, and skips those that have not commenced yet. It
+	// suspend stops the creation of UpgradeJobs and skips UpgradeJobs that have not commenced yet. It
 	// defaults to false.
 	//
 	// +optional
 	// +default=false
 	Suspend *bool `json:"suspend,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// rhythm says what starts upgrades: Cron, each time that cron and isoWeek select; or UpdateAvailable, each version
-	// that becomes available, at the next time that cron selects or, without cron, once pinVersionWindow has passed. It
-	// defaults to Cron.
+	// rhythm determines when upgrades start. Cron starts one each time cron and isoWeek match.
+	// UpdateAvailable starts one for each version that becomes available: at the next time that cron
+	// selects or, if cron is not set, after pinVersionWindow has passed. It defaults to Cron.
 	//
 	// +optional
 	// +default="Cron"
 	Rhythm Rhythm `json:"rhythm,omitempty"`
 }
 
-// UpgradeJobTemplate is a template of UpgradeJobs.
+// UpgradeJobTemplate is a template for UpgradeJobs.
 //
 // +kubebuilder:validation:MinProperties=1
 type UpgradeJobTemplate struct {
-	// metadata is the metadata of the UpgradeJobs. UpgradeJobHooks and UpgradeSuspensionWindows
-	// select UpgradeJobs by these labels.
+	// metadata is the metadata of the UpgradeJobs. UpgradeJobHooks and UpgradeSuspensionWindows select
+	// UpgradeJobs by these labels.
 	//
 	// +optional
 	Metadata *TemplateMetadata `json:"metadata,omitempty"`
 
-	// spec says what the UpgradeJobs do.
+	// spec is the spec of the UpgradeJobs.
 	//
 	// +optional
 	// +default={"config": {"upgradeTimeout": "12h"}}
 	Spec UpgradeJobTemplateSpec `json:"spec,omitzero"`
 }
 
-// UpgradeJobTemplateSpec says what UpgradeJobs do.
+// UpgradeJobTemplateSpec is the spec of UpgradeJobs created from a template.
 //
 // +kubebuilder:validation:MinProperties=1
 type UpgradeJobTemplateSpec struct {
@@ -255,12 +254,12 @@ type UpgradeJobTemplateSpec struct {
 	Config UpgradeJobConfig `json:"config,omitzero"`
 }
 
-// UpgradeConfigStatus holds what the operator scheduled.
+// UpgradeConfigStatus reports what the operator has scheduled.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeConfigStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, Scheduled, which reports
-	// whether there is a next start, Ready, Reconciling, and Stalled. Other conditions are removed.
+	// conditions are Accepted (whether the spec is valid), Scheduled (whether there is a next start),
+	// Ready, Reconciling, and Stalled. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -269,36 +268,36 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// lastScheduledUpgrade is the start of the latest upgrade for which an UpgradeJob was created.
+	// lastScheduledUpgrade is the start of the most recent upgrade for which an UpgradeJob was created.
 	//
 	// +optional
 	LastScheduledUpgrade *metav1.Time `json:"lastScheduledUpgrade,omitempty"`
 
-	// lastScheduledVersion is the version of the latest upgrade for which an UpgradeJob was created.
+	// lastScheduledVersion is the version of the most recent upgrade for which an UpgradeJob was created.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	LastScheduledVersion string `json:"lastScheduledVersion,omitempty"`
 
-	// lastSlot is the latest scheduled start that was handled, and its result.
+	// lastSlot is the most recent scheduled start that was handled, and its result.
 	//
 	// +optional
 	LastSlot *UpgradeSlot `json:"lastSlot,omitempty"`
 
-	// handledUntil is the time up to which all scheduled starts have been handled. It is absent as
-	// long as none has: starts count from the creation of the UpgradeConfig.
+	// handledUntil is the time up to which all scheduled starts have been handled. Before the first one is
+	// handled, it is absent, and starts count from the creation of the UpgradeConfig.
 	//
 	// +optional
 	HandledUntil *metav1.Time `json:"handledUntil,omitempty"`
 
-	// nextPossibleSchedules are the next scheduled starts, with what suspends them.
+	// nextPossibleSchedules lists the next scheduled starts and what suspends them.
 	//
 	// +optional
 	// +listType=atomic
@@ -311,7 +310,7 @@ type UpgradeConfigStatus struct {
 	// +optional
 	PendingUpdate *PendingUpdate `json:"pendingUpdate,omitempty"`
 
-	// runNow is the answer to the latest request to run an upgrade now.
+	// runNow is the result of the latest request to run an upgrade now.
 	//
 	// +optional
 	RunNow *RunNowStatus `json:"runNow,omitempty"`
@@ -326,8 +325,8 @@ type UpgradeSlot struct {
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 
-	// result is JobCreated, or the CamelCase reason for which no UpgradeJob was created: Suspended,
-	// NoUpdate, UpdatesUnknown, TooManyJobs, JobRejected, or Missed.
+	// result is JobCreated, or the CamelCase reason why no UpgradeJob was created: Suspended, NoUpdate,
+	// UpdatesUnknown, TooManyJobs, JobRejected, or Missed.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -341,7 +340,7 @@ type UpgradeSlot struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
-	// job is the name of the UpgradeJob. It is absent if none was created.
+	// job is the name of the UpgradeJob. It is absent if no UpgradeJob was created.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -356,8 +355,8 @@ type NextPossibleSchedule struct {
 	// +required
 	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// suspendedBy names what suspends the start: the field schedule.suspend, or an
-	// UpgradeSuspensionWindow. It is absent if nothing does.
+	// suspendedBy names what suspends the start: the field schedule.suspend or an UpgradeSuspensionWindow.
+	// It is absent if the start is not suspended.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -365,7 +364,7 @@ type NextPossibleSchedule struct {
 	SuspendedBy string `json:"suspendedBy,omitempty"`
 }
 
-// PendingUpdate is an update that became available.
+// PendingUpdate is an update that has become available.
 //
 // +kubebuilder:validation:MinProperties=0
 type PendingUpdate struct {
@@ -382,19 +381,19 @@ type PendingUpdate struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// RunNowStatus is the answer to a request to run an upgrade now.
+// RunNowStatus is the result of a request to run an upgrade now.
 //
 // +kubebuilder:validation:MinProperties=0
 type RunNowStatus struct {
-	// token is the value of the annotation managedupgrade.appuio.io/run-now that was answered, or
-	// the SHA-256 hash of a value of more than 64 bytes.
+	// token is the value of the annotation managedupgrade.appuio.io/run-now that was handled, or its
+	// SHA-256 hash if it is longer than 64 bytes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Token string `json:"token,omitempty"`
 
-	// job is the name of the UpgradeJob that was created. It is absent if none was.
+	// job is the name of the UpgradeJob that was created. It is absent if no UpgradeJob was created.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

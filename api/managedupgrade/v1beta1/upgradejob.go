@@ -10,8 +10,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpgradeJob is one upgrade of this cluster, in one maintenance window. UpgradeConfigs and users create UpgradeJobs.
-// Its spec cannot change. Deleting it before the upgrade has commenced cancels the upgrade.
+// UpgradeJob is one upgrade of this cluster in one maintenance window. UpgradeJobs are created by
+// UpgradeConfigs or by users. The spec is immutable. Deleting an UpgradeJob before its upgrade has
+// commenced cancels the upgrade.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradejobs,shortName=uj,categories=maintenance
@@ -33,13 +34,13 @@ type UpgradeJob struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the upgrade. It cannot change.
+	// spec is the upgrade. It is immutable.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot change: delete this UpgradeJob, which cancels it if it has not commenced, and create another one; UpgradeJobs of later windows follow their UpgradeConfig"
 	Spec UpgradeJobSpec `json:"spec,omitzero"`
 
-	// status holds what the operator observed and did.
+	// status reports what the operator observed and did.
 	//
 	// +optional
 	Status UpgradeJobStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
@@ -49,34 +50,33 @@ type UpgradeJob struct {
 //
 // +kubebuilder:validation:XValidation:rule="!self.startAfter.matches('^([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') || !self.startBefore.matches('^([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') || timestamp(self.startAfter) < timestamp(self.startBefore)",fieldPath=".startBefore",message="must be after startAfter, for example one hour later"
 type UpgradeJobSpec struct {
-	// startAfter is the time from which the upgrade may start (RFC 3339), for example
+	// startAfter is the earliest time (RFC 3339) at which the upgrade may start, for example
 	// 2027-03-02T21:00:00Z.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	StartAfter Timestamp `json:"startAfter,omitempty"`
 
-	// startBefore is the time before which the upgrade commences, that is, the cluster version
-	// operator accepts the version (RFC 3339). An upgrade that has not commenced by then is
-	// skipped.
+	// startBefore is the time (RFC 3339) by which the upgrade must commence. An upgrade commences when the
+	// cluster version operator accepts the version. An upgrade that has not commenced by then is skipped.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	StartBefore Timestamp `json:"startBefore,omitempty"`
 
-	// desiredVersion is the version to upgrade to. Without it, the UpgradeJob runs its hooks only.
+	// desiredVersion is the version to upgrade to. If it is not set, the UpgradeJob only runs hooks.
 	//
 	// +optional
 	DesiredVersion DesiredVersion `json:"desiredVersion,omitzero"`
 
-	// desiredVersionCheckAvailability skips the upgrade if the version is not among the available
-	// updates when it starts. It defaults to true.
+	// desiredVersionCheckAvailability controls whether the upgrade is skipped if the version is not among
+	// the available updates at the start. It defaults to true.
 	//
 	// +optional
 	// +default=true
 	DesiredVersionCheckAvailability *bool `json:"desiredVersionCheckAvailability,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// config is how the upgrade is done.
+	// config configures the upgrade.
 	//
 	// +optional
 	// +default={"upgradeTimeout": "12h"}
@@ -93,8 +93,8 @@ type DesiredVersion struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
 	Version string `json:"version,omitempty"`
 
-	// image is the pull spec of the release by digest. If it is set, the available release must
-	// have this digest.
+	// image is the pull spec of the release by digest. If it is set, the available release must have this
+	// digest.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -103,14 +103,14 @@ type DesiredVersion struct {
 	Image string `json:"image,omitempty"`
 }
 
-// UpgradeJobConfig is how an upgrade is done.
+// UpgradeJobConfig configures an upgrade.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.delayMin) || !p.delayUpgrade.delayMin.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.delayMin) < duration(self.upgradeTimeout))",message="each delayUpgrade.delayMin of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.startAfter) || !p.delayUpgrade.startAfter.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.startAfter) < duration(self.upgradeTimeout))",message="each delayUpgrade.startAfter of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 type UpgradeJobConfig struct {
-	// upgradeTimeout is how long after startAfter the upgrade fails if it is not complete, delayed
-	// pools included, for example 2h. It defaults to 12h.
+	// upgradeTimeout is the time after startAfter at which an incomplete upgrade fails. It includes the
+	// time that pools are delayed. It defaults to 12h.
 	//
 	// +optional
 	// +default="12h"
@@ -118,20 +118,21 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[0-9]') || self.matches('[1-9]')",message="must be longer than 0s, for example 2h"
 	UpgradeTimeout Duration `json:"upgradeTimeout,omitempty"`
 
-	// preUpgradeHealthChecks must pass before the upgrade commences; otherwise it is skipped.
+	// preUpgradeHealthChecks must pass before the upgrade commences. If they do not, the upgrade is
+	// skipped.
 	//
 	// +optional
 	// +default={"timeout": "30m"}
 	PreUpgradeHealthChecks HealthChecks `json:"preUpgradeHealthChecks,omitzero"`
 
-	// postUpgradeHealthChecks must pass after the upgrade; otherwise it fails.
+	// postUpgradeHealthChecks must pass after the upgrade. If they do not, the upgrade fails.
 	//
 	// +optional
 	// +default={"timeout": "30m"}
 	PostUpgradeHealthChecks HealthChecks `json:"postUpgradeHealthChecks,omitzero"`
 
-	// machineConfigPools delays the update of nodes by their machine config pools. Each pool may be
-	// selected by one entry at most, and the pool master by none.
+	// machineConfigPools delays the update of nodes in some machine config pools. Each pool may be selected
+	// by at most one entry. The pool master cannot be selected.
 	//
 	// +optional
 	// +listType=atomic
@@ -139,27 +140,26 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:validation:MaxItems=16
 	MachineConfigPools []MachineConfigPoolConfig `json:"machineConfigPools,omitempty"`
 
-	// forceDrainAfter is how long the drain of a node may be blocked before the pods that block it
-	// are deleted, for example 2h. With 0s, they are deleted as soon as the drain starts. Without
-	// it, no drain is forced.
+	// forceDrainAfter is how long the drain of a node may be blocked before the blocking pods are deleted,
+	// for example 2h. With 0s, they are deleted as soon as the drain starts. By default, drains are not
+	// forced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	ForceDrainAfter Duration `json:"forceDrainAfter,omitempty"`
 
-	// pauseMachineConfigPoolsOnFailure selects machine config pools that are paused if the upgrade
-	// fails after it has commenced. They stay paused until a user unpauses them. Without it, none
-	// is paused.
+	// pauseMachineConfigPoolsOnFailure selects machine config pools that are paused if the upgrade fails
+	// after it has commenced. They stay paused until a user unpauses them. By default, no pool is paused.
 	//
 	// +optional
 	PauseMachineConfigPoolsOnFailure *MachineConfigPoolSelector `json:"pauseMachineConfigPoolsOnFailure,omitempty"`
 }
 
-// HealthChecks are checks of the cluster. All that are enabled must pass at the same time.
+// HealthChecks are checks of the cluster. All enabled checks must pass at the same time.
 //
 // +kubebuilder:validation:MinProperties=1
 type HealthChecks struct {
-	// timeout is how long to wait until the checks pass, for example 30m, which is the default.
+	// timeout is how long to wait for the checks to pass. It defaults to 30m.
 	//
 	// +optional
 	// +default="30m"
@@ -167,21 +167,21 @@ type HealthChecks struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[0-9]') || self.matches('[1-9]')",message="must be longer than 0s, for example 30m"
 	Timeout Duration `json:"timeout,omitempty"`
 
-	// checkCriticalAlerts requires that no alert with the label severity=critical fires, in any
-	// namespace. If it is omitted, alerts are checked if the operator has a source of alerts. If it is
-	// true and the operator has none, the checks do not pass.
+	// checkCriticalAlerts requires that no alert with the label severity=critical is firing in any
+	// namespace. If it is not set, alerts are checked only if the operator has a source of alerts. If it is
+	// true and the operator has no source of alerts, the checks do not pass.
 	//
 	// +optional
 	CheckCriticalAlerts *bool `json:"checkCriticalAlerts,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// checkDegradedOperators requires that no ClusterOperator is degraded or unavailable. It defaults
-	// to true.
+	// checkDegradedOperators requires that no ClusterOperator is degraded or unavailable. It defaults to
+	// true.
 	//
 	// +optional
 	// +default=true
 	CheckDegradedOperators *bool `json:"checkDegradedOperators,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// excludeAlerts are alerts that checkCriticalAlerts ignores.
+	// excludeAlerts lists alerts that checkCriticalAlerts ignores.
 	//
 	// +optional
 	// +listType=atomic
@@ -189,8 +189,8 @@ type HealthChecks struct {
 	// +kubebuilder:validation:MaxItems=64
 	ExcludeAlerts []AlertExclusion `json:"excludeAlerts,omitempty"`
 
-	// excludeNamespaces are namespaces whose alerts checkCriticalAlerts ignores. An asterisk matches
-	// any characters.
+	// excludeNamespaces lists namespaces whose alerts checkCriticalAlerts ignores. An asterisk matches any
+	// characters.
 	//
 	// +optional
 	// +listType=atomic
@@ -200,9 +200,9 @@ type HealthChecks struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ExcludeNamespaces []string `json:"excludeNamespaces,omitempty"`
 
-	// excludeOperators are ClusterOperators that checkDegradedOperators ignores, by name, with or
-	// without the prefix openshift-. An asterisk matches any characters. A name that no
-	// ClusterOperator has is reported.
+	// excludeOperators lists ClusterOperators that checkDegradedOperators ignores, by name, with or without
+	// the prefix openshift-. An asterisk matches any characters. Names that match no ClusterOperator are
+	// reported.
 	//
 	// +optional
 	// +listType=atomic
@@ -212,7 +212,7 @@ type HealthChecks struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ExcludeOperators []string `json:"excludeOperators,omitempty"`
 
-	// customQueries are PromQL queries that must return no sample.
+	// customQueries are PromQL queries that must return no samples.
 	//
 	// +optional
 	// +listType=atomic
@@ -220,7 +220,7 @@ type HealthChecks struct {
 	// +kubebuilder:validation:MaxItems=16
 	CustomQueries []CustomQuery `json:"customQueries,omitempty"`
 
-	// objects are conditions that objects must satisfy. The operator needs the right to read them.
+	// objects lists conditions that objects must meet. The operator needs permission to read these objects.
 	//
 	// +optional
 	// +listType=atomic
@@ -229,12 +229,12 @@ type HealthChecks struct {
 	Objects []ObjectCheck `json:"objects,omitempty"`
 }
 
-// ObjectCheck is a condition that objects of one kind must satisfy.
+// ObjectCheck is a condition that objects of one kind must meet.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.selector)",message="either name or selector is required"
 // +kubebuilder:validation:XValidation:rule="self.apiVersion != 'v1' || self.kind != 'Secret'",message="conditions on Secrets are not evaluated"
 type ObjectCheck struct {
-	// apiVersion is the group and the version of the objects, for example apps/v1.
+	// apiVersion is the API group and version of the objects, for example apps/v1.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -248,28 +248,29 @@ type ObjectCheck struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// namespace is the namespace of the objects. Empty means all namespaces, or a kind without namespaces.
+	// namespace is the namespace of the objects. If it is not set, objects in all namespaces are checked,
+	// or the kind is cluster-scoped.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// name selects one object. If it does not exist, the check does not pass.
+	// name selects one object. The check does not pass if the object does not exist.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// selector selects objects by their labels, at most 500. If it selects none, the check does not pass. An empty
-	// selector selects all objects.
+	// selector selects up to 500 objects by their labels. The check does not pass if it selects no object.
+	// An empty selector selects all objects.
 	//
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// expr is an expression of the Common Expression Language that is true for an object that is well, for example
-	// object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True').
+	// expr is an expression in the Common Expression Language (CEL) that is true for a healthy object, for
+	// example object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True').
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -277,7 +278,7 @@ type ObjectCheck struct {
 	Expr string `json:"expr,omitempty"`
 }
 
-// AlertExclusion is an alert that is ignored.
+// AlertExclusion is an alert to ignore.
 type AlertExclusion struct {
 	// alertname is the value of the label alertname, for example KubePodCrashLooping. An asterisk
 	// matches any characters.
@@ -288,10 +289,10 @@ type AlertExclusion struct {
 	Alertname string `json:"alertname,omitempty"`
 }
 
-// CustomQuery is a query whose samples show that the cluster is not healthy.
+// CustomQuery is a query that returns samples if the cluster is not healthy.
 type CustomQuery struct {
-	// query is a PromQL expression that returns a sample for each problem and none if there is no
-	// problem, for example up{job=~"^argocd-.+$",namespace="syn"} != 1.
+	// query is a PromQL expression that returns one sample per problem, for example
+	// up{job=~"^argocd-.+$",namespace="syn"} != 1.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -299,59 +300,59 @@ type CustomQuery struct {
 	Query string `json:"query,omitempty"`
 }
 
-// MachineConfigPoolConfig is how the nodes of machine config pools are updated.
+// MachineConfigPoolConfig configures the update of the nodes in machine config pools.
 type MachineConfigPoolConfig struct {
 	MachineConfigPoolSelector `json:",inline"`
 
-	// delayUpgrade delays the update of the nodes: the pools are paused before the upgrade
-	// commences, and unpaused within the given time.
+	// delayUpgrade delays the update of the nodes: the pools are paused before the upgrade commences and
+	// unpaused within the given time.
 	//
 	// +required
 	DelayUpgrade DelayUpgrade `json:"delayUpgrade,omitzero"`
 }
 
-// DelayUpgrade is the time in which machine config pools are unpaused, relative to the UpgradeJob's
-// startAfter: delayMin and delayMax, or startAfter and startBefore, which mean the same.
+// DelayUpgrade is the period in which machine config pools are unpaused, relative to the startAfter of the
+// UpgradeJob. It is given as delayMin and delayMax or, equivalently, as startAfter and startBefore.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.delayMin) && has(self.delayMax) && !has(self.startAfter) && !has(self.startBefore) || has(self.startAfter) && has(self.startBefore) && !has(self.delayMin) && !has(self.delayMax)",message="set delayMin and delayMax, or startAfter and startBefore, and not both pairs, for example delayMin: 1h and delayMax: 2h"
 // +kubebuilder:validation:XValidation:rule="!has(self.delayMin) || !has(self.delayMax) || !self.delayMin.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || !self.delayMax.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(self.delayMin) <= duration(self.delayMax)",fieldPath=".delayMax",message="must not be shorter than delayMin"
 // +kubebuilder:validation:XValidation:rule="!has(self.startAfter) || !has(self.startBefore) || !self.startAfter.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || !self.startBefore.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(self.startAfter) <= duration(self.startBefore)",fieldPath=".startBefore",message="must not be shorter than startAfter"
 type DelayUpgrade struct {
-	// delayMin is how long after the UpgradeJob's startAfter the pools are unpaused at the
-	// earliest, for example 1h. It must be shorter than upgradeTimeout.
+	// delayMin is the minimum time after the UpgradeJob's startAfter before the pools are unpaused, for
+	// example 1h. It must be shorter than upgradeTimeout.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	DelayMin Duration `json:"delayMin,omitempty"`
 
-	// delayMax is how long after the UpgradeJob's startAfter the pools are unpaused at the latest,
-	// for example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
+	// delayMax is the maximum time after the UpgradeJob's startAfter within which the pools must be
+	// unpaused, for example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	DelayMax Duration `json:"delayMax,omitempty"`
 
-	// startAfter is another name of delayMin.
+	// startAfter is an alias for delayMin.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	StartAfter Duration `json:"startAfter,omitempty"`
 
-	// startBefore is another name of delayMax.
+	// startBefore is an alias for delayMax.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	StartBefore Duration `json:"startBefore,omitempty"`
 }
 
-// UpgradeJobStatus holds what the operator observed and did.
+// UpgradeJobStatus reports what the operator observed and did.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling,
-	// Stalled, Paused, and Acknowledged; before it, PreCheckPassed; and Degraded if the operator is. Other conditions
-	// are removed.
+	// conditions summarize the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling,
+	// Stalled, Paused, and Acknowledged. PreCheckPassed is present before the upgrade, and Degraded if the
+	// operator is degraded. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -360,19 +361,19 @@ type UpgradeJobStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nextTime is when the upgrade next changes by itself: it starts, its window closes, a pool is
-	// unpaused, or its current step fails.
+	// nextTime is when the upgrade will next change on its own: it starts, its window closes, a pool is
+	// unpaused, or its current step times out.
 	//
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// machineConfigPools are the machine config pools that the upgrade delays or has paused.
+	// machineConfigPools lists the machine config pools that the upgrade delays or has paused.
 	//
 	// +optional
 	// +listType=map
@@ -381,12 +382,12 @@ type UpgradeJobStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	MachineConfigPools []MachineConfigPoolStatus `json:"machineConfigPools,omitempty"`
 
-	// retry is the answer to the latest request for another attempt.
+	// retry is the result of the latest request for another attempt.
 	//
 	// +optional
 	Retry *RetryStatus `json:"retry,omitempty"`
 
-	// history has one element per attempt, the newest first. Its phases include Paused and Skipped.
+	// history contains one entry per attempt, newest first. Its phases include Paused and Skipped.
 	//
 	// +optional
 	// +listType=map
@@ -396,7 +397,7 @@ type UpgradeJobStatus struct {
 	History []history.Record `json:"history,omitempty"`
 }
 
-// MachineConfigPoolStatus is how far the update of a machine config pool is.
+// MachineConfigPoolStatus is the progress of one machine config pool.
 type MachineConfigPoolStatus struct {
 	// name is the name of the machine config pool.
 	//
@@ -412,18 +413,18 @@ type MachineConfigPoolStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	State string `json:"state,omitempty"`
 
-	// releaseAfter is when the pool is unpaused at the earliest.
+	// releaseAfter is the earliest time at which the pool is unpaused.
 	//
 	// +optional
 	ReleaseAfter *metav1.Time `json:"releaseAfter,omitempty"`
 }
 
-// RetryStatus is the answer to a request for another attempt.
+// RetryStatus is the result of a request for another attempt.
 //
 // +kubebuilder:validation:MinProperties=0
 type RetryStatus struct {
-	// token is the value of the annotation managedupgrade.appuio.io/retry that was answered, or the
-	// SHA-256 hash of a value of more than 64 bytes.
+	// token is the value of the annotation managedupgrade.appuio.io/retry that was handled, or its SHA-256
+	// hash if it is longer than 64 bytes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -10,40 +10,38 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// HookEvent is an event of an upgrade on which hooks run.
+// HookEvent is an event of an upgrade that can run hooks.
 //
 // +kubebuilder:validation:Enum=Create;Start;UpgradeStart;UpgradeComplete;MachineConfigPoolUnpause;MachineConfigPoolUpdated;Success;Failure;Skip;Finish
 type HookEvent string
 
 const (
-	// EventCreate is when the UpgradeJob was created: the version is pinned, and the upgrade waits
-	// for its start.
+	// EventCreate occurs when the UpgradeJob has been created. Its version is pinned, and it waits for its
+	// start.
 	EventCreate HookEvent = "Create"
-	// EventStart is when the upgrade starts: before the health checks.
+	// EventStart occurs when the upgrade starts, before the health checks.
 	EventStart HookEvent = "Start"
-	// EventUpgradeStart is when the health checks have passed, before the upgrade commences.
+	// EventUpgradeStart occurs after the health checks have passed, before the upgrade commences.
 	EventUpgradeStart HookEvent = "UpgradeStart"
-	// EventUpgradeComplete is when the control plane and the machine config pools that are not
-	// delayed are upgraded.
+	// EventUpgradeComplete occurs when the control plane and all machine config pools that are not delayed
+	// have been upgraded.
 	EventUpgradeComplete HookEvent = "UpgradeComplete"
-	// EventMachineConfigPoolUnpause is before a delayed machine config pool is unpaused, once per
-	// pool.
+	// EventMachineConfigPoolUnpause occurs before a delayed machine config pool is unpaused, once per pool.
 	EventMachineConfigPoolUnpause HookEvent = "MachineConfigPoolUnpause"
-	// EventMachineConfigPoolUpdated is when a delayed machine config pool is updated, once per
+	// EventMachineConfigPoolUpdated occurs when a delayed machine config pool has been updated, once per
 	// pool.
 	EventMachineConfigPoolUpdated HookEvent = "MachineConfigPoolUpdated"
-	// EventSuccess is when the upgrade has succeeded.
+	// EventSuccess occurs when the upgrade has succeeded.
 	EventSuccess HookEvent = "Success"
-	// EventFailure is when the upgrade has failed.
+	// EventFailure occurs when the upgrade has failed.
 	EventFailure HookEvent = "Failure"
-	// EventSkip is when the upgrade was skipped.
+	// EventSkip occurs when the upgrade was skipped.
 	EventSkip HookEvent = "Skip"
-	// EventFinish is when the upgrade has ended, whatever its outcome, after Success, Failure, or
-	// Skip.
+	// EventFinish occurs when the upgrade has ended with any outcome, after Success, Failure, or Skip.
 	EventFinish HookEvent = "Finish"
 )
 
-// HookKind is a kind of upgrades for which hooks run.
+// HookKind is a kind of upgrade that can run hooks.
 //
 // +kubebuilder:validation:Enum=UpgradeJob;UpgradeConfig
 type HookKind string
@@ -55,32 +53,32 @@ const (
 	HookKindUpgradeConfig HookKind = "UpgradeConfig"
 )
 
-// HookRun is for which upgrades a hook runs.
+// HookRun determines for which upgrades a hook runs.
 //
 // +kubebuilder:validation:Enum=Next;All
 type HookRun string
 
 const (
-	// HookRunNext runs the hook for one upgrade: the next one that it selects.
+	// HookRunNext runs the hook only for the next upgrade that it selects.
 	HookRunNext HookRun = "Next"
 	// HookRunAll runs the hook for every upgrade that it selects.
 	HookRunAll HookRun = "All"
 )
 
-// HookFailurePolicy says what happens to the upgrade if a hook fails.
+// HookFailurePolicy determines what happens to the upgrade if a hook fails.
 //
 // +kubebuilder:validation:Enum=Abort;Ignore
 type HookFailurePolicy string
 
 const (
-	// HookFailureAbort aborts the upgrade, which fails.
+	// HookFailureAbort aborts the upgrade, and the upgrade fails.
 	HookFailureAbort HookFailurePolicy = "Abort"
 	// HookFailureIgnore continues the upgrade.
 	HookFailureIgnore HookFailurePolicy = "Ignore"
 )
 
-// UpgradeJobHook runs a Job (batch/v1) on events of upgrades. A user who may create it may run
-// code in its namespace.
+// UpgradeJobHook runs a Job (batch/v1) on events of upgrades. Users who can create UpgradeJobHooks can run
+// code in their namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradejobhooks,shortName=ujh,categories=maintenance
@@ -101,22 +99,22 @@ type UpgradeJobHook struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec defines the Job, and when it runs.
+	// spec defines the Job and when it runs.
 	//
 	// +required
 	Spec UpgradeJobHookSpec `json:"spec,omitzero"`
 
-	// status holds what the operator observed.
+	// status reports what the operator observed.
 	//
 	// +optional
 	Status UpgradeJobHookStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
 }
 
-// UpgradeJobHookSpec defines a Job, and when it runs. A change applies to events that begin later.
+// UpgradeJobHookSpec defines a Job and when it runs. Changes apply only to events that start later.
 type UpgradeJobHookSpec struct {
-	// events are the events on which the hook runs: Create, Start, UpgradeStart, UpgradeComplete,
-	// MachineConfigPoolUnpause and MachineConfigPoolUpdated (once per delayed pool), Success,
-	// Failure, Skip, and Finish.
+	// events lists the events that run the hook: Create, Start, UpgradeStart, UpgradeComplete,
+	// MachineConfigPoolUnpause and MachineConfigPoolUpdated (once per delayed pool), Success, Failure,
+	// Skip, and Finish.
 	//
 	// +required
 	// +listType=set
@@ -124,22 +122,24 @@ type UpgradeJobHookSpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	Events []HookEvent `json:"events,omitempty"`
 
-	// run is for which upgrades the hook runs: Next runs it for all its events of one upgrade, the
-	// next one that it selects; All runs it for every upgrade. It defaults to All.
+	// run determines for which upgrades the hook runs: Next runs it for all its events of the next upgrade
+	// that it selects, and no other; All runs it for every upgrade. It defaults to All.
 	//
 	// +optional
 	// +default="All"
 	Run HookRun `json:"run,omitempty"`
 
-	// failurePolicy says what happens if the hook fails: Ignore continues the upgrade; Abort aborts it, which counts
-	// until the delayed machine config pools are updated. It defaults to Ignore.
+	// failurePolicy determines what happens if the hook fails. Ignore continues the upgrade. Abort aborts
+	// it; this has no effect once the delayed machine config pools have been updated. It defaults to
+	// Ignore.
 	//
 	// +optional
 	// +default="Ignore"
 	FailurePolicy HookFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// kinds are the kinds of upgrades for which the hook runs: UpgradeJob; UpgradeConfig, for the UpgradeConfigs of
-	// upgrade.managed.openshift.io whose upgrader runs hooks. Without it, the hook runs for UpgradeJobs only.
+	// kinds lists the kinds of upgrades for which the hook runs: UpgradeJob, or UpgradeConfig for the
+	// UpgradeConfigs of upgrade.managed.openshift.io whose upgrader runs hooks. By default, the hook runs
+	// for UpgradeJobs only.
 	//
 	// +optional
 	// +listType=set
@@ -147,42 +147,41 @@ type UpgradeJobHookSpec struct {
 	// +kubebuilder:validation:MaxItems=2
 	Kinds []HookKind `json:"kinds,omitempty"`
 
-	// selector selects upgrades by their labels. Without it, all are selected.
+	// selector selects upgrades by their labels. By default, all upgrades are selected.
 	//
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// template is the template of the Job (a JobTemplateSpec of batch/v1). Environment variables
-	// describe the event (EVENT, EVENT_name, and others) and the object of the upgrade (JOB,
-	// JOB_metadata_name, and others). A template that the API server does not accept is reported in
-	// the condition Accepted.
+	// template is the template of the Job (a JobTemplateSpec of batch/v1). Environment variables describe
+	// the event (EVENT, EVENT_name, and others) and the upgrade object (JOB, JOB_metadata_name, and
+	// others). If the API server rejects the template, the condition Accepted reports it.
 	//
 	// +required
 	Template HookJobTemplate `json:"template,omitzero"`
 }
 
-// HookJobTemplate is a template of Jobs.
+// HookJobTemplate is a template for Jobs.
 type HookJobTemplate struct {
-	// metadata is the metadata of each Job. The operator adds labels and annotations of its own.
+	// metadata is the metadata of each Job. The operator adds its own labels and annotations.
 	//
 	// +optional
 	Metadata *TemplateMetadata `json:"metadata,omitempty"`
 
-	// spec is the spec of each Job (a JobSpec of batch/v1, of whatever release). The pod's
-	// restartPolicy defaults to Never. Set activeDeadlineSeconds: Jobs have no timeout of their
-	// own; and ttlSecondsAfterFinished: Jobs are not deleted otherwise.
+	// spec is the spec of each Job (a JobSpec of batch/v1, in any Kubernetes release). The restartPolicy of
+	// the pod defaults to Never. Set activeDeadlineSeconds, because Jobs have no timeout by default, and
+	// ttlSecondsAfterFinished, because finished Jobs are not deleted otherwise.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec runtime.RawExtension `json:"spec,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 }
 
-// UpgradeJobHookStatus holds what the operator observed.
+// UpgradeJobHookStatus reports what the operator observed.
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobHookStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, Ready, and Stalled. Other
-	// conditions are removed.
+	// conditions are Accepted (whether the spec is valid), Ready, and Stalled. Other conditions are
+	// removed.
 	//
 	// +optional
 	// +listType=map
@@ -191,29 +190,29 @@ type UpgradeJobHookStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// claimedBy is the upgrade for which a hook with run: Next runs. It is absent until its
-	// first event begins.
+	// claimedBy is the upgrade claimed by a hook with run: Next. It is absent until the first event of that
+	// upgrade.
 	//
 	// +optional
 	ClaimedBy *HookClaim `json:"claimedBy,omitempty"`
 }
 
-// HookClaim identifies an upgrade in the namespace of a hook.
+// HookClaim identifies an upgrade in the namespace of the hook.
 //
 // +kubebuilder:validation:MinProperties=0
 type HookClaim struct {
-	// kind is the kind of the upgrade. Without it, the upgrade is an UpgradeJob.
+	// kind is the kind of the upgrade. It defaults to UpgradeJob.
 	//
 	// +optional
 	Kind HookKind `json:"kind,omitempty"`
 
-	// version is the version that the upgrade of an UpgradeConfig leads to. It is absent for an UpgradeJob.
+	// version is the target version of an UpgradeConfig. It is absent for an UpgradeJob.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

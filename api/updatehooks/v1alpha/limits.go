@@ -3,12 +3,13 @@
 
 package v1alpha
 
-// MaxAnswerBytes bounds the body of an answer. The Update Status Controller rejects a larger one.
+// MaxAnswerBytes is the maximum size of a response body. The Update Status Controller rejects larger
+// responses.
 const MaxAnswerBytes = 1 << 20
 
-// The limits of what an answer reports. The Update Status Controller accepts an answer that exceeds
-// them. It publishes the most severe insights, the first references of each in sorted order, and the
-// beginnings of texts.
+// Limits of the content of a response. The Update Status Controller accepts responses that exceed them, but
+// publishes only the most severe insights, the first references of each in sorted order, and the beginning
+// of each text.
 const (
 	MaxInsights         = 320
 	MaxUIDBytes         = 253
@@ -21,22 +22,22 @@ const (
 	MaxPoolInsights         = 256 // likewise, of each pool
 )
 
-// The times of a request, in seconds.
+// Times of a request, in seconds.
 const (
-	// DefaultTimeoutSeconds is the time for a discovery, and for the answer of a handler that requests
-	// no other time.
+	// DefaultTimeoutSeconds is the timeout of a discovery, and of a handler that does not request another
+	// timeout.
 	DefaultTimeoutSeconds = 10
-	// MaxTimeoutSeconds bounds the time that a handler may request.
+	// MaxTimeoutSeconds is the maximum timeout that a handler may request.
 	MaxTimeoutSeconds = 30
-	// WaitRetrySeconds is the time from an answer Wait to the next request.
+	// WaitRetrySeconds is the time between a Wait response and the next request.
 	WaitRetrySeconds = 5
-	// MaxStatusWaitSeconds is the time after which the controller reports an informer that answers
+	// MaxStatusWaitSeconds is the time after which the controller reports an informer that keeps responding
 	// Wait about an update in progress.
 	MaxStatusWaitSeconds = 2 * 60
-	// MaxPlanWaitSeconds is the time after which the controller reports an informer that answers
+	// MaxPlanWaitSeconds is the time after which the controller reports an informer that keeps responding
 	// Wait about a plan.
 	MaxPlanWaitSeconds = 10 * 60
-	// MaxAheadSeconds is how far an acquisition time may be in the future. The controller replaces a
-	// later one by the time at which it received the answer.
+	// MaxAheadSeconds limits how far an acquisition time may be in the future. The controller replaces
+	// later times with the time of the response.
 	MaxAheadSeconds = 60
 )

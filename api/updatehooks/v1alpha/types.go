@@ -9,9 +9,9 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// The paths of the protocol. They are case-sensitive.
+// Paths of the protocol. They are case-sensitive.
 const (
-	// PathPrefix starts each path.
+	// PathPrefix is the prefix of all paths.
 	PathPrefix = "/hooks.config.openshift.io/v1alpha/"
 	// DiscoveryPath returns a DiscoveryResponse (GET).
 	DiscoveryPath = PathPrefix + "discovery"
@@ -23,7 +23,7 @@ const (
 	UpdatePlanInsightsPath = PathPrefix + "updatePlanInsights"
 )
 
-// HooksAPIVersion is the level of the protocol that a DiscoveryResponse lists.
+// HooksAPIVersion is the protocol version listed in a DiscoveryResponse.
 const HooksAPIVersion = "hooks.config.openshift.io/v1alpha"
 
 // The apiVersion and the kinds of requests and responses.
@@ -37,7 +37,7 @@ const (
 	UpdatePlanInsightsResponseKind = "UpdatePlanInsightsResponse"
 )
 
-// The names of the handlers in a DiscoveryResponse.
+// Names of the handlers in a DiscoveryResponse.
 const (
 	// HandlerStatus answers UpdateInsightsRequests.
 	HandlerStatus = "status"
@@ -45,58 +45,59 @@ const (
 	HandlerPlan = "plan"
 )
 
-// AudiencePrefix starts the audience of the token with which the Update Status Controller
-// authenticates. The namespace, a dot, and the name of the Service of the informer follow.
+// AudiencePrefix is the prefix of the audience of the token with which the Update Status Controller
+// authenticates. It is followed by the namespace, a dot, and the name of the informer's Service.
 const AudiencePrefix = "update-informer."
 
-// Audience returns the audience of the token for the informer behind a Service.
+// Audience returns the token audience for the informer behind a Service.
 func Audience(namespace, service string) string {
 	return AudiencePrefix + namespace + "." + service
 }
 
-// DiscoveryResponse lists what an informer has implemented.
+// DiscoveryResponse lists what an informer implements.
 type DiscoveryResponse struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Spec describes what the informer has implemented.
+	// Spec describes what the informer implements.
 	Spec DiscoverySpec `json:"spec"`
 }
 
-// DiscoverySpec describes what an informer has implemented.
+// DiscoverySpec describes what an informer implements.
 type DiscoverySpec struct {
-	// APIVersions are the levels of the protocol that the informer supports, for example
+	// APIVersions lists the protocol versions that the informer supports, for example
 	// hooks.config.openshift.io/v1alpha.
 	APIVersions []string `json:"apiVersions"`
 
-	// Handlers are the requests that the informer answers.
+	// Handlers lists the requests that the informer answers.
 	Handlers []Handler `json:"handlers"`
 }
 
 // Handler is a request that an informer answers.
 type Handler struct {
-	// Name is status, for updates in progress, or plan, for updates that may be started.
+	// Name is status, for updates in progress, or plan, for planned updates.
 	Name string `json:"name"`
 
-	// Methods are the HTTP methods that the handler accepts: GET, POST, or both. Empty means the methods of the
-	// protocol.
+	// Methods lists the HTTP methods that the handler accepts: GET, POST, or both. If it is empty, the
+	// handler accepts the methods defined by the protocol.
 	Methods []string `json:"methods,omitempty"`
 
-	// TimeoutSeconds is how long an answer may take. 0 means the default of the caller.
+	// TimeoutSeconds is the maximum response time in seconds. 0 selects the default of the caller.
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
 // RequestSpec describes the cluster and the update.
 type RequestSpec struct {
-	// ClusterID identifies the cluster to remote systems. It authorizes nothing.
+	// ClusterID identifies the cluster to remote systems. It does not authorize anything.
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// ControlPlaneVersion is the release from which the control plane is updated.
+	// ControlPlaneVersion is the current release of the control plane.
 	ControlPlaneVersion string `json:"controlPlaneVersion,omitempty"`
 
-	// TargetControlPlaneVersion is the release to which the control plane is or would be updated.
+	// TargetControlPlaneVersion is the release to which the control plane is being updated, or would be
+	// updated.
 	TargetControlPlaneVersion string `json:"targetControlPlaneVersion,omitempty"`
 
-	// InformerUpdate suggests that the informer checks for updates of its own software.
+	// InformerUpdate asks the informer to check for updates of its own software.
 	InformerUpdate bool `json:"informerUpdate,omitempty"`
 }
 
@@ -108,7 +109,7 @@ type UpdateInsightsRequest struct {
 	Spec RequestSpec `json:"spec"`
 }
 
-// UpdatePlanInsightsRequest requests the insights about an update that may be started.
+// UpdatePlanInsightsRequest requests the insights about a planned update.
 type UpdatePlanInsightsRequest struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -116,17 +117,17 @@ type UpdatePlanInsightsRequest struct {
 	Spec RequestSpec `json:"spec"`
 }
 
-// Response is how an informer answers a request.
+// Response is the type of a response.
 type Response string
 
 const (
-	// ResponseSuccess is an answer with all insights of the informer.
+	// ResponseSuccess is a response that contains all insights of the informer.
 	ResponseSuccess Response = "Success"
-	// ResponseFailure is an answer of an informer that cannot determine its insights. It should
-	// contain an insight that explains why.
+	// ResponseFailure is the response of an informer that cannot determine its insights. It should contain
+	// an insight that explains why.
 	ResponseFailure Response = "Failure"
-	// ResponseWait is an answer of an informer that acquires data: the caller tries again after
-	// five seconds.
+	// ResponseWait is the response of an informer that is still collecting data. The caller tries again
+	// after five seconds.
 	ResponseWait Response = "Wait"
 )
 
@@ -137,18 +138,18 @@ type UpdateInsightsResponse struct {
 	// Spec contains the insights.
 	Spec ResponseSpec `json:"spec"`
 
-	// Status is how the informer answers.
+	// Status contains the type of the response.
 	Status ResponseStatus `json:"status"`
 }
 
-// UpdatePlanInsightsResponse contains the insights about an update that may be started.
+// UpdatePlanInsightsResponse contains the insights about a planned update.
 type UpdatePlanInsightsResponse struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Spec contains the insights.
 	Spec ResponseSpec `json:"spec"`
 
-	// Status is how the informer answers.
+	// Status contains the type of the response.
 	Status ResponseStatus `json:"status"`
 }
 
@@ -158,30 +159,30 @@ type ResponseSpec struct {
 	Insights []Insight `json:"insights"`
 }
 
-// ResponseStatus is how an informer answers.
+// ResponseStatus contains the type of a response.
 type ResponseStatus struct {
 	// Response is Success, Failure, or Wait.
 	Response Response `json:"response"`
 
-	// Message explains a Failure or a Wait to people.
+	// Message is a human-readable explanation of a Failure or a Wait.
 	Message string `json:"message,omitempty"`
 }
 
-// Insight is a finding that an informer reports about an update. It has the fields of an insight in an UpdateStatus
-// that informers determine.
+// Insight is a finding about an update reported by an informer. Its fields are the part of an UpdateStatus
+// insight that the informer determines.
 type Insight struct {
-	// UID identifies the insight among the insights of the informer. It must stay the same between answers.
+	// UID identifies the insight within the informer. It must stay the same across responses.
 	UID string `json:"uid"`
 
-	// AcquisitionTime is when the data behind the insight was acquired.
+	// AcquisitionTime is when the data behind the insight was collected.
 	AcquisitionTime metav1.Time `json:"acquisitionTime,omitzero"`
 
-	// Scope names what the insight is about. It must stay the same for a UID.
+	// Scope identifies what the insight is about. It must not change for a given UID.
 	Scope updatev1beta1.InsightScope `json:"scope,omitzero"`
 
-	// Impact is the effect on the update.
+	// Impact describes the effect on the update.
 	Impact updatev1beta1.InsightImpact `json:"impact,omitzero"`
 
-	// Remediation says how to resolve the insight.
+	// Remediation describes how to resolve the insight.
 	Remediation updatev1beta1.InsightRemediation `json:"remediation,omitzero"`
 }

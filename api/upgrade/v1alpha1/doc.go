@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API group upgrade.managed.openshift.io: an
-// UpgradeConfig says to which version a cluster is upgraded, when, and by
-// which runbook; its status is the history of the steps.
+// Package v1alpha1 contains the API group upgrade.managed.openshift.io: an UpgradeConfig defines the target
+// version of a cluster, the time of the upgrade, and its runbook. Its status contains the history of the
+// steps.
 //
-// It holds types and names only: what the fields do is decided by the controllers.
+// The package contains only types and names. The controllers implement their behavior.
 //
 // +kubebuilder:object:generate=true
 // +groupName=upgrade.managed.openshift.io

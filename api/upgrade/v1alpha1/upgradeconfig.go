@@ -10,32 +10,33 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// Finalizer is on an UpgradeConfig while an attempt of its upgrade is in progress: from before the
-// first step until its result is recorded and published.
+// Finalizer is on an UpgradeConfig while an attempt of its upgrade is in progress, from before the first
+// step until its result is recorded and published.
 const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 
-// HoldAnnotation on the ClusterVersion holds every upgrade of the cluster before its commit, of
-// whatever kind. Its value is the reason, for people.
+// HoldAnnotation on the ClusterVersion holds all upgrades of the cluster, of any kind, before their commit.
+// Its value is a human-readable reason.
 const HoldAnnotation = "upgrade.managed.openshift.io/hold"
 
-// The annotations of an UpgradeConfig by which a user requests what the spec does not say, because Git or another
-// program owns it. The status answers RetryAnnotation and RunNowAnnotation, whose values are tokens: any
-// text that differs from the last one.
+// Annotations for user requests on an UpgradeConfig whose spec is owned by Git or another program. The
+// values of RetryAnnotation and RunNowAnnotation are tokens: any new value is a new request, and the status
+// reports the result.
 const (
-	// PauseAnnotation holds the upgrade before it commences, as spec.paused does. Its value is the reason, for
-	// people.
+	// PauseAnnotation holds the upgrade before it commences, in the same way as spec.paused. Its value is a
+	// human-readable reason.
 	PauseAnnotation = "upgrade.managed.openshift.io/pause"
-	// RetryAnnotation starts another attempt of an upgrade that has failed. Its window starts at once.
+	// RetryAnnotation starts another attempt of a failed upgrade. Its window starts immediately.
 	RetryAnnotation = "upgrade.managed.openshift.io/retry"
-	// RunNowAnnotation starts an upgrade at once that has not started, or that has failed.
+	// RunNowAnnotation immediately starts an upgrade that has not started or that has failed.
 	RunNowAnnotation = "upgrade.managed.openshift.io/run-now"
 )
 
-// AllowDeletionAnnotation on an upgrade object permits deleting it between its commit and its end, after which nothing
-// supervises the rest of the upgrade. Its value is the reason, for people. An admission policy requires it.
+// AllowDeletionAnnotation on an upgrade object permits its deletion between the commit and the end of the
+// upgrade. Nothing supervises the upgrade after the deletion, so an admission policy requires this
+// annotation. Its value is a human-readable reason.
 const AllowDeletionAnnotation = "upgrade.managed.openshift.io/allow-deletion"
 
-// The types of the conditions in the status of an UpgradeConfig. See package history.
+// Condition types of an UpgradeConfig. See package history.
 const (
 	ConditionAccepted       = history.ConditionAccepted
 	ConditionProgressing    = history.ConditionProgressing
@@ -47,8 +48,8 @@ const (
 	ConditionPreCheckPassed = history.ConditionPreCheckPassed
 	ConditionDegraded       = history.ConditionDegraded
 
-	// ConditionApproved is written by another client: whether it approves the upgrade that the spec of this
-	// generation requests.
+	// ConditionApproved reports whether the upgrade requested by the current generation of the spec is
+	// approved. It is written by another client.
 	ConditionApproved = "Approved"
 )
 
@@ -78,31 +79,30 @@ type UpgradeConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the requested upgrade.
+	// spec defines the requested upgrade.
 	//
 	// +required
 	Spec UpgradeConfigSpec `json:"spec,omitzero"`
 
-	// status holds what the operator observed and did.
+	// status reports what the operator observed and did.
 	//
 	// +optional
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator then observes the cluster.
 }
 
-// UpgradeConfigSpec is a requested upgrade.
+// UpgradeConfigSpec defines a requested upgrade.
 type UpgradeConfigSpec struct {
-	// type names the cluster upgrader, and with it the runbook, for example OSD. If the operator
-	// does not know the type, the condition Accepted shows it.
+	// type is the cluster upgrader, which determines the runbook, for example OSD. An unknown type is
+	// reported in the condition Accepted.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type,omitempty"`
 
-	// upgradeAt is the time from which the upgrade may commence (RFC 3339), for example
-	// 2020-05-01T12:00:00Z. The upgrade commences within the window that starts then (30 minutes
-	// unless configured otherwise) or not at all. After a failure, another time starts another
-	// attempt.
+	// upgradeAt is the time (RFC 3339) from which the upgrade may commence, for example
+	// 2020-05-01T12:00:00Z. It must commence within the window that starts at this time (30 minutes by
+	// default); otherwise it fails. Changing the time after a failure starts another attempt.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -111,9 +111,9 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^.{4}-(02-3|(04|06|09|11)-31)') && (!self.matches('^[12][0-9]{3}-02-29') || (timestamp(self.substring(0, 4) + '-03-01T00:00:00Z') - duration('24h')).getDate() == 29)",message="must be a day that its month has, for example 2020-05-01T12:00:00Z"
 	UpgradeAt string `json:"upgradeAt,omitempty"`
 
-	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node
-	// before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
-	// It may change while the upgrade is in progress.
+	// PDBForceDrainTimeout is the number of minutes for which a PodDisruptionBudget may block the drain of
+	// a node before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
+	// It may be changed during the upgrade.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"
@@ -129,14 +129,14 @@ type UpgradeConfigSpec struct {
 	// +optional
 	CapacityReservation *bool `json:"capacityReservation,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
 
-	// paused holds the upgrade before it commences; its window still ends. Once the upgrade has
-	// commenced, paused is shown and has no effect.
+	// paused holds the upgrade before it commences. Its window still ends. Once the upgrade has commenced,
+	// paused has no effect.
 	//
 	// +optional
 	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
 }
 
-// Update is a release, and the channel that offers it.
+// Update is a release and the channel that offers it.
 type Update struct {
 	// version is the release to upgrade to, for example 4.4.6.
 	//
@@ -146,7 +146,7 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.4.6"
 	Version string `json:"version,omitempty"`
 
-	// channel is the update channel that offers the version, for example fast-4.4. It may change until
+	// channel is the update channel that offers the version, for example fast-4.4. It may be changed until
 	// the upgrade has commenced.
 	//
 	// +required
@@ -155,8 +155,8 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example fast-4.4"
 	Channel string `json:"channel,omitempty"`
 
-	// image is the pull spec of the release by digest. If it is set, the offered release must have
-	// this digest. It may change until the upgrade has commenced.
+	// image is the pull spec of the release by digest. If it is set, the offered release must have this
+	// digest. It may be changed until the upgrade has commenced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -164,9 +164,8 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
 	Image string `json:"image,omitempty"`
 
-	// acceptedRisks names the risks of a conditional update that are accepted. A release that is
-	// offered only conditionally is installed only if all its risks are named here. They may change
-	// until the upgrade has commenced.
+	// acceptedRisks lists the names of accepted risks of a conditional update. A conditional update is
+	// installed only if all its risks are listed. It may be changed until the upgrade has commenced.
 	//
 	// +optional
 	// +listType=set
@@ -177,10 +176,11 @@ type Update struct {
 	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
 }
 
-// UpgradeConfigStatus holds what the operator observed and did.
+// UpgradeConfigStatus reports what the operator observed and did.
 type UpgradeConfigStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling, and
-	// Stalled; before it, PreCheckPassed; and Degraded if the operator is. Other conditions are removed.
+	// conditions summarize the upgrade: Accepted, Progressing, Succeeded, Slow, Ready, Reconciling, and
+	// Stalled. PreCheckPassed is present before the upgrade, and Degraded if the operator is degraded.
+	// Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -189,32 +189,32 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status reflects.
+	// observedGeneration is the generation of the spec reflected in this status.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nextTime is when the upgrade next changes by itself: it starts, its window closes, or its
-	// current step fails.
+	// nextTime is when the upgrade will next change on its own: it starts, its window closes, or its
+	// current step times out.
 	//
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// retry is the answer to the last request for another attempt, by the annotation
+	// retry is the result of the latest request for another attempt by the annotation
 	// upgrade.managed.openshift.io/retry.
 	//
 	// +optional
 	Retry *StartStatus `json:"retry,omitempty"`
 
-	// runNow is the answer to the last request to start the upgrade at once, by the annotation
+	// runNow is the result of the latest request to start the upgrade immediately by the annotation
 	// upgrade.managed.openshift.io/run-now.
 	//
 	// +optional
 	RunNow *StartStatus `json:"runNow,omitempty"`
 
-	// history has one element per version: the version that the spec requests comes first, then the others, newest
-	// first.
+	// history contains one entry per version: first the version requested by the spec, then the others,
+	// newest first.
 	//
 	// +optional
 	// +listType=map
@@ -223,9 +223,10 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	History []history.Record `json:"history,omitempty"`
 
-	// replacedAttempts are the records of failed attempts that a retry has replaced in history, newest first. A record
-	// stays here until the retry starts and the result of the failed attempt is delivered, which is tried for 24 hours.
-	// If the retry is taken back before it starts, the record returns to history.
+	// replacedAttempts contains the records of failed attempts that a retry has replaced in history, newest
+	// first. A record is kept until the retry has started and the result of the failed attempt has been
+	// published. Publishing is retried for 24 hours. If the retry is undone before it starts, the record
+	// returns to history.
 	//
 	// +optional
 	// +listType=atomic
@@ -234,11 +235,11 @@ type UpgradeConfigStatus struct {
 	ReplacedAttempts []history.Record `json:"replacedAttempts,omitempty"`
 }
 
-// StartStatus is the answer to a request to start the upgrade.
+// StartStatus is the result of a request to start the upgrade.
 //
 // +kubebuilder:validation:MinProperties=0
 type StartStatus struct {
-	// token is the value of the annotation that was answered, or the SHA-256 hash of a value of more than 64
+	// token is the value of the annotation that was handled, or its SHA-256 hash if it is longer than 64
 	// bytes.
 	//
 	// +optional
@@ -246,14 +247,14 @@ type StartStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Token string `json:"token,omitempty"`
 
-	// startTime is the time from which the upgrade may commence because of the request, in place of
+	// startTime is the time from which the upgrade may commence due to the request, instead of
 	// spec.upgradeAt. It is absent if the request has no effect.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// upgradeAt is the value of spec.upgradeAt that startTime replaces. Once spec.upgradeAt has another one,
-	// that counts.
+	// upgradeAt is the value of spec.upgradeAt that startTime replaces. If spec.upgradeAt changes,
+	// startTime no longer applies.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
