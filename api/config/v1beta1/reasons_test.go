@@ -20,7 +20,7 @@ func TestEachReasonOfAnInformerIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reasons := constants(t, "The reasons of the conditions of an UpdateInformer.")
+	reasons := constants(t, "Reasons of the conditions of an UpdateInformer.")
 	if len(reasons) < 10 {
 		t.Fatalf("only %d reasons", len(reasons))
 	}
