@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The hub upgrades fleets of clusters. It runs on a hub of Open Cluster Management.
+// The hub program upgrades fleets of clusters. It runs on an Open Cluster Management hub.
 package main
 
 import (

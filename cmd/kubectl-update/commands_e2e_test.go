@@ -44,9 +44,9 @@ import (
 
 const mco = "machineconfiguration.openshift.io/"
 
-// TestCommands runs the commands that the program prints, for each reason that has one, with kubectl
-// against a real API server. A diagnostic must show the objects that its cause names. After a remedy, the
-// cause must be gone. The effects of remedies are simulated in pkg/cli/status.
+// TestCommands takes each reason that prints commands and runs them with kubectl against a real API server. A
+// diagnostic must show the objects that its cause names. A remedy must remove the cause. The effects of
+// remedies are simulated in pkg/cli/status.
 func TestCommands(t *testing.T) {
 	c := startCluster(t, 2*time.Hour)
 	s := newShell(t, c)
@@ -57,7 +57,7 @@ func TestCommands(t *testing.T) {
 	t.Run("control plane that cannot be judged", func(t *testing.T) {
 		version := &configv1.ClusterVersion{}
 		c.change(t, version, "version", func() {
-			version.Status.History[0].StartedTime = metav1.Now() // what makes no progress for long is stuck
+			version.Status.History[0].StartedTime = metav1.Now() // a long time without progress counts as stuck
 			version.Status.Conditions = nil
 		})
 		s.followUnknown(t, "viewer", "clusterversion.config.openshift.io/version", "machineconfigpool.machineconfiguration.openshift.io/worker")
@@ -107,16 +107,16 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// problem is a state of the cluster whose cause has a command.
+// problem is a cluster state whose cause prints commands.
 type problem struct {
 	reason string
-	// create changes the cluster, until the end of the test.
+	// create changes the cluster until the end of the test.
 	create func(*testing.T, *cluster)
-	// shows lists what the commands print, apart from the names of the objects of the cause.
+	// shows lists what the commands must print in addition to the names of the cause's objects.
 	shows []string
-	// instead replaces the names of the objects: a command shows what an object consists of.
+	// instead drops the names of the objects from the check, for a command that prints their contents.
 	instead bool
-	// fixes reports that the commands remove the cause.
+	// fixes is set if the commands remove the cause.
 	fixes bool
 }
 
@@ -124,13 +124,13 @@ type problem struct {
 type shell struct {
 	*cluster
 
-	path    string // of the program oc
+	path    string // path of oc
 	checked map[string]bool
-	ran     []string // the commands that were run
+	ran     []string // commands that were run
 }
 
-// newShell installs oc, which runs kubectl and its plugin as an administrator. For subcommands that only
-// oc has, a patch does the same.
+// newShell installs an oc script that runs kubectl and its plugin as an administrator. A patch stands in for
+// subcommands that only oc has.
 func newShell(t *testing.T, c *cluster) *shell {
 	t.Helper()
 	script := fmt.Sprintf(`#!/usr/bin/env bash
@@ -153,7 +153,7 @@ esac
 	return &shell{cluster: c, path: folder + ":" + os.Getenv("PATH"), checked: map[string]bool{}}
 }
 
-// sh runs a command line as it is printed.
+// sh runs a command line exactly as printed.
 func (s *shell) sh(t *testing.T, user, line string) (string, error) {
 	t.Helper()
 	s.ran = append(s.ran, line)
@@ -180,7 +180,7 @@ func (s *shell) causes(t *testing.T) []updatev1beta1.Cause {
 	return s.assessment(t, "viewer").Causes
 }
 
-// followUnknown runs the commands that a user sees whose data does not suffice for a verdict.
+// followUnknown runs the commands shown to a user who lacks the data for a verdict.
 func (s *shell) followUnknown(t *testing.T, user string, shows ...string) {
 	t.Helper()
 	a := s.assessment(t, user)
@@ -190,7 +190,7 @@ func (s *shell) followUnknown(t *testing.T, user string, shows ...string) {
 	s.runAll(t, a.Remedy.Commands, shows)
 }
 
-// checkWait has the content of spec.versionManagement pause the workers until a time. Nothing has to be done until
+// checkWait pauses the workers until a given time through spec.versionManagement. No action is needed until
 // then.
 func (s *shell) checkWait(t *testing.T, management string) {
 	t.Helper()
@@ -211,7 +211,7 @@ func (s *shell) checkWait(t *testing.T, management string) {
 	s.run(t, "viewer", "status").check(t, 20, "WAITING", "Resumes", "Nothing before then.")
 }
 
-// checkAcknowledgment follows what the checks before an update say about an administrator's acknowledgment.
+// checkAcknowledgment follows what the pre-checks report about an administrator acknowledgment.
 func (s *shell) checkAcknowledgment(t *testing.T) {
 	const gate = "ack-4.20-kube-1.34-api-removals-in-4.21"
 	for namespace, configMap := range map[string]*corev1.ConfigMap{
@@ -238,14 +238,14 @@ func timestamp(after time.Duration) string {
 	return time.Now().Add(after).UTC().Format(time.RFC3339)
 }
 
-// runElsewhere are the commands that this test does not run, with the scenario that does.
+// runElsewhere lists the commands that this test does not run, with the scenario that runs them.
 var runElsewhere = map[string]string{
 	"oc update pre-checks --version ":            "update-by-hand",
 	"oc -n %s scale deployment/%s --replicas=%d": "update-by-hand",
 }
 
-// writtenCommands returns each command in the sources of the assessment, with what matches it after its
-// placeholders are replaced.
+// writtenCommands returns each command in the sources of the assessment, with a pattern that matches it once
+// its placeholders are filled in.
 func writtenCommands(t *testing.T) map[string]*regexp.Regexp {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "pkg", "assessment", "*.go"))
@@ -294,7 +294,7 @@ func find(causes []updatev1beta1.Cause, reason string) *updatev1beta1.Cause {
 	return &causes[at]
 }
 
-// check creates a problem, and runs the commands of its cause.
+// check creates a problem and runs the commands of its cause.
 func (s *shell) check(t *testing.T, tc problem) {
 	t.Helper()
 	reason, _, _ := strings.Cut(tc.reason, " ")
@@ -329,7 +329,7 @@ func (s *shell) follow(t *testing.T, cause *updatev1beta1.Cause, tc problem) {
 	s.runAll(t, cause.Remedy.Commands, shows)
 }
 
-// runAll runs commands, which must succeed and show all of these texts.
+// runAll runs the commands. They must succeed and print all of the texts.
 func (s *shell) runAll(t *testing.T, commands, shows []string) {
 	t.Helper()
 	var printed strings.Builder
@@ -348,7 +348,7 @@ func (s *shell) runAll(t *testing.T, commands, shows []string) {
 	}
 }
 
-// change changes an object and its status until the end of the test.
+// change modifies an object and its status until the end of the test.
 func (c *cluster) change(t *testing.T, object client.Object, key string, change func()) {
 	t.Helper()
 	namespace, name, found := strings.Cut(key, "/")
@@ -394,7 +394,7 @@ func (c *cluster) change(t *testing.T, object client.Object, key string, change 
 	})
 }
 
-// temporary creates an object until the end of the test.
+// temporary creates an object that is deleted at the end of the test.
 func (c *cluster) temporary(t *testing.T, object client.Object, setStatus func()) {
 	t.Helper()
 	c.create(t, object, setStatus)
@@ -416,7 +416,7 @@ func (c *cluster) temporary(t *testing.T, object client.Object, setStatus func()
 
 func hourAgo() metav1.Time { return metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second)) }
 
-// versionCondition sets a condition of the ClusterVersion; an empty status removes it.
+// versionCondition sets a condition of the ClusterVersion. An empty status removes the condition.
 func versionCondition(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		t.Helper()
@@ -444,7 +444,7 @@ func operatorCondition(operator string, name configv1.ClusterStatusConditionType
 	}
 }
 
-// controlPlaneProblems are the problems of the cluster as it is filled: its update does not continue.
+// controlPlaneProblems lists the problems of the cluster that fill creates. Its update makes no progress.
 func controlPlaneProblems() []problem {
 	nothing := func(*testing.T, *cluster) {}
 	return []problem{
@@ -480,7 +480,8 @@ func controlPlaneProblems() []problem {
 	}
 }
 
-// pauseCluster pauses the cluster by spec.versionManagement, which the definition of OpenShift does not have yet.
+// pauseCluster pauses the cluster through spec.versionManagement, a field that OpenShift's definition does
+// not have yet.
 func pauseCluster(t *testing.T, c *cluster) {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
@@ -508,7 +509,7 @@ func pauseCluster(t *testing.T, c *cluster) {
 	}
 }
 
-// createShop creates the pods that commands show.
+// createShop creates the pods that the commands show.
 func (c *cluster) createShop(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"shop", "openshift-ovn-kubernetes"} {
@@ -525,14 +526,13 @@ func newPod(namespace, name, node string) *corev1.Pod {
 	}
 }
 
-// finishControlPlane completes the update of the control plane an hour ago. The pool worker does not
-// continue.
+// finishControlPlane marks the control plane as updated an hour ago. The worker pool makes no progress.
 func (c *cluster) finishControlPlane(t *testing.T) {
 	t.Helper()
 	version := &configv1.ClusterVersion{}
 	c.change(t, version, "version", func() {
 		version.Status.History[0].State, version.Status.History[0].CompletionTime = configv1.CompletedUpdate, new(hourAgo())
-		// A condition that still says otherwise makes it unknown whether the update is complete.
+		// If a condition disagrees, it is unknown whether the update is complete.
 		version.Status.Conditions = setCondition(version.Status.Conditions, configv1.OperatorProgressing, configv1.ConditionFalse, "Cluster version is 4.20.6")
 	})
 	for _, name := range []string{"network", "dns", "machine-config"} {
@@ -549,7 +549,7 @@ func (c *cluster) finishControlPlane(t *testing.T) {
 	annotate("master-0", "currentConfig", "rendered-master-2", "desiredConfig", "rendered-master-2")(t, c)
 }
 
-// annotate sets annotations of the machine config operator on a node.
+// annotate sets annotations with the machine config operator's prefix on a node.
 func annotate(name string, pairs ...string) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		t.Helper()
@@ -574,7 +574,7 @@ func nodeCondition(name corev1.NodeConditionType, status corev1.ConditionStatus)
 	}
 }
 
-// drain lets the machine config operator drain the worker since more than an hour, which pods hold.
+// drain makes the machine config operator drain the worker for more than an hour, blocked by the pods.
 func drain(pods ...client.Object) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		t.Helper()
@@ -604,7 +604,7 @@ func drain(pods ...client.Object) func(*testing.T, *cluster) {
 	}
 }
 
-// newBudget returns a budget that allows no disruption.
+// newBudget returns a PodDisruptionBudget that allows no disruptions.
 func newBudget(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
 	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
 	return &policyv1.PodDisruptionBudget{
@@ -613,7 +613,7 @@ func newBudget(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.Pod
 	}
 }
 
-// poolProblems are the problems of the pool worker after finishControlPlane.
+// poolProblems lists the problems of the worker pool after finishControlPlane.
 func poolProblems() []problem {
 	nothing := func(*testing.T, *cluster) {}
 	all := func(changes ...func(*testing.T, *cluster)) func(*testing.T, *cluster) {
@@ -664,7 +664,7 @@ func poolProblems() []problem {
 	}
 }
 
-// deletePod deletes the pod of the shop.
+// deletePod deletes the shop's pod.
 func deletePod(t *testing.T, c *cluster) {
 	t.Helper()
 	if err := c.Delete(t.Context(), newPod("shop", "api-1", "worker-0"), client.GracePeriodSeconds(0)); err != nil {
@@ -672,13 +672,13 @@ func deletePod(t *testing.T, c *cluster) {
 	}
 }
 
-// ofDaemonSet lets a DaemonSet own a pod, so it does not hold a drain.
+// ofDaemonSet makes a DaemonSet the owner of the pod, so the pod does not block a drain.
 func ofDaemonSet(pod *corev1.Pod) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "x", Controller: new(true)}}
 	return pod
 }
 
-// checkUnknown runs the commands of a user who may not read nodes.
+// checkUnknown runs the commands shown to a user without permission to read nodes.
 func (s *shell) checkUnknown(t *testing.T) {
 	got := s.run(t, "partial", "status")
 	line := regexp.MustCompile(`oc auth .*`).FindString(strings.ReplaceAll(got.out, "kubectl", "oc"))
@@ -689,7 +689,7 @@ func (s *shell) checkUnknown(t *testing.T) {
 	}
 }
 
-// installObjects creates what the insights are about that only the controller reports.
+// installObjects creates the objects of the insights that only the controller reports.
 func (s *shell) installObjects(t *testing.T) {
 	t.Helper()
 	definitions, err := manifests.Read(os.DirFS(filepath.Join("..", "..", "deploy", "crds")))
@@ -732,7 +732,7 @@ spec: {}
 	s.create(t, newPod("shop", "api-1", "worker-0"), nil)
 }
 
-// apply creates the objects of a manifest.
+// apply creates the objects in a manifest.
 func (s *shell) apply(t *testing.T, manifest string) {
 	t.Helper()
 	objects, err := manifests.Decode([]byte(manifest))
@@ -765,8 +765,8 @@ func publishedProblems() []published {
 		{"UpgradePreCheckFailed", config, nil},
 		{"UpgradeNotAccepted", job, nil},
 		{"PodTerminating", pod, nil},
-		{"OperatorStateUnknown", operator, nil},                                   // one that was created now is no problem yet
-		{"NodeInSeveralPools", node, []string{"node-role.kubernetes.io/worker="}}, // it is a warning beside the stuck pool
+		{"OperatorStateUnknown", operator, nil},                                   // an operator that was just created is not a problem yet
+		{"NodeInSeveralPools", node, []string{"node-role.kubernetes.io/worker="}}, // a warning in addition to the stuck pool
 		{"AlertFiring", nil, []string{"the summary"}},
 		{"CriticalAlertFiring", nil, []string{"the summary"}},
 	}
@@ -779,8 +779,8 @@ func publishedProblems() []published {
 	return all
 }
 
-// checkPublished publishes a status with an insight as the controller does, and runs the commands that
-// the screen prints.
+// checkPublished publishes a status with an insight, as the controller does, and runs the commands on the
+// screen.
 func (s *shell) checkPublished(t *testing.T, tc published) {
 	t.Helper()
 	s.checked[tc.reason] = true
@@ -806,8 +806,8 @@ func (s *shell) checkPublished(t *testing.T, tc published) {
 	s.follow(t, cause, problem{shows: tc.shows})
 }
 
-// documentedCommands returns the reasons that have a command, as the page about them lists them. The remedy of Other
-// applies to any cause without an object.
+// documentedCommands returns the reasons that have a command according to the documentation page. The remedy
+// of Other applies to any cause without an object.
 func documentedCommands(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "concepts", "update-troubleshooting.md"))

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin is a manifest of krew, apiVersion krew.googlecontainertools.github.com/v1alpha2, as
-// https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/ describes it.
+// plugin is a krew manifest, apiVersion krew.googlecontainertools.github.com/v1alpha2. See
+// https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/.
 type plugin struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -39,8 +39,8 @@ type platform struct {
 	Bin    string `json:"bin"`
 }
 
-// TestKrewManifest checks the manifest by the rules of krew's index, with the version and the checksums that
-// hack/krew.sh fills in.
+// TestKrewManifest checks the manifest against the rules of krew's index, after filling in the version and
+// checksums like hack/krew.sh does.
 func TestKrewManifest(t *testing.T) {
 	t.Parallel()
 	const path = "../../deploy/krew/openshift-update.yaml"

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The kubectl-update program is a plugin of oc and kubectl: it reports the status of cluster updates.
+// The kubectl-update program is a plugin for oc and kubectl that reports the status of cluster updates.
 package main
 
 import (

@@ -45,7 +45,7 @@ const (
 	lease     = "update-status-controller-leader"
 )
 
-// cluster is an API server with a cluster that is being updated, and users of the program.
+// cluster is an API server with a cluster that is being updated, and the users who run the program.
 type cluster struct {
 	client.Client
 
@@ -54,14 +54,14 @@ type cluster struct {
 	cache       string
 }
 
-// result holds what a run of the program printed.
+// result is the outcome of one run of the program.
 type result struct {
 	code        int
 	out, errOut string
-	requests    []string // "get clusterversions", without those of the discovery
+	requests    []string // such as "get clusterversions"; discovery requests are left out
 }
 
-// startCluster starts a cluster whose update began that long ago.
+// startCluster starts a cluster whose update has been running for the given time.
 func startCluster(t *testing.T, updating time.Duration) *cluster {
 	t.Helper()
 	plane := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
@@ -72,7 +72,7 @@ func startCluster(t *testing.T, updating time.Duration) *cluster {
 		utilruntime.Must(add(scheme))
 	}
 	config := rest.CopyConfig(plane.RESTConfig())
-	config.WarningHandler = rest.NoWarnings{} // about the finalizers of the test
+	config.WarningHandler = rest.NoWarnings{} // about the test's finalizers
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func (c *cluster) fill(t *testing.T, updating time.Duration) {
 	}
 }
 
-// createPool creates a pool with one node that is not being updated.
+// createPool creates a pool with one node that is up to date.
 func (c *cluster) createPool(t *testing.T, role string) {
 	t.Helper()
 	rendered := "rendered-" + role + "-1"
@@ -210,7 +210,7 @@ func (c *cluster) run(t *testing.T, user string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String(), c.audit(t, user)[before:]}
 }
 
-// audit returns the requests of a user for objects.
+// audit returns a user's requests for objects.
 func (c *cluster) audit(t *testing.T, user string) []string {
 	t.Helper()
 	file, err := os.Open(c.plane.AuditLog())
@@ -244,7 +244,7 @@ func (c *cluster) audit(t *testing.T, user string) []string {
 	return requests
 }
 
-// check compares the exit code and parts of the screen.
+// check compares the exit code and looks for texts in the output.
 func (r result) check(t *testing.T, code int, want ...string) {
 	t.Helper()
 	if r.code != code {
@@ -315,7 +315,7 @@ func TestProgram(t *testing.T) {
 	})
 }
 
-// checkDump takes a dump with kubectl, and compares the verdicts.
+// checkDump takes a dump with kubectl and compares the verdicts.
 func (c *cluster) checkDump(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -349,8 +349,8 @@ func (c *cluster) checkDump(t *testing.T) {
 	}
 }
 
-// mustGather writes the objects of a dump as a must-gather has them: one file for each object, in folders
-// for the groups and the resources, beside the files of the program.
+// mustGather writes the objects of a dump in the layout of a must-gather: one file per object, in folders by
+// group and resource, next to the program's own files.
 func mustGather(t *testing.T, dump string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -401,7 +401,7 @@ func mustGather(t *testing.T, dump string) string {
 	return dir
 }
 
-// installController installs the kinds of the Update Status Controller, and publishes a status.
+// installController installs the CRDs of the Update Status Controller and publishes a status.
 func (c *cluster) installController(t *testing.T) {
 	t.Helper()
 	definitions, err := manifests.Read(os.DirFS(filepath.Join("..", "..", "deploy", "update-status", "crds")))
@@ -429,7 +429,7 @@ func (c *cluster) installController(t *testing.T) {
 	c.renew(t, time.Now())
 }
 
-// renew sets when the controller last renewed its Lease.
+// renew sets the time when the controller last renewed its Lease.
 func (c *cluster) renew(t *testing.T, at time.Time) {
 	t.Helper()
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease}}

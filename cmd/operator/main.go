@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The operator upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request. Its
-// subcommand approve-operators approves the upgrades of operators, as the Job of a fleet requests.
+// The operator program upgrades the OpenShift cluster that it runs on, as requested by UpgradeConfigs. Its
+// subcommand approve-operators approves operator upgrades. The Job of a fleet runs it.
 package main
 
 import (

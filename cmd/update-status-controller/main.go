@@ -1,8 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The Update Status Controller aggregates insights about updates of the OpenShift cluster on which it
-// runs.
+// The update-status-controller program aggregates update insights for the OpenShift cluster that it runs on.
 package main
 
 import (

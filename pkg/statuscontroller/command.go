@@ -18,9 +18,9 @@ type Options struct {
 
 	// ServiceAccount is the name of the ServiceAccount of the pod.
 	ServiceAccount string
-	// ServiceCAFile is the path of the authorities of OpenShift's service CA.
+	// ServiceCAFile is the path of the CA bundle of OpenShift's service CA.
 	ServiceCAFile string
-	// AlertsURL is the URL of the source of alerts, and AlertsTokenFile the token for it.
+	// AlertsURL is the URL of the source of alerts. AlertsTokenFile holds the bearer token for it.
 	AlertsURL, AlertsTokenFile string
 }
 

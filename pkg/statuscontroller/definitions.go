@@ -20,14 +20,14 @@ import (
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=updateinformers.config.openshift.io;updateplans.config.openshift.io;updatestatuses.config.openshift.io,verbs=get
 
-// definition identifies one of our CustomResourceDefinitions by fields that another definition of the same name lacks,
-// because they are additions of this program.
+// definition identifies one of our CustomResourceDefinitions by a field that only this program adds. A
+// definition of the same name from another program lacks the field.
 type definition struct {
 	name, kind string
 	field      []string
 }
 
-// definitions are the definitions of the kinds that the program writes.
+// definitions lists the CustomResourceDefinitions of the kinds that the program writes.
 func definitions() []definition {
 	group := "." + updatev1beta1.GroupVersion.Group
 	return []definition{
@@ -37,11 +37,12 @@ func definitions() []definition {
 	}
 }
 
-// definitionsTimeout bounds the reads of the definitions.
+// definitionsTimeout limits the time to read all definitions.
 const definitionsTimeout = 30 * time.Second
 
-// checkDefinitions refuses to run with CustomResourceDefinitions of others: the API server would drop
-// fields that the program writes. A missing definition is not an error: the program waits for it.
+// checkDefinitions returns an error if another program's CustomResourceDefinitions are installed, because the
+// API server would drop fields that this program writes. A missing definition is not an error: the program
+// waits for it.
 func checkDefinitions(ctx context.Context, restConfig *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, definitionsTimeout)
 	defer cancel()
@@ -68,7 +69,7 @@ func checkDefinitions(ctx context.Context, restConfig *rest.Config) error {
 	return errors.Join(errs...)
 }
 
-// check returns why a definition is not one of ours.
+// check returns an error if a definition is not one of ours.
 func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) error {
 	foreign := func(reason string) error {
 		return fmt.Errorf("CustomResourceDefinition %s is not the one of this program: %s; "+

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// deployedDefinition returns a CustomResourceDefinition that is deployed with the program.
+// deployedDefinition returns one of the CustomResourceDefinitions that are deployed with the program.
 func deployedDefinition(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/update-status/crds/*.yaml")
@@ -34,12 +34,12 @@ func deployedDefinition(t *testing.T, name string) *apiextensionsv1.CustomResour
 	return nil
 }
 
-// TestDefinitions_of_others changes each deployed definition into one of another program.
+// TestDefinitions_of_others turns each deployed definition into one from another program.
 func TestDefinitions_of_others(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinitionSpec, []string)
-		want   string // part of the error; empty if the definition is accepted
+		want   string // substring of the error; empty if the definition is accepted
 	}{
 		"its own":      {func(*apiextensionsv1.CustomResourceDefinitionSpec, []string) {}, ""},
 		"another kind": {func(s *apiextensionsv1.CustomResourceDefinitionSpec, _ []string) { s.Names.Kind = "Update" }, "it defines Update, scope Cluster"},

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statuscontroller is the list of the controllers of the Update Status Controller, and what they
-// share: its tokens, its Events, and its metrics.
+// Package statuscontroller assembles the Update Status Controller: its controllers and the tokens, Events,
+// and metrics that they share.
 //
-// It decides nothing about updates, and it never exits the process.
+// It makes no decisions about updates and never exits the process.
 package statuscontroller

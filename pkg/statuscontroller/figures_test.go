@@ -32,19 +32,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// quietInformers is the number of update informers, quietTime how long nothing happens.
+// quietInformers is the number of update informers. quietTime is how long the cluster stays idle.
 const (
 	quietInformers = 50
 	quietTime      = 10 * time.Minute
 )
 
-// figures measure the controller while nothing happens.
+// figures counts requests and writes while nothing happens.
 type figures struct {
-	informers, api, writes int64 // requests to informers, to the API server, and writes of the status
+	informers, api, writes int64 // requests to informers, requests to the API server, and status writes
 }
 
-// registerInformers registers informers, which one HTTPS server serves, and returns the number of its
-// requests.
+// registerInformers registers informers that share one HTTPS server and returns a counter of the requests to
+// it.
 func (w *world) registerInformers(count int) *atomic.Int64 {
 	w.t.Helper()
 	requests := &atomic.Int64{}
@@ -89,7 +89,7 @@ func (w *world) registerInformers(count int) *atomic.Int64 {
 	return requests
 }
 
-// selfSigned returns a certificate that is valid now, in real time, and its authority.
+// selfSigned returns a certificate that is valid now, in real time, and its CA.
 func selfSigned(tb testing.TB, name string) (tls.Certificate, []byte) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -104,7 +104,7 @@ func selfSigned(tb testing.TB, name string) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// beatFor lets time pass, in which the informers confirm every two minutes that they are online.
+// beatFor advances the time by d. The informers send a heartbeat every two minutes.
 func (w *world) beatFor(d time.Duration) {
 	w.t.Helper()
 	const interval = 2 * time.Minute
@@ -125,7 +125,7 @@ func (w *world) beatFor(d time.Duration) {
 	}
 }
 
-// measure lets the quiet time pass.
+// measure counts the requests during the quiet time.
 func (w *world) measure(requests *atomic.Int64) figures {
 	w.t.Helper()
 	before := requests.Load()
@@ -202,7 +202,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// BenchmarkFigures prints the figures of TestFigures.
+// BenchmarkFigures reports the figures that TestFigures checks.
 func BenchmarkFigures(b *testing.B) {
 	b.Logf("Method: virtual time; %d update informers behind one HTTPS server, all of the controllers, and a scripted cluster. "+
 		"Requests in %s without any change but the heartbeats of the informers, apart from watches and the Lease, which the simulation does not have.", quietInformers, quietTime)

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// startable returns the versions that the UpdateStatus lists.
+// startable returns the versions listed in the UpdateStatus.
 func (w *world) startable() []string {
 	w.t.Helper()
 	var versions []string
@@ -72,7 +72,7 @@ func TestStartableReleases(t *testing.T) {
 	if diff := cmp.Diff([]string{target}, w.startable()); diff != "" {
 		t.Errorf("once all risks are accepted again (-want +got):\n%s", diff)
 	}
-	w.plan = func(r simulation.Request) simulation.Fault { // from now on, the plan itself cannot be written
+	w.plan = func(r simulation.Request) simulation.Fault { // from here on, writes of the plan fail
 		if r.IsWrite() && r.Kind == "UpdatePlan" {
 			return simulation.Fault{Outcome: simulation.Refuse}
 		}
@@ -80,7 +80,7 @@ func TestStartableReleases(t *testing.T) {
 	}
 	for range 620 {
 		w.runFor(6 * time.Second)
-		w.startable() // none is overdue
+		w.startable() // no release is past its expiration
 	}
 	w.plan = nil
 	w.runFor(time.Hour)

@@ -30,13 +30,13 @@ import (
 )
 
 const (
-	// Component is how the program introduces itself: to the API server, and as the source of Events.
+	// Component identifies the program: it is the user agent for the API server and the source of Events.
 	Component = "update-status-controller"
-	// LeaderLease is the lease of the leader election. Its renewal shows that the program is alive.
+	// LeaderLease is the Lease used for leader election. Renewals show that the program is alive.
 	LeaderLease = "update-status-controller-leader"
-	// watchdog is an alert that always fires on OpenShift.
+	// watchdog is the alert that always fires on OpenShift.
 	watchdog = "Watchdog"
-	// alertsTimeout bounds a request for alerts.
+	// alertsTimeout limits each request for alerts.
 	alertsTimeout = 10 * time.Second
 )
 
@@ -45,7 +45,7 @@ const (
 // +kubebuilder:rbac:groups="",resources=events,namespace=managed-upgrade-operator,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,namespace=default,verbs=create
 
-// Main is Run with the API server and the log that the options name.
+// Main calls Run with the API server and log settings from the options.
 func Main(ctx context.Context, o Options, clk clock.PassiveClock) error {
 	restConfig, log, err := o.Start(Component)
 	if err != nil {
@@ -54,8 +54,7 @@ func Main(ctx context.Context, o Options, clk clock.PassiveClock) error {
 	return Run(ctx, o, restConfig, log, clk)
 }
 
-// Run runs the Update Status Controller until the context ends. The options are validated before anything
-// is done.
+// Run validates the options and then runs the Update Status Controller until the context is canceled.
 func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logger, clk clock.PassiveClock) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -74,7 +73,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return manager.Run(ctx, o.Options, restConfig, log, p.binary())
 }
 
-// newAlerts returns the source of alerts, or nil if none is configured. It sends no request.
+// newAlerts returns the source of alerts, or nil if none is configured. It does not contact the source.
 func newAlerts(o Options) (checks.AlertSource, error) {
 	if o.AlertsURL == "" {
 		return nil, nil
@@ -89,7 +88,7 @@ func newAlerts(o Options) (checks.AlertSource, error) {
 	return source, nil
 }
 
-// program holds what the controllers share.
+// program holds the state that the controllers share.
 type program struct {
 	clock     clock.PassiveClock
 	registry  *prometheus.Registry
@@ -121,14 +120,14 @@ func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source check
 		ServiceCA: func() ([]byte, error) { return readServiceCA(o.ServiceCAFile) },
 		Request:   p.status.Request, Events: p.events, Metrics: observed,
 	}
-	requests, _ := source.(checks.Metrics) // without a source, the capacity is unknown
+	requests, _ := source.(checks.Metrics) // without an alert source, the capacity is unknown
 	p.plans = &updateplan.Reconciler{
 		Clock: clk, Prometheus: source, Metrics: requests, LockNamespace: o.Namespace, Informers: exchange, Changed: exchange.PlanChanged(), Events: p.events,
 	}
 	return p, nil
 }
 
-// readServiceCA returns the authorities of the service CA; empty if no file is configured.
+// readServiceCA returns the CA certificates of the service CA, or nothing if no file is configured.
 func readServiceCA(file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
@@ -136,7 +135,7 @@ func readServiceCA(file string) ([]byte, error) {
 	return os.ReadFile(filepath.Clean(file))
 }
 
-// binary lists the controllers.
+// binary describes the program to the manager, including its controllers.
 func (p *program) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: LeaderLease,
@@ -153,8 +152,8 @@ func (p *program) bind(clients manager.Clients) error {
 	return nil
 }
 
-// NewControllers returns the controllers of the program, bound to the clients, without the manager that
-// runs them otherwise, for simulations.
+// NewControllers returns the controllers of the program, bound to the clients. It lets simulations run the
+// controllers without a manager.
 func NewControllers(o Options, clients manager.Clients, clk clock.PassiveClock, source checks.AlertSource) ([]manager.Controller, error) {
 	p, err := newProgram(o, logr.Discard(), clk, source)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 const home = "managed-upgrade-operator"
 
-// world is a scripted cluster on which the Update Status Controller runs, in virtual time.
+// world runs the Update Status Controller on a scripted cluster, in virtual time.
 type world struct {
 	*simulation.World
 	t       testing.TB
@@ -32,7 +32,7 @@ type world struct {
 	process *simulation.Process
 	plan    simulation.Plan
 
-	requests []string // of the program to the API server
+	requests []string // from the program to the API server
 	events   []string
 }
 
@@ -82,7 +82,7 @@ func (w *world) start() {
 	w.process = process
 }
 
-// restart begins another life of the program.
+// restart kills the program and starts it again.
 func (w *world) restart() {
 	w.t.Helper()
 	w.process.Kill()
@@ -102,7 +102,7 @@ func (w *world) status() updatev1beta1.UpdateStatus {
 	return status
 }
 
-// writes returns the number of writes of the UpdateStatus among the requests, and forgets them all.
+// writes returns how many of the recorded requests write the UpdateStatus, and clears the record.
 func (w *world) writes() int {
 	n := 0
 	for _, request := range w.requests {
@@ -114,7 +114,7 @@ func (w *world) writes() int {
 	return n
 }
 
-// update requests an update, and has it make no progress once it has begun.
+// update requests an update that starts but makes no progress.
 func (w *world) update() {
 	w.t.Helper()
 	w.script.ControlPlaneDuration = 24 * time.Hour
