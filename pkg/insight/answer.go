@@ -9,28 +9,28 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// Result holds what became of a request to an informer.
+// Result is the outcome of a request to an informer.
 type Result string
 
 // The results.
 const (
-	// Success is an answer that lists every insight that the informer has.
+	// Success is an answer that lists every insight of the informer.
 	Success Result = "Success"
-	// Failure is an answer of an informer that could not determine its insights.
+	// Failure is an answer from an informer that could not determine its insights.
 	Failure Result = "Failure"
-	// Wait is an answer of an informer that has to be queried again.
+	// Wait is an answer from an informer that must be queried again.
 	Wait Result = "Wait"
 	// Unreachable is an informer that did not answer.
 	Unreachable Result = "Unreachable"
-	// Invalid is an answer that is not as the protocol requires.
+	// Invalid is an answer that violates the protocol.
 	Invalid Result = "Invalid"
-	// Disabled is an informer that an administrator has disabled.
+	// Disabled is the result for an informer that an administrator has disabled.
 	Disabled Result = "Disabled"
 	// Deleted is the result for an informer that no longer exists.
 	Deleted Result = "Deleted"
-	// NotQueried is an informer that is not queried at present, such as one that does not report on
-	// updates in progress. It changes no insight of the informer, and ends those about the informer, apart
-	// from the one that it is degraded.
+	// NotQueried is the result for an informer that is currently not queried, for example because it does not
+	// report on updates in progress. It does not change the informer's insights. It ends the insights about
+	// the informer, except the one that reports it as degraded.
 	NotQueried Result = "NotQueried"
 )
 
@@ -38,21 +38,20 @@ const (
 type Answer struct {
 	Informer string
 	Result   Result
-	// Reason and Message explain a result other than Success, for people.
+	// Reason and Message explain a result other than Success to users.
 	Reason, Message string
-	// Insights are the insights that the informer reported, unchanged.
+	// Insights holds the insights exactly as reported.
 	Insights []updatev1beta1.Insight
-	// At is when the answer was received.
+	// At is the time when the answer was received.
 	At time.Time
-	// Live reports that the answer is the complete state at that time, rather than one that the
-	// informer may have acquired earlier: what it lacks is resolved.
+	// Live is set if the answer is the complete state at that time, not data that the informer may have
+	// acquired earlier. Anything it lacks is resolved.
 	Live bool
-	// Unread are the kinds of objects that the informer could not read. A Success neither confirms nor
+	// Unread lists the kinds of objects that the informer could not read. A Success neither confirms nor
 	// resolves insights that involve them.
 	Unread []string
-	// UnreadUIDs are prefixes of the uids of insights that are neither confirmed nor resolved, either.
+	// UnreadUIDs lists uid prefixes. Insights with these prefixes are neither confirmed nor resolved.
 	UnreadUIDs []string
-	// Degraded is why the informer reports that it does not work, in its condition Online; empty if it
-	// does not report that.
+	// Degraded is the problem that the informer reports in its Online condition, or empty if it reports none.
 	Degraded string
 }

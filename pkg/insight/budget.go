@@ -8,14 +8,14 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
-// The limits of what is kept of one informer.
+// Limits on the insights kept per informer and section.
 const (
 	MaxControlPlane = hooksv1alpha.MaxControlPlaneInsights
 	MaxPool         = hooksv1alpha.MaxPoolInsights
 )
 
-// Keep returns the most severe insights of one informer in one section, at most limit, and the number
-// of the others. The insights are sorted.
+// Keep returns the first limit insights of one informer in one section and the number of dropped insights.
+// The insights must be sorted by severity, most severe first.
 func Keep(insights []updatev1beta1.Insight, limit int) (kept []updatev1beta1.Insight, dropped int) {
 	kept = insights[:min(len(insights), limit)]
 	return kept, len(insights) - len(kept)

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The limits of one insight, in bytes.
+// Size limits of one insight, in bytes.
 const (
 	MaxUID         = hooksv1alpha.MaxUIDBytes
 	MaxSummary     = hooksv1alpha.MaxSummaryBytes
@@ -30,25 +30,24 @@ const (
 	maxFinish    = 64
 )
 
-// MaxResources bounds the pools, and the resources, of one insight.
+// MaxResources limits the pools and the resources of one insight.
 const MaxResources = hooksv1alpha.MaxReferences
 
 const (
-	// skew is the difference that is tolerated between the clocks of an informer and the controller.
+	// skew is the tolerated difference between the clocks of an informer and the controller.
 	skew = hooksv1alpha.MaxAheadSeconds * time.Second
-	// maxAge is the age beyond which an acquisition time is absurd.
+	// maxAge is the maximum plausible age of an acquisition time.
 	maxAge = 366 * 24 * time.Hour
-	// maxFinishIn bounds how far in the future an insight may be estimated to finish.
+	// maxFinishIn limits how far in the future the estimated finish of an insight may be.
 	maxFinishIn = 14 * 24 * time.Hour
 )
 
-// noSummary stands for a summary that is missing.
+// noSummary replaces a missing summary.
 const noSummary = "The informer gives no summary."
 
-// Clean returns an insight as it may be published: bounded, in printable characters, with plausible
-// times, and with its UUID. Fields that only the controller knows, such as the time at which the
-// insight was first observed, are removed. An unknown level counts as a warning, and the reported one
-// is kept.
+// Clean returns an insight that is safe to publish: limited in size, in printable characters, with plausible
+// times, and with its UUID. It removes fields that only the controller sets, such as the time of first
+// observation. An unknown level becomes a warning, and the reported level is kept in a separate field.
 func Clean(informer string, reported updatev1beta1.Insight, at time.Time) updatev1beta1.Insight {
 	cleaned := updatev1beta1.Insight{
 		AcquisitionTime: metav1.NewTime(at),
@@ -80,13 +79,12 @@ func Clean(informer string, reported updatev1beta1.Insight, at time.Time) update
 	return cleaned
 }
 
-// isPlausible reports whether an informer may have acquired data then.
+// isPlausible reports whether an informer may have acquired data at the given time.
 func isPlausible(acquired, at time.Time) bool {
 	return !acquired.IsZero() && !acquired.After(at.Add(skew)) && acquired.After(at.Add(-maxAge))
 }
 
-// cleanUID returns the uid. A uid that is missing or too long is replaced by a hash, so the insight
-// is still shown.
+// cleanUID returns the uid. A missing or overlong uid is replaced by a hash, so the insight is still shown.
 func cleanUID(reported string, cleaned updatev1beta1.Insight) string {
 	const hashBytes = 8
 	hashed := func(of string) string { return text.Hash(of, hashBytes) }
@@ -110,14 +108,14 @@ func cleanScope(scope updatev1beta1.InsightScope) updatev1beta1.ScopeType {
 	return updatev1beta1.ScopeControlPlane
 }
 
-// The limits of a reference to an object, as in the API.
+// Size limits of an object reference, as in the API.
 const (
 	maxAPIVersion = 317
 	maxLabel      = 63
 	maxName       = 253
 )
 
-// cleanRefs returns the references sorted, at most MaxResources of them.
+// cleanRefs returns up to MaxResources of the references, sorted.
 func cleanRefs(refs []updatev1beta1.ResourceReference) []updatev1beta1.ResourceReference {
 	var cleaned []updatev1beta1.ResourceReference
 	for _, ref := range refs {
@@ -133,8 +131,8 @@ func cleanRefs(refs []updatev1beta1.ResourceReference) []updatev1beta1.ResourceR
 	return slices.Clip(cleaned[:min(len(cleaned), MaxResources)])
 }
 
-// identifier returns a name in the characters that names of objects have; any other is replaced. Names
-// become part of commands that a person may copy.
+// identifier replaces characters that are not valid in object names, because names end up in commands that
+// users copy and paste.
 func identifier(reported string, maxBytes int) string {
 	return text.Cut(strings.Map(func(r rune) rune {
 		switch {
@@ -147,7 +145,7 @@ func identifier(reported string, maxBytes int) string {
 	}, text.Truncate(reported, 4*maxBytes)), maxBytes)
 }
 
-// word returns a reason: letters and digits.
+// word returns a reason reduced to letters, digits, and underscores.
 func word(reported string) string {
 	return text.Cut(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
@@ -157,10 +155,10 @@ func word(reported string) string {
 	}, text.Truncate(reported, 4*maxWord)), maxWord)
 }
 
-// escapeSequence matches the ANSI escape sequences that control a terminal.
+// escapeSequence matches ANSI escape sequences, which control the terminal.
 var escapeSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\u009b[0-?]*[ -/]*[@-~]")
 
-// line returns a text as one line of at most maxBytes bytes.
+// line returns a text as a single line of at most maxBytes bytes.
 func line(reported string, maxBytes int) string {
 	reported = strings.ToValidUTF8(cutInput(reported, maxBytes), "")
 	if strings.ContainsFunc(reported, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -170,7 +168,7 @@ func line(reported string, maxBytes int) string {
 	return text.Fit(text.Sanitize(reported, len(reported)), maxBytes)
 }
 
-// lines returns a text of several lines, at most maxBytes bytes together.
+// lines returns a multi-line text of at most maxBytes bytes in total.
 func lines(reported string, maxBytes int) string {
 	reported = text.Redact(strings.ToValidUTF8(cutInput(reported, maxBytes), ""))
 	var cleaned []string
@@ -180,10 +178,11 @@ func lines(reported string, maxBytes int) string {
 	return text.Fit(strings.TrimSpace(strings.Join(slices.Compact(cleaned), "\n")), maxBytes)
 }
 
-// cutInput bounds a text before it is cleaned, which may remove most of it.
+// cutInput limits the size of a text before cleaning. The limit is generous because cleaning may remove most
+// of the text.
 func cutInput(reported string, maxBytes int) string { return text.Cut(reported, 8*maxBytes) }
 
-// invisible removes characters that take no space or change the direction of others.
+// invisible removes zero-width characters and characters that change the text direction.
 func invisible(reported string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) || r == '\u034f' || r == '\u115f' || r == '\u3164' {
@@ -193,7 +192,7 @@ func invisible(reported string) string {
 	}, reported)
 }
 
-// cleanURL returns a URL if it is a plain https URL, and "" otherwise.
+// cleanURL returns a plain https URL, or "" for anything else.
 func cleanURL(reported string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`{|}", r) }
 	if reported == "" || len(reported) > maxReference || strings.ContainsFunc(reported, odd) {
@@ -206,8 +205,7 @@ func cleanURL(reported string) string {
 	return reported
 }
 
-// cleanFinish returns the estimated finish if it is a time or a duration that is plausible, or "" if it
-// is none.
+// cleanFinish returns the estimated finish if it is a plausible time or duration, and "" otherwise.
 func cleanFinish(reported *updatev1beta1.InsightRemediation, acquired, at time.Time) string {
 	if len(reported.EstimatedFinish) > maxFinish || strings.HasPrefix(reported.EstimatedFinish, "-") {
 		return ""
@@ -219,8 +217,7 @@ func cleanFinish(reported *updatev1beta1.InsightRemediation, acquired, at time.T
 	return reported.EstimatedFinish
 }
 
-// cleanLevel returns the level that an informer reported; false if it is an unknown one, which counts
-// as a warning.
+// cleanLevel returns the reported level. For an unknown level it returns warning and false.
 func cleanLevel(reported updatev1beta1.Level) (updatev1beta1.Level, bool) {
 	level := updatev1beta1.Level(strings.ToLower(strings.TrimSpace(string(reported))))
 	if level.Known() {

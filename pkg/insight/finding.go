@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// poolKinds are the kinds of pools of nodes, by API group.
+// poolKinds maps API groups to the kinds of node pools.
 var poolKinds = map[string][]string{
 	"machineconfiguration.openshift.io": {"MachineConfigPool"},
 	"machine.openshift.io":              {"MachineSet"},
@@ -23,8 +23,7 @@ var poolKinds = map[string][]string{
 	"hypershift.openshift.io":           {"NodePool"},
 }
 
-// IsPool reports whether a reference is to a pool of nodes. A reference without an API group is to one
-// if any group has such a kind.
+// IsPool reports whether a reference names a node pool. Without an API group, the kind alone decides.
 func IsPool(ref updatev1beta1.ResourceReference) bool {
 	if group := Group(ref.APIVersion); group != "" {
 		return slices.Contains(poolKinds[group], ref.Kind)
@@ -37,7 +36,7 @@ func IsPool(ref updatev1beta1.ResourceReference) bool {
 	return false
 }
 
-// versions are the versions of the API groups that findings are about. Core objects have none.
+// versions holds the version of each API group that findings refer to. Core objects have an empty group.
 var versions = map[string]string{
 	"":                                  "v1",
 	"config.openshift.io":               "v1",
@@ -64,8 +63,8 @@ func Reference(r checks.Resource) updatev1beta1.ResourceReference {
 	return updatev1beta1.ResourceReference{APIVersion: version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// FromFinding returns the insight of a finding that a built-in informer made at that time. Its causes
-// are the UIDs of findings: see Link.
+// FromFinding converts a finding made by a built-in informer at the given time to an insight. Its causes are
+// the UIDs of other findings until Link replaces them.
 func FromFinding(informer string, f checks.Finding, at time.Time) updatev1beta1.Insight {
 	scope := updatev1beta1.InsightScope{Type: updatev1beta1.ScopeType(f.Scope)}
 	for _, resource := range f.Resources {
@@ -98,11 +97,11 @@ func FromFinding(informer string, f checks.Finding, at time.Time) updatev1beta1.
 	return made
 }
 
-// maxCauses bounds the causes of an insight.
+// maxCauses limits the causes of an insight.
 const maxCauses = 16
 
-// Link replaces the UIDs of the causes of insights of built-in informers by their UUIDs. A cause that
-// is not among them is removed.
+// Link replaces the causes of built-in insights, which are UIDs, with UUIDs. It removes causes that are not
+// among the insights.
 func Link(insights ...[]updatev1beta1.Insight) {
 	uuids := map[string][]string{}
 	for _, list := range insights {

@@ -15,17 +15,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// sent is an answer of a history, with the time at which it is applied.
+// sent is an answer in a history, with the time at which it is applied.
 type sent struct {
 	answer insight.Answer
 	now    time.Time
-	// restart reports that the controller restarts before.
+	// restart makes the controller restart before the answer.
 	restart bool
 }
 
 var uids = []string{"a", "b", "c", "d"}
 
-// drawHistory returns answers of one informer with clock steps and restarts, in any order.
+// drawHistory draws answers of one informer in any order, with clock steps and restarts.
 func drawHistory(t *rapid.T) []sent {
 	results := []insight.Result{insight.Success, insight.Success, insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid}
 	var history []sent
@@ -63,16 +63,16 @@ func lists(answer insight.Answer, uid string) bool {
 	return false
 }
 
-// TestState_ResolvesOnlyWhatWasSeenResolved checks, after each answer of any history, that an insight that
-// is gone was missing from a Success that was applied since the insight was shown. Neither restarts nor
-// clock steps, nor any other answer resolves it.
+// TestState_ResolvesOnlyWhatWasSeenResolved checks after each answer of any history that an insight
+// disappears only if it was missing from a Success applied since it was shown. Restarts, clock steps, and
+// other answers resolve nothing.
 func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		state := insight.NewState()
-		missed := map[string]bool{} // missing from a Success since it was reported
+		missed := map[string]bool{} // missing from a Success since it was last reported
 		before := map[string]bool{}
-		var latest time.Time // of the answers: an earlier one that arrives later confirms nothing
+		var latest time.Time // time of the latest answer: an older answer that arrives later confirms nothing
 		for _, s := range drawHistory(t) {
 			if s.restart {
 				published := publish(state, s.now)
@@ -80,7 +80,7 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 				state.Restore(published)
 				latest = time.Time{}
 				for uid := range before {
-					missed[uid] = false // what the controller had seen is forgotten
+					missed[uid] = false // the controller lost track of what it had seen
 				}
 			}
 			confirms := !s.answer.At.Before(latest)
@@ -117,8 +117,7 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 	})
 }
 
-// TestState_Order checks that an insight that the latest answer lists is shown, in whatever order the
-// answers arrive, and that each order shows what its latest answer lists.
+// TestState_Order checks that, in whatever order answers arrive, the insights of the latest answer are shown.
 func TestState_Order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +126,7 @@ func TestState_Order(t *testing.T) {
 		now := received
 		for i := range history {
 			answer := &history[i].answer
-			answer.At = received.Add(time.Duration(i) * time.Minute) // each has a time of its own
+			answer.At = received.Add(time.Duration(i) * time.Minute) // all times differ
 			if answer.Result == insight.Success {
 				latest = answer
 			}
@@ -152,8 +151,8 @@ func TestState_Order(t *testing.T) {
 	})
 }
 
-// TestState_Deterministic checks that the same history always gives the same bytes, and that an answer
-// that is applied again changes nothing.
+// TestState_Deterministic checks that the same history always produces the same bytes and that applying an
+// answer again changes nothing.
 func TestState_Deterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,7 +179,7 @@ func TestState_Deterministic(t *testing.T) {
 	})
 }
 
-// FuzzState applies answers of any shape: nothing may panic, and what is published stays within the
+// FuzzState applies arbitrary answers. Nothing may panic, and the published insights must stay within the
 // limits.
 func FuzzState(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -189,7 +188,7 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, insight.Deleted, insight.NotQueried, "odd"}
 		state, now := insight.NewState(), received
-		data = data[:min(len(data), 256)] // each byte may be an answer of 255 insights with long texts
+		data = data[:min(len(data), 256)] // each byte can produce an answer of 255 insights with long texts
 		for n := 0; n+3 < len(data); n += 4 {
 			now = now.Add(time.Duration(int8(data[n+1])) * time.Minute)
 			answer := insight.Answer{

@@ -59,10 +59,10 @@ func (i *informer) report(now time.Time) []updatev1beta1.Insight {
 	return found
 }
 
-// maxInformerInUID bounds the name of an informer in a uid.
+// maxInformerInUID limits the informer name in a uid.
 const maxInformerInUID = 200
 
-// About returns an insight of the controller about an informer.
+// About returns an insight about an informer, reported by the controller.
 func About(informer, reason string, level updatev1beta1.Level, summary, description string, at time.Time) updatev1beta1.Insight {
 	uid := reason + "/" + informer
 	if len(informer) > maxInformerInUID {
@@ -78,13 +78,13 @@ func About(informer, reason string, level updatev1beta1.Level, summary, descript
 	}, at)
 }
 
-// NotShown returns the summary of the insight that so many insights of an informer are not shown.
+// NotShown returns the summary of an insight that counts the hidden insights of an informer.
 func NotShown(informer string, count int) string {
 	return fmt.Sprintf("%d insights of informer %s are not shown.", count, informer)
 }
 
-// AddOwn adds an insight of the controller to the insights of the control plane. It keeps the times at which the
-// insight was published before; nil if nothing was.
+// AddOwn adds one of the controller's own insights to the control plane. If the insight was published before,
+// it keeps its times. The published status may be nil.
 func AddOwn(to []updatev1beta1.InformerInsights, made updatev1beta1.Insight, published *updatev1beta1.ControlPlaneStatus) []updatev1beta1.InformerInsights {
 	made.FirstObservedTime = made.AcquisitionTime
 	if before := own(published, made.UUID); before != nil {
@@ -93,7 +93,7 @@ func AddOwn(to []updatev1beta1.InformerInsights, made updatev1beta1.Insight, pub
 	return Append(to, made)
 }
 
-// Append adds insights of the controller.
+// Append adds the controller's own insights.
 func Append(to []updatev1beta1.InformerInsights, own ...updatev1beta1.Insight) []updatev1beta1.InformerInsights {
 	at := slices.IndexFunc(to, func(of updatev1beta1.InformerInsights) bool { return of.Name == updatev1beta1.StatusControllerInformer })
 	switch {
@@ -106,7 +106,7 @@ func Append(to []updatev1beta1.InformerInsights, own ...updatev1beta1.Insight) [
 	return to
 }
 
-// own returns an insight of the controller in the published control plane; nil means none.
+// own finds one of the controller's own insights in the published control plane, or returns nil.
 func own(published *updatev1beta1.ControlPlaneStatus, uuid string) *updatev1beta1.Insight {
 	if published == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// KeepOnly treats every informer that is not among the names as deleted, except built-in ones. The
-// caller names each UpdateInformer that exists.
+// KeepOnly treats informers that are not in names as deleted, except built-in informers. The caller must name
+// every existing UpdateInformer.
 func (s State) KeepOnly(names []string, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		if i := s.m.informers[name]; !IsBuiltIn(name) && i.last.Result != Deleted && !slices.Contains(names, name) {
@@ -25,9 +25,9 @@ func (s State) KeepOnly(names []string, now time.Time) {
 	}
 }
 
-// Settle ends what the passing of time ends: the grace of insights that are no longer reported and of
-// informers that are gone, and the memory of resolved insights. It then reports on the informers
-// themselves, as insights of the informer update-status-controller.
+// Settle applies the effects of elapsed time. It drops insights whose grace period is over, because they are
+// no longer reported or their informer is gone, and forgets old resolved insights. It then reports problems
+// of the informers themselves as insights of the informer update-status-controller.
 func (s State) Settle(now time.Time) {
 	var own []updatev1beta1.Insight
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
@@ -62,7 +62,7 @@ func (i *informer) settle(now time.Time) {
 	i.forget(now)
 }
 
-// notAhead returns a recorded time, or now if the clock was set back since.
+// notAhead returns a recorded time, or now if the clock has been set back since.
 func notAhead(recorded, now time.Time) time.Time {
 	if recorded.After(now.Add(skew)) {
 		return now
@@ -70,7 +70,7 @@ func notAhead(recorded, now time.Time) time.Time {
 	return recorded
 }
 
-// forget removes resolved insights that are not remembered any longer, the oldest first.
+// forget removes expired resolved insights and, above the limit, the oldest.
 func (i *informer) forget(now time.Time) {
 	for uuid, r := range i.resolved {
 		if r.ResolvedTime.IsZero() {
@@ -88,12 +88,12 @@ func (i *informer) forget(now time.Time) {
 	}
 }
 
-// compareResolved orders resolved insights: the latest first, then the most severe.
+// compareResolved orders resolved insights by time, latest first, and then by severity.
 func compareResolved(a, b updatev1beta1.ResolvedInsight) int {
 	return cmp.Or(b.ResolvedTime.Compare(a.ResolvedTime.Time), b.Level.Rank()-a.Level.Rank(), strings.Compare(a.UUID, b.UUID))
 }
 
-// compare orders insights: the most severe first, then by identity.
+// compare orders insights by severity, most severe first, and then by identity.
 func compare(a, b updatev1beta1.Insight) int {
 	return cmp.Or(
 		b.Impact.Level.Rank()-a.Impact.Level.Rank(), strings.Compare(a.UID, b.UID), strings.Compare(a.UUID, b.UUID),
@@ -102,8 +102,7 @@ func compare(a, b updatev1beta1.Insight) int {
 	)
 }
 
-// Insights returns the insights that apply, or of which it is not certain that they do not, by informer,
-// sorted.
+// Insights returns the insights that apply or may still apply, sorted and grouped by informer.
 func (s State) Insights() []updatev1beta1.InformerInsights {
 	var all []updatev1beta1.InformerInsights
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
@@ -121,7 +120,7 @@ func (s State) Insights() []updatev1beta1.InformerInsights {
 	return all
 }
 
-// RecentlyResolved returns the insights that were resolved within a day, the latest first, at most 64.
+// RecentlyResolved returns up to 64 insights that were resolved within the last day, latest first.
 func (s State) RecentlyResolved() []updatev1beta1.ResolvedInsight {
 	var all []updatev1beta1.ResolvedInsight
 	for _, i := range s.m.informers {
@@ -135,8 +134,8 @@ func (s State) RecentlyResolved() []updatev1beta1.ResolvedInsight {
 	return slices.Clip(all[:min(len(all), MaxListed)])
 }
 
-// BeginUpdate shows the insights again that were retained after an earlier update until the limit: an
-// update is in progress.
+// BeginUpdate marks the start of an update. Insights retained from an earlier update beyond RetainLimit are
+// shown again.
 func (s State) BeginUpdate(now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(_ string, r updatev1beta1.RetainedInsight) bool { return isExpired(r, now) })
 }
@@ -145,9 +144,10 @@ func isExpired(r updatev1beta1.RetainedInsight, now time.Time) bool {
 	return now.Sub(r.RetainedSince.Time) >= RetainLimit
 }
 
-// EndUpdate ends the insights of an update once no update is in progress: informers are not queried then. Insights that
-// need attention after the update, and are not acknowledged, are retained. Insights that were retained until the limit
-// are hidden for as long as the latest answer has them. Built-in informers judge for themselves what applies.
+// EndUpdate ends the insights of an update once no update is in progress, because informers are not queried
+// then. It retains unacknowledged insights that need attention after the update, up to RetainLimit. After
+// that they are hidden for as long as the latest answer contains them. Built-in informers decide for
+// themselves what applies.
 func (s State) EndUpdate(acknowledged []string, now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(uuid string, r updatev1beta1.RetainedInsight) bool {
 		i := s.m.informers[r.UpdateInformer]
@@ -179,7 +179,7 @@ func needsAttention(of updatev1beta1.Insight) bool {
 	return of.Remediation.Resolved != nil && !*of.Remediation.Resolved
 }
 
-// Retained returns the insights that EndUpdate has retained, the most severe first, at most 64.
+// Retained returns up to 64 insights that EndUpdate has retained, most severe first.
 func (s State) Retained() []updatev1beta1.RetainedInsight {
 	var all []updatev1beta1.RetainedInsight
 	for uuid, r := range s.m.retained {

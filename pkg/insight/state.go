@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// Grace is how long an insight that is no longer reported is kept, unless it is certain that it is resolved, and
-	// how long the insights of a disabled or deleted informer are kept.
+	// Grace is how long an unreported insight is kept unless it is known to be resolved, and how long the
+	// insights of a disabled or deleted informer are kept.
 	Grace = time.Minute
-	// Memory is how long a resolved insight is known: one that returns within that time has the same
-	// first observation.
+	// Memory is how long a resolved insight is remembered. If it returns within that time, it keeps its time
+	// of first observation.
 	Memory = 24 * time.Hour
-	// WaitLimit is how long an informer may answer Wait before that is an insight of its own.
+	// WaitLimit is how long an informer may answer Wait before this is reported as an insight.
 	WaitLimit = hooksv1alpha.MaxStatusWaitSeconds * time.Second
 	// RetainLimit is how long an insight is retained after the update.
 	RetainLimit = 14 * 24 * time.Hour
-	// MaxListed bounds the lists of resolved and of retained insights.
+	// MaxListed limits the lists of resolved and retained insights.
 	MaxListed = 64
-	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Built-in
-	// informers have no limit here: only sections are bounded.
+	// MaxInsights limits the insights per answer and the insights kept per informer. It does not apply to
+	// built-in informers, whose insights are limited per section only.
 	MaxInsights = hooksv1alpha.MaxInsights
 
-	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
-	// identifiers that are not stable.
+	// churnWindow and maxNew limit the rate of new insights per informer. An informer that exceeds the rate
+	// is assumed to use unstable identifiers.
 	churnWindow = 10 * time.Minute
 	maxNew      = 20
-	// maxRemembered bounds the resolved insights that are known of an informer.
+	// maxRemembered limits the resolved insights that are remembered per informer.
 	maxRemembered = 1024
 )
 
-// State holds the insights of all informers between their answers. Copies share memory. The zero State
-// holds nothing and cannot be changed: see NewState. It must not be used concurrently.
+// State holds the insights of all informers between answers. Copies share memory. The zero State is empty and
+// read-only; use NewState to create one. It is not safe for concurrent use.
 type State struct{ m *memory }
 
 type memory struct {
@@ -49,56 +49,56 @@ type memory struct {
 	retained  map[string]updatev1beta1.RetainedInsight // by UUID
 }
 
-// informer holds what is known of one informer.
+// informer holds the state of one informer.
 type informer struct {
 	name     string
 	entries  map[string]*entry   // by UUID
 	resolved map[string]resolved // by UUID
 
-	last Answer // without insights
-	// cleaned are the insights of the latest answer with any, which was given with these insights: it is
-	// applied in each pass.
+	last Answer // insights removed
+	// cleaned caches the cleaned insights of the latest answer that had insights, because an answer is
+	// applied in each pass. given holds the same insights as received.
 	cleaned   reported
 	cleanedAt time.Time
 	given     []updatev1beta1.Insight
-	// waitingSince is when the first of the present series of Wait was received; goneSince is when it
-	// was disabled or deleted.
+	// waitingSince is when the current series of Wait answers began. goneSince is when the informer was
+	// disabled or deleted.
 	waitingSince, goneSince time.Time
-	// baseline reports that a Success was received: what it lists is not new.
+	// baseline is set after the first Success. Insights in the first Success do not count as new.
 	baseline bool
-	// admitted are the times of the latest new insights; rejected is the number of those that the
-	// latest answer has beyond the limit.
+	// admitted holds the times of the latest new insights. rejected counts the insights in the latest answer
+	// that exceed the limit.
 	admitted []time.Time
 	rejected rejection
-	// mutatedAt is when the scope of an insight last changed.
+	// mutatedAt is the time when the scope of an insight last changed.
 	mutatedAt time.Time
-	// odd is the number of insights of the latest answer that were changed or dropped because they are
-	// not as the protocol requires.
+	// odd counts the insights of the latest answer that were changed or dropped because they violate the
+	// protocol.
 	odd int
 }
 
-// rejection counts insights that are not shown.
+// rejection counts hidden insights.
 type rejection struct {
 	count int
 	level updatev1beta1.Level
 }
 
-// entry is an insight that applies, or of which it is not certain that it does not.
+// entry is an insight that applies or may still apply.
 type entry struct {
 	insight updatev1beta1.Insight
-	// missingSince is when the latest series of answers without the insight began; zero if the latest
-	// answer has it.
+	// missingSince is when the current series of answers without the insight began, or zero if the latest
+	// answer contains the insight.
 	missingSince time.Time
 }
 
-// resolved is an insight that is no longer reported. One without a time is an own insight of the controller
-// that was published before it started: its memory begins with the first Settle.
+// resolved is a formerly reported insight. A zero time marks one of the controller's own insights
+// that was published before a restart. The first Settle starts its memory period.
 type resolved struct {
 	updatev1beta1.ResolvedInsight
 	listed bool // published
 }
 
-// NewState returns a State that holds nothing.
+// NewState returns an empty State.
 func NewState() State {
 	return State{&memory{informers: map[string]*informer{}, retained: map[string]updatev1beta1.RetainedInsight{}}}
 }
@@ -115,9 +115,9 @@ func (s State) informer(name string) *informer {
 	return i
 }
 
-// Restore adds the insights of a published status that the State does not know: neither as applying nor
-// as resolved. Until their informers answer, they are stale since the status was last confirmed. It
-// resolves nothing, and it may be called again.
+// Restore adds the insights of a published status that the State does not know yet. They are stale since the
+// status was last confirmed, until their informers answer. Restore resolves nothing and may be called
+// repeatedly.
 func (s State) Restore(status updatev1beta1.UpdateStatusStatus) {
 	for _, r := range status.RecentlyResolved {
 		i := s.informer(r.UpdateInformer)
@@ -140,7 +140,7 @@ func (s State) Restore(status updatev1beta1.UpdateStatusStatus) {
 	}
 }
 
-// knows reports whether the State knows an insight, as applying or as resolved.
+// knows reports whether the State holds an insight, either as applying or as resolved.
 func (s State) knows(name, uuid string) bool {
 	i := s.m.informers[name]
 	if i == nil {
@@ -154,7 +154,7 @@ func (s State) restore(name string, published updatev1beta1.Insight, observed *m
 	if s.knows(name, published.UUID) {
 		return
 	}
-	if name == updatev1beta1.StatusControllerInformer { // it derives its own insights again
+	if name == updatev1beta1.StatusControllerInformer { // the controller recomputes its own insights
 		s.informer(name).resolved[published.UUID] = resolvedFrom(name, published, "", time.Time{}, false)
 		return
 	}
@@ -165,8 +165,8 @@ func (s State) restore(name string, published updatev1beta1.Insight, observed *m
 	s.informer(name).entries[published.UUID] = &entry{insight: restored}
 }
 
-// Apply applies the latest answer of an informer. An answer that is older than one that was applied
-// changes nothing, so the order of answers does not matter.
+// Apply applies the latest answer of an informer. An answer older than the last applied answer changes
+// nothing, so the order of answers does not matter.
 func (s State) Apply(answer Answer, now time.Time) {
 	i := s.informer(answer.Informer)
 	if answer.At.After(now.Add(skew)) {
@@ -199,7 +199,7 @@ func (i *informer) note(answer Answer) {
 		i.waitingSince = answer.At
 	}
 	switch {
-	case answer.Result == NotQueried: // what a disabled informer reported is not confirmed
+	case answer.Result == NotQueried: // the insights of a disabled informer are not confirmed
 	case answer.Result != Disabled && answer.Result != Deleted:
 		i.goneSince = time.Time{}
 	case i.goneSince.IsZero():
@@ -209,8 +209,8 @@ func (i *informer) note(answer Answer) {
 	i.last.Insights = nil
 }
 
-// outdate marks the insights as stale that an answer does not confirm. Insights that were missing
-// before no longer count as missing: their absence was not confirmed.
+// outdate marks the insights that an answer does not confirm as stale. It clears missingSince because their
+// absence is not confirmed either.
 func (i *informer) outdate(at time.Time, confirmed func(uuid string) bool) {
 	for uuid, e := range i.entries {
 		if !confirmed(uuid) {
@@ -226,11 +226,11 @@ func (e *entry) outdate(at time.Time) {
 	}
 }
 
-// reported are the insights of an answer, cleaned, each once, the most severe first.
+// reported holds the cleaned insights of an answer without duplicates, most severe first.
 type reported struct {
 	insights []updatev1beta1.Insight
 	uuids    map[string]bool
-	// excess are the UUIDs of those that were left out: they are not resolved.
+	// excess lists the UUIDs of insights over the limit. They do not count as resolved.
 	excess []string
 }
 
@@ -278,7 +278,7 @@ func (i *informer) clean(answer Answer) reported {
 
 // succeed applies an answer that lists every insight of the informer.
 func (i *informer) succeed(answer Answer, now time.Time) {
-	var acquired time.Time // of the answer, from its newest insight
+	var acquired time.Time // newest acquisition time in the answer
 	for n := range answer.Insights {
 		if at := answer.Insights[n].AcquisitionTime.Time; isPlausible(at, answer.At) && at.After(acquired) {
 			acquired = at
@@ -300,7 +300,7 @@ func (i *informer) succeed(answer Answer, now time.Time) {
 	i.baseline = true
 }
 
-// miss decides about an insight that a Success does not list.
+// miss handles an insight that a Success does not list.
 func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
 	last := e.insight.AcquisitionTime.Time
 	switch {
@@ -315,19 +315,19 @@ func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
 	}
 }
 
-// involves reports whether an insight is about an object of one of the kinds.
+// involves reports whether an insight refers to an object of one of the kinds.
 func involves(of updatev1beta1.Insight, kinds []string) bool {
 	return len(kinds) > 0 && slices.ContainsFunc(slices.Concat(of.Scope.Resources, of.Scope.WorkerPool), func(ref updatev1beta1.ResourceReference) bool {
 		return slices.Contains(kinds, ref.Kind)
 	})
 }
 
-// hasUID reports whether the uid of an insight has one of the prefixes.
+// hasUID reports whether the uid of an insight starts with one of the prefixes.
 func hasUID(of updatev1beta1.Insight, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(of.UID, prefix) })
 }
 
-// noteMutations notes that a uid has another scope than before.
+// noteMutations records that the scope of a known uid has changed.
 func (i *informer) noteMutations(reported reported, at time.Time) {
 	uids := map[string]bool{}
 	for uuid, e := range i.entries {
@@ -342,8 +342,8 @@ func (i *informer) noteMutations(reported reported, at time.Time) {
 	}
 }
 
-// admit adds or updates insights. Beyond the limit of all insights, and the limit of new ones if it applies, the least
-// severe are rejected. No limit applies to built-in informers.
+// admit adds or updates insights. If they exceed MaxInsights, or the rate of new insights if limited is set,
+// it rejects the least severe. Neither limit applies to built-in informers.
 func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 	i.admitted = slices.DeleteFunc(i.admitted, func(t time.Time) bool { return now.Sub(t) >= churnWindow || t.After(now.Add(skew)) })
 	i.rejected = rejection{}
@@ -375,7 +375,7 @@ func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 	}
 }
 
-// update takes over a confirmed insight. Data that was acquired earlier replaces nothing.
+// update applies a confirmed insight. Data acquired earlier does not replace newer data.
 func (e *entry) update(r updatev1beta1.Insight, now time.Time) {
 	last := e.insight
 	e.missingSince = time.Time{}
@@ -394,12 +394,12 @@ func (i *informer) resolve(e *entry, reason updatev1beta1.ResolutionReason, now 
 	of := e.insight
 	delete(i.entries, of.UUID)
 	if of.Impact.Level == updatev1beta1.LevelStatus {
-		return // a step that was expected: the next one like it is another one
+		return // an expected step; the next step like it is a different insight
 	}
 	i.resolved[of.UUID] = resolvedFrom(i.name, of, reason, now.UTC().Truncate(time.Second), true)
 }
 
-// hide ends an insight that is no longer shown, but was not resolved either.
+// hide ends an insight without marking it as resolved.
 func (i *informer) hide(e *entry, now time.Time) {
 	i.resolve(e, "", now)
 	if r, remembered := i.resolved[e.insight.UUID]; remembered {

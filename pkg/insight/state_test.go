@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// event is an answer of the informer "mco", some seconds after the start, or only the passing of time.
+// event is an answer of the informer "mco" a number of seconds after the start, or just the passage of time.
 type event struct {
 	after    int
 	result   insight.Result
@@ -27,8 +27,8 @@ type event struct {
 	edit     func(*insight.Answer)
 }
 
-// reported returns an insight that was acquired some seconds after the start; a negative time means that
-// the informer reports none.
+// reported returns an insight acquired a number of seconds after the start. A negative number leaves the
+// acquisition time unset.
 func reported(uid string, acquired int, edits ...func(*updatev1beta1.Insight)) updatev1beta1.Insight {
 	i := updatev1beta1.Insight{UID: uid, Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: "Summary of " + uid}}
 	if acquired >= 0 {
@@ -62,7 +62,7 @@ func apply(state insight.State, e event) {
 	state.Settle(now)
 }
 
-// shown returns the insights of an informer, as "uid first+seconds stale+seconds flaps".
+// shown formats the insights of an informer as "uid first+seconds stale+seconds flaps".
 func shown(state insight.State, informer string) []string {
 	var all []string
 	for _, of := range state.Insights() {
@@ -83,7 +83,7 @@ func shown(state insight.State, informer string) []string {
 	return all
 }
 
-// resolvedIn returns the resolved insights, as "summary reason+seconds".
+// resolvedIn formats the resolved insights as "summary reason+seconds".
 func resolvedIn(state insight.State) []string {
 	var all []string
 	for _, r := range state.RecentlyResolved() {
@@ -223,7 +223,8 @@ func TestState_Reports(t *testing.T) {
 	}
 }
 
-// TestState_UnstableIdentifiers checks that the most severe of too many new insights are shown.
+// TestState_UnstableIdentifiers checks that the most severe insights are shown if there are too many new
+// ones.
 func TestState_UnstableIdentifiers(t *testing.T) {
 	t.Parallel()
 	var news []updatev1beta1.Insight
@@ -238,7 +239,7 @@ func TestState_UnstableIdentifiers(t *testing.T) {
 	}
 }
 
-// publish returns a status with everything that a state publishes.
+// publish returns a status with everything that the state publishes.
 func publish(state insight.State, observed time.Time) updatev1beta1.UpdateStatusStatus {
 	status := updatev1beta1.UpdateStatusStatus{
 		ControlPlane:     &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: state.Insights()}},
@@ -283,11 +284,11 @@ func TestState_RestoreMarksStale(t *testing.T) {
 	}
 }
 
-// An insight describes what its informer reported last. Data that was acquired earlier replaces nothing, unless the
-// clock of the controller was set back.
+// An insight shows what its informer reported last. Data acquired earlier replaces nothing unless the
+// controller's clock was set back.
 func TestState_TakesOverChanges(t *testing.T) {
 	t.Parallel()
-	const none = -1 // no time of acquisition
+	const none = -1 // no acquisition time
 	worse := func(i *updatev1beta1.Insight) { i.Impact.Level = updatev1beta1.LevelCritical }
 	for name, tc := range map[string]struct {
 		received, acquired           int // of the first answer
@@ -316,11 +317,11 @@ func TestState_TakesOverChanges(t *testing.T) {
 	}
 }
 
-// TestState_RestoreOwn checks that an insight of the controller about an informer has the same first
-// observation after a restart: it was accepted since.
+// TestState_RestoreOwn checks that an insight about an informer keeps its time of first observation across a
+// restart, because a user may have accepted it since.
 func TestState_RestoreOwn(t *testing.T) {
 	t.Parallel()
-	const days = 3 * 24 * 3600 // while no update is in progress, the status is not written
+	const days = 3 * 24 * 3600 // the status is not written while no update is in progress
 	own := func(state insight.State) []string { return shown(state, updatev1beta1.StatusControllerInformer) }
 	first := play([]event{{0, insight.Unreachable, nil, nil}})
 	restored := insight.NewState()
@@ -383,8 +384,8 @@ func TestState_EndUpdate(t *testing.T) {
 	check("for good")
 }
 
-// TestState_BoundsInsights checks that an informer cannot make the controller keep ever more insights,
-// with whatever answers.
+// TestState_BoundsInsights checks that no sequence of answers makes the controller keep an unlimited number
+// of insights.
 func TestState_BoundsInsights(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -416,8 +417,8 @@ func TestState_BoundsInsights(t *testing.T) {
 	}
 }
 
-// TestState_NotQueried checks that an informer that is not queried any longer has no problem, while what
-// it reported stays as it is.
+// TestState_NotQueried checks that an informer no longer queried has no problems and that its
+// insights do not change.
 func TestState_NotQueried(t *testing.T) {
 	t.Parallel()
 	problems := map[string][]event{
@@ -447,8 +448,8 @@ func TestState_NotQueried(t *testing.T) {
 	}
 }
 
-// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that insights beyond the limit do
-// not count as resolved, and that built-in informers have no limit.
+// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that insights over the
+// limit do not count as resolved, and that built-in informers have no limit.
 func TestState_BoundsAnswer(t *testing.T) {
 	t.Parallel()
 	level := func(level updatev1beta1.Level) func(*updatev1beta1.Insight) {
@@ -480,7 +481,7 @@ func TestState_BoundsAnswer(t *testing.T) {
 	}
 }
 
-// trusted returns insights as a built-in informer reports them.
+// trusted returns insights as if a built-in informer had reported them.
 func trusted(insights []updatev1beta1.Insight) []updatev1beta1.Insight {
 	var all []updatev1beta1.Insight
 	for _, i := range insights {
@@ -489,8 +490,8 @@ func trusted(insights []updatev1beta1.Insight) []updatev1beta1.Insight {
 	return all
 }
 
-// TestState_RetainLimit checks that an insight that was retained for 14 days does not return with the same
-// answer, but with the next update.
+// TestState_RetainLimit checks that an insight retained for 14 days returns with the next update, but not
+// while the answer stays the same.
 func TestState_RetainLimit(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
@@ -550,7 +551,7 @@ func encode(t interface{ Fatal(...any) }, value any) string {
 	return string(encoded)
 }
 
-// BenchmarkState_Apply measures the answer of 320 insights that is applied again in each pass.
+// BenchmarkState_Apply measures applying the same answer of 320 insights in each pass.
 func BenchmarkState_Apply(b *testing.B) {
 	var insights []updatev1beta1.Insight
 	for i := range insight.MaxInsights {

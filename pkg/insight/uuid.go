@@ -14,12 +14,12 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// uuidBytes is the length of a UUID: the first half of a SHA-256 hash.
+// uuidBytes is the length of a UUID, the first half of a SHA-256 hash.
 const uuidBytes = sha256.Size / 2
 
-// UUID identifies an insight in the cluster. It is a hash of the informer, the type of the scope, its
-// pools and resources in any order, and the uid. Each part has its length before it, so no two lists
-// of parts give the same input. The version of an object does not matter, its API group does.
+// UUID identifies an insight in the cluster. It hashes the informer, the scope type, the pools and resources
+// in any order, and the uid. Each part is prefixed with its length, so different lists of parts never produce
+// the same input. The API group of an object counts; its version does not.
 func UUID(informer string, scope updatev1beta1.InsightScope, uid string) string {
 	hash := sha256.New()
 	write := func(part string) {
@@ -48,7 +48,7 @@ func UUID(informer string, scope updatev1beta1.InsightScope, uid string) string 
 	return hex.EncodeToString(hash.Sum(nil)[:uuidBytes])
 }
 
-// Group returns the API group of an apiVersion; empty means the core group.
+// Group returns the API group of an apiVersion, or "" for the core group.
 func Group(apiVersion string) string {
 	group, _, found := strings.Cut(apiVersion, "/")
 	if !found {
@@ -57,7 +57,7 @@ func Group(apiVersion string) string {
 	return group
 }
 
-// sortedRefs returns the references sorted, each object once.
+// sortedRefs returns the references sorted and without duplicates.
 func sortedRefs(refs []updatev1beta1.ResourceReference) []updatev1beta1.ResourceReference {
 	compare := func(a, b updatev1beta1.ResourceReference) int {
 		return cmp.Or(

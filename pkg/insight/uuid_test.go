@@ -23,7 +23,7 @@ func TestUUID(t *testing.T) {
 	}
 	uuid := func(informer, uid string, s updatev1beta1.InsightScope) string { return insight.UUID(informer, s, uid) }
 	base := uuid("mco", "slow", scope(node("a"), node("b")))
-	// The acceptance of a risk depends on this value: it must never change.
+	// Accepted risks refer to this value, so it must never change.
 	if want := "9d16626e0e072eeb8c45d370efadc8f0"; base != want {
 		t.Errorf("got %s, want %s", base, want)
 	}
@@ -59,7 +59,7 @@ func TestUUID(t *testing.T) {
 	}
 }
 
-// TestUUID_Order checks that no order of references matters, and that the arguments are not changed.
+// TestUUID_Order checks that the order of references does not matter and that the arguments are not modified.
 func TestUUID_Order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
