@@ -12,13 +12,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Reported is an insight of a plan with its informer.
+// Reported pairs an insight of a plan with its informer.
 type Reported struct {
 	Informer string
 	Insight  updatev1beta1.Insight
 }
 
-// Insights returns the insights of a plan, each UUID once, in the order of the status.
+// Insights returns the insights of a plan without duplicates, in the order of the status.
 func Insights(status *updatev1beta1.UpdatePlanStatus) []Reported {
 	var informers []updatev1beta1.InformerInsights
 	for _, section := range status.Sections() {
@@ -27,7 +27,7 @@ func Insights(status *updatev1beta1.UpdatePlanStatus) []Reported {
 	return Flatten(informers)
 }
 
-// Flatten returns the insights of informers, each UUID once: an insight may concern several pools.
+// Flatten returns the insights of informers without duplicates. The same insight may appear in several pools.
 func Flatten(informers []updatev1beta1.InformerInsights) []Reported {
 	var all []Reported
 	seen := map[string]bool{}
@@ -43,59 +43,58 @@ func Flatten(informers []updatev1beta1.InformerInsights) []Reported {
 	return all
 }
 
-// identity identifies an insight among the insights of all informers. UUIDs are hashes that include the informer.
+// identity identifies an insight across all informers. UUIDs already include the informer in the hash.
 func identity(informer string, of *updatev1beta1.Insight) string {
 	return cmp.Or(of.UUID, informer+"\n"+of.UID)
 }
 
-// NeedsAcceptance reports whether an update may be started only once insights of that level are
-// accepted. An unknown level needs acceptance.
+// NeedsAcceptance reports whether insights of a level must be accepted before the update may be started.
+// Unknown levels must be accepted.
 func NeedsAcceptance(level updatev1beta1.Level) bool {
 	return level != updatev1beta1.LevelStatus && level != updatev1beta1.LevelInfo
 }
 
-// Verdict is whether an insight that needs acceptance is accepted.
+// Verdict says whether an insight that needs acceptance is accepted.
 type Verdict string
 
 // The verdicts.
 const (
-	// VerdictAccepted is an insight that a person has accepted.
+	// VerdictAccepted is the verdict for an accepted insight.
 	VerdictAccepted Verdict = "Accepted"
-	// VerdictUnaccepted is an insight about which no person has decided.
+	// VerdictUnaccepted is the verdict if nobody has decided about the insight.
 	VerdictUnaccepted Verdict = "Unaccepted"
-	// VerdictRefused is an insight that a person has explicitly not accepted.
+	// VerdictRefused is the verdict if the insight is listed with accepted: false.
 	VerdictRefused Verdict = "Refused"
-	// VerdictAmbiguous is an insight whose acceptance names no uuid and matches several insights.
+	// VerdictAmbiguous is the verdict if the acceptance has no UUID and matches several insights.
 	VerdictAmbiguous Verdict = "Ambiguous"
-	// VerdictStale is an insight that was accepted before it was observed, or for another release.
+	// VerdictStale is the verdict if the insight was accepted before it was observed, or for another release.
 	VerdictStale Verdict = "Stale"
-	// VerdictIncomplete is a critical insight whose acceptance lacks its uuid or a reason.
+	// VerdictIncomplete is the verdict for a critical insight if its acceptance lacks the UUID or a reason.
 	VerdictIncomplete Verdict = "Incomplete"
 )
 
-// Judged is an insight that needs acceptance, with the verdict.
+// Judged pairs an insight that needs acceptance with its verdict.
 type Judged struct {
 	Reported
 
 	Verdict Verdict
 }
 
-// Scope bounds which acceptances count.
+// Scope limits which acceptances count.
 type Scope struct {
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
-	// IgnoreUndated drops the acceptances that name no time: they were given before the release of the
-	// cluster changed.
+	// IgnoreUndated ignores acceptances without a time because they were given before the cluster changed its
+	// release.
 	IgnoreUndated bool
 }
 
-// Judge returns the insights that need acceptance with their verdicts, in their order.
+// Judge returns the insights that need acceptance, with their verdicts, in the given order.
 //
-// An acceptance names an informer, a uid, and possibly a uuid. Without a uuid it counts only if a
-// single insight matches. With a time it counts for what was observed then: an insight that was
-// observed first later needs another one. Without a time it counts until the release of the cluster
-// changes. A critical insight needs a uuid and a reason. An entry that
-// is not accepted always prevails.
+// An acceptance names an informer, a uid, and optionally a UUID. Without a UUID, it counts only if exactly
+// one insight matches. With a time, it covers what had been observed by then: an insight first observed later
+// needs another acceptance. Without a time, it counts until the cluster changes its release. A critical
+// insight needs a UUID and a reason. An entry with accepted: false always wins.
 func Judge(entries []updatev1beta1.AcceptedInsight, all []Reported, scope Scope) []Judged {
 	matching := map[[2]string]int{} // the number of insights, by informer and uid
 	for i := range all {
@@ -112,7 +111,7 @@ func Judge(entries []updatev1beta1.AcceptedInsight, all []Reported, scope Scope)
 	return judged
 }
 
-// verdict returns the verdict on one insight; unique reports that no other one has its informer and
+// verdict returns the verdict for one insight. unique is set if no other insight has the same informer and
 // uid.
 func verdict(entries []updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
 	best := VerdictUnaccepted
@@ -130,7 +129,7 @@ func verdict(entries []updatev1beta1.AcceptedInsight, r *Reported, unique bool, 
 	return best
 }
 
-// matches reports whether an entry is about an insight.
+// matches reports whether an entry refers to an insight.
 func matches(entry *updatev1beta1.AcceptedInsight, r *Reported) bool {
 	return entry.UpdateInformer == r.Informer && entry.UID == r.Insight.UID && (entry.UUID == "" || entry.UUID == r.Insight.UUID)
 }
@@ -149,8 +148,8 @@ func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, s
 	return VerdictAccepted
 }
 
-// holds reports whether an acceptance was given for what is reported now. A time in the future
-// accepts nothing: it would accept what is not known yet.
+// holds reports whether the acceptance covers what is reported now. A time in the future accepts nothing,
+// because it would also accept insights that are not known yet.
 func holds(entry *updatev1beta1.AcceptedInsight, r *Reported, scope Scope) bool {
 	if entry.AcceptedTime == nil {
 		return !scope.IgnoreUndated
@@ -159,7 +158,7 @@ func holds(entry *updatev1beta1.AcceptedInsight, r *Reported, scope Scope) bool 
 	return !at.After(scope.Now.Add(text.MaxClockSkew)) && !at.Before(r.Insight.FirstObservedTime.Truncate(time.Second))
 }
 
-// Count returns how many insights need acceptance, and how many are accepted.
+// Count counts the insights that need acceptance and those that are accepted.
 func Count(judged []Judged) updatev1beta1.InsightCounts {
 	counts := updatev1beta1.InsightCounts{}
 	for i := range judged {
@@ -173,7 +172,7 @@ func Count(judged []Judged) updatev1beta1.InsightCounts {
 	return counts
 }
 
-// Unaccepted returns the insights that are not accepted, the most severe first.
+// Unaccepted returns the insights that are not accepted, most severe first.
 func Unaccepted(judged []Judged) []Judged {
 	rest := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return j.Verdict == VerdictAccepted })
 	slices.SortStableFunc(rest, func(a, b Judged) int {

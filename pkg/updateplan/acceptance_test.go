@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(offset time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(offset)} }
 
-// insight returns an insight that was first observed at noon.
+// insight returns an insight first observed at noon.
 func insight(uid, uuid string, level updatev1beta1.Level) updatev1beta1.Insight {
 	return updatev1beta1.Insight{UID: uid, UUID: uuid, Impact: updatev1beta1.InsightImpact{Level: level}, FirstObservedTime: *at(0)}
 }
@@ -110,9 +110,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_never_widens draws insights and acceptances, and compares with the plainest reading of
-// the rules: an insight is accepted only if a single entry names it, alone, and nothing withdraws
-// it. Adding an insight may end an acceptance, but never creates one.
+// TestJudge_never_widens draws insights and acceptances and compares the result with the simplest reading of
+// the rules: an insight is accepted only if a single entry names it, and nothing else, and no entry revokes
+// it. Adding an insight may end an acceptance but never creates one.
 func TestJudge_never_widens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +170,7 @@ func TestJudge_never_widens(t *testing.T) {
 	})
 }
 
-// named reports whether an entry accepts an insight, and none withdraws it.
+// named reports whether an entry accepts an insight and no entry revokes it.
 func named(all []updatev1beta1.Insight, entries []updatev1beta1.AcceptedInsight, in updatev1beta1.Insight) bool {
 	alike, yes := 0, false
 	for i := range all {

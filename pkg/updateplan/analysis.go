@@ -12,32 +12,32 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// RefreshToken returns the token of the annotation that requests an analysis, as the status holds it
-// once the analysis has begun.
+// RefreshToken returns the token in the annotation that requests an analysis, in the form that the status
+// uses after the analysis has started.
 func RefreshToken(plan *updatev1beta1.UpdatePlan) string {
 	const maxToken = 64
 	token := plan.Annotations[updatev1beta1.RefreshAnnotation]
-	return strings.ToValidUTF8(token[:min(len(token), maxToken)], "") // the end may be within a character
+	return strings.ToValidUTF8(token[:min(len(token), maxToken)], "") // the cut may split a character
 }
 
-// IsAnalyzed reports whether the analysis that was requested last is complete.
+// IsAnalyzed reports whether the latest requested analysis is complete.
 func IsAnalyzed(plan *updatev1beta1.UpdatePlan) bool {
 	return HasBegun(plan) && meta.IsStatusConditionTrue(plan.Status.Conditions, updatev1beta1.ConditionComplete)
 }
 
-// HasBegun reports whether the analysis that was requested last has begun.
+// HasBegun reports whether the latest requested analysis has started.
 func HasBegun(plan *updatev1beta1.UpdatePlan) bool {
 	return plan.Status.FromRelease != "" && plan.Status.LastRefresh == RefreshToken(plan)
 }
 
-// JudgePlan returns the insights of a plan that need acceptance with their verdicts, as far as its
-// status shows them. Its conditions decide whether the update may be started.
+// JudgePlan returns the verdicts for the insights in the plan's status. The status may not show all of them;
+// whether the update may be started is decided by the plan's conditions.
 func JudgePlan(plan *updatev1beta1.UpdatePlan, now time.Time) []Judged {
 	return Judge(plan.Spec.AcceptedInsights, Insights(&plan.Status), Scope{Now: now, IgnoreUndated: isForOtherRelease(plan)})
 }
 
-// AcceptedUIDs returns the UIDs of the insights of an informer that are accepted for an update from a
-// release of the cluster. It returns none if the analysis is not about that release, or not recent.
+// AcceptedUIDs returns the UIDs of an informer's insights that are accepted for an update from a release. It
+// returns nil if the plan was analyzed for another release or too long ago.
 func AcceptedUIDs(plan *updatev1beta1.UpdatePlan, informer, from string, now time.Time) map[string]bool {
 	analyzed := plan.Status.LastAnalysisTime
 	if from == "" || plan.Status.FromRelease != from || Validate(plan) != nil || analyzed == nil || !IsRecent(analyzed.Time, now) {
@@ -49,7 +49,7 @@ func AcceptedUIDs(plan *updatev1beta1.UpdatePlan, informer, from string, now tim
 			accepted[j.Insight.UID] = true
 		}
 	}
-	for _, j := range JudgePlan(plan, now) { // several insights may have one UID
+	for _, j := range JudgePlan(plan, now) { // several insights may share a UID
 		if j.Informer == informer && j.Verdict != VerdictAccepted {
 			delete(accepted, j.Insight.UID)
 		}

@@ -14,17 +14,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The bounds of a compact plan: a plan that exceeds them accepts less.
+// Limits of a compact plan. A plan that exceeds them accepts fewer insights.
 const (
-	maxCompactAccepted = 512 // as many as the spec of a plan accepts
+	maxCompactAccepted = 512 // the limit of a plan's spec
 	maxCompactText     = 256 // in bytes
 )
 
-// Compact reduces a plan to what upgrades read of it, for caches: the conditions and counts, the most
-// severe insight that is not accepted, and the accepted insights of one informer that are findings of
-// checks, each with the acceptance that counts. A plan accepts nothing that it did not accept before.
+// Compact reduces a plan to the parts that upgrades read, for caching: the conditions and counts, the most
+// severe unaccepted insight, and the accepted findings of checks reported by one informer, each with the
+// acceptance that counts. Compacting never makes a plan accept more.
 func Compact(plan *updatev1beta1.UpdatePlan, informer string) {
-	// Whether the time of an acceptance lies in the future is decided when it is used.
+	// Acceptance times in the future are rejected when the plan is used, not here.
 	scope := Scope{Now: time.Unix(1<<40, 0), IgnoreUndated: isForOtherRelease(plan)}
 	all := Insights(&plan.Status)
 	judged := Judge(plan.Spec.AcceptedInsights, all, scope)
@@ -49,7 +49,7 @@ func Compact(plan *updatev1beta1.UpdatePlan, informer string) {
 	}
 }
 
-// isOtherwiseUnaccepted reports whether another insight with the uid of an accepted one is not accepted.
+// isOtherwiseUnaccepted reports whether another insight with the same uid is not accepted.
 func isOtherwiseUnaccepted(judged []Judged, of *Judged) bool {
 	for i := range judged {
 		if judged[i].Informer == of.Informer && judged[i].Insight.UID == of.Insight.UID && judged[i].Verdict != VerdictAccepted {
@@ -59,7 +59,7 @@ func isOtherwiseUnaccepted(judged []Judged, of *Judged) bool {
 	return false
 }
 
-// isUnique reports whether no other insight has the informer and the uid.
+// isUnique reports whether no other insight has the same informer and uid.
 func isUnique(all []Reported, of *Judged) bool {
 	n := 0
 	for i := range all {
@@ -70,8 +70,8 @@ func isUnique(all []Reported, of *Judged) bool {
 	return n == 1
 }
 
-// bounded returns a text, or nothing if it is longer than the API allows: a part of it could be the
-// name of something else.
+// bounded returns a text, or "" if it is longer than the API allows. It does not truncate, because a
+// truncated name could match something else.
 func bounded(value string) string {
 	if len(value) > maxCompactText {
 		return ""
@@ -88,7 +88,7 @@ func compactInsight(of *Reported) updatev1beta1.InformerInsights {
 	return updatev1beta1.InformerInsights{Name: bounded(of.Informer), Insights: []updatev1beta1.Insight{insight}}
 }
 
-// compactEntry returns the acceptance of an insight that counts, for that insight alone.
+// compactEntry returns the acceptance that counts for an insight, reduced to that insight.
 func compactEntry(entries []updatev1beta1.AcceptedInsight, of *Judged, unique bool, scope Scope) updatev1beta1.AcceptedInsight {
 	entry := updatev1beta1.AcceptedInsight{UpdateInformer: bounded(of.Informer), UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), Accepted: true}
 	first := true
@@ -105,7 +105,7 @@ func compactEntry(entries []updatev1beta1.AcceptedInsight, of *Judged, unique bo
 	return entry
 }
 
-// compactConditions returns the conditions that the rules read.
+// compactConditions returns the conditions that Compact keeps.
 func compactConditions(all []metav1.Condition) []metav1.Condition {
 	var kept []metav1.Condition
 	seen := map[string]bool{}

@@ -18,8 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// TestCompact_accepts_the_same draws plans: in its cached form, a plan accepts what it accepts
-// otherwise.
+// TestCompact_accepts_the_same draws plans and checks that compacting does not change what a plan accepts.
 func TestCompact_accepts_the_same(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,8 +69,8 @@ func TestCompact_accepts_the_same(t *testing.T) {
 	})
 }
 
-// A plan of many accepted insights accepts some of them in its cached form, all of them findings of
-// checks, and keeps one that is not accepted: it is the one that a message names.
+// A compact plan with many accepted insights keeps some of them, all findings of checks, and the unaccepted
+// insight that a message names.
 func TestCompact_is_bounded(t *testing.T) {
 	t.Parallel()
 	var insights []updatev1beta1.Insight

@@ -18,45 +18,43 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// MaxAge is how long after its analysis a plan is followed, and the update may be started.
+// MaxAge is how long after its analysis a plan is followed and allows starting the update.
 const MaxAge = time.Hour
 
-// The reasons of conditions that the API lists for no other kind.
+// Reasons of conditions that only UpdatePlans use.
 const (
-	// ReasonComplete is a plan on which each informer has answered.
+	// ReasonComplete is the reason if all informers have answered.
 	ReasonComplete = "AnalysisComplete"
-	// ReasonStartable is a plan whose update may be started.
+	// ReasonStartable is the reason if the update may be started.
 	ReasonStartable = "AllInsightsAccepted"
-	// ReasonCurrent is a plan whose acceptances are all about what is reported now.
+	// ReasonCurrent is the reason if all acceptances refer to what is reported now.
 	ReasonCurrent = "Current"
-	// ReasonInvalidPlan is the reason of a plan with a malformed release, or with a name that does not match its
-	// release.
+	// ReasonInvalidPlan is the reason if the release is malformed or the plan's name does not match it.
 	ReasonInvalidPlan = "InvalidPlan"
 )
 
-// maxMessage bounds the message of a condition, in bytes.
+// maxMessage limits the message of a condition, in bytes.
 const maxMessage = 1024
 
-// Analysis holds what the conditions of a plan are derived from, beside its insights.
+// Analysis holds the input for a plan's conditions, other than its insights.
 type Analysis struct {
 	Now time.Time
-	// Waiting are the names of the informers that have not answered yet.
+	// Waiting names the informers that have not answered yet.
 	Waiting []string
-	// Missing are the names of the informers that have not answered yet because they were enabled after
-	// the analysis was complete.
+	// Missing names the informers that were enabled after the analysis completed and have not answered yet.
 	Missing []string
-	// Current is the release of the cluster; empty if unknown.
+	// Current is the cluster's release, or empty if it is unknown.
 	Current string
-	// NotAnUpdate is why no update to the target is possible; empty if one may be.
+	// NotAnUpdate explains why an update to the target is impossible, or is empty.
 	NotAnUpdate string
-	// Published reports that the insights are those that the status shows: it may be too small for all.
+	// Published is set if the insights come from the status, which may be too small for all of them.
 	Published bool
-	// FromReleaseChanged reports that this analysis is the first one for this release of the cluster.
+	// FromReleaseChanged is set in the first analysis for the cluster's current release.
 	FromReleaseChanged bool
 }
 
-// Settle sets the counts and the conditions of a plan, by all of its insights: the status may lack
-// some.
+// Settle sets the counts and conditions of a plan. It needs all insights because the status may not contain
+// all of them.
 func Settle(plan *updatev1beta1.UpdatePlan, all []Reported, a Analysis) {
 	status := &plan.Status
 	ignoreUndated := a.FromReleaseChanged && len(plan.Spec.AcceptedInsights) > 0 || isForOtherRelease(plan)
@@ -76,8 +74,8 @@ func Settle(plan *updatev1beta1.UpdatePlan, all []Reported, a Analysis) {
 	status.ObservedGeneration = plan.Generation
 }
 
-// count returns the counts of a plan. Insights that the status does not show count as they did, and as not
-// accepted once the spec has changed: what was accepted of them is unknown.
+// count returns the counts of a plan. Insights that the status does not show keep their previous counts. Once
+// the spec has changed, they count as not accepted because nobody knows how many of them were accepted.
 func count(plan *updatev1beta1.UpdatePlan, judged []Judged, published bool) updatev1beta1.InsightCounts {
 	counts, before := Count(judged), plan.Status.Counts
 	if !published || before == nil || before.Total <= counts.Total {
@@ -91,8 +89,8 @@ func count(plan *updatev1beta1.UpdatePlan, judged []Judged, published bool) upda
 	return counts
 }
 
-// isForOtherRelease reports whether the undated acceptances of a plan were given for another release of
-// the cluster: the spec has not been changed since.
+// isForOtherRelease reports whether the plan's undated acceptances were given for another release of the
+// cluster. They were if the spec has not changed since the release did.
 func isForOtherRelease(plan *updatev1beta1.UpdatePlan) bool {
 	stale := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionAcceptanceStale)
 	return stale != nil && stale.Status == metav1.ConditionTrue && stale.Reason == updatev1beta1.ReasonFromReleaseChanged &&
@@ -131,7 +129,7 @@ func completeness(plan *updatev1beta1.UpdatePlan, a Analysis) metav1.Condition {
 	return condition(updatev1beta1.ConditionComplete, true, ReasonComplete, "each informer has answered")
 }
 
-// startability returns the condition Startable: fail closed, the first thing that is in the way.
+// startability returns the condition Startable. It fails closed and reports the first obstacle.
 func startability(plan *updatev1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.Condition {
 	no := func(reason, format string, args ...any) metav1.Condition {
 		return condition(updatev1beta1.ConditionStartable, false, reason, format, args...)
@@ -181,7 +179,7 @@ func (s setter) staleness(judged []Judged, forOtherRelease bool) metav1.Conditio
 	return condition(updatev1beta1.ConditionAcceptanceStale, false, ReasonCurrent, "each acceptance is about what is reported now")
 }
 
-// describe names insights and why they do not count as accepted.
+// describe lists insights and why they are not accepted.
 func describe(judged []Judged) string {
 	names := make([]string, len(judged))
 	for i := range judged {
@@ -192,13 +190,13 @@ func describe(judged []Judged) string {
 		}
 	}
 	const shown = 3
-	if more := len(names) - shown; more > 0 { // the most severe ones, which sorting by name would hide
+	if more := len(names) - shown; more > 0 { // the most severe insights come first; sorting by name would hide them
 		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
 }
 
-// explanations are why an insight that has a matching acceptance is not accepted.
+// explanations explains why an insight is not accepted although an entry matches it.
 var explanations = map[Verdict]string{
 	VerdictRefused:    "accepted: false",
 	VerdictAmbiguous:  "several insights have this uid; accept one by its uuid",
@@ -206,26 +204,26 @@ var explanations = map[Verdict]string{
 	VerdictIncomplete: "critical: accept it by its uuid and with a reason",
 }
 
-// IsStartable reports whether a plan has the condition Startable for the current spec, and whether its
-// analysis is recent enough now.
+// IsStartable reports whether the plan is Startable for its current spec and the analysis is recent enough.
 func IsStartable(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 	c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == plan.Generation &&
 		plan.Status.LastAnalysisTime != nil && IsRecent(plan.Status.LastAnalysisTime.Time, now)
 }
 
-// maxAhead is how far in the future an analysis may be: times are published in seconds, and by other
-// replicas.
+// maxAhead is how far in the future the time of an analysis may be. Times are published in whole seconds and
+// by other replicas.
 const maxAhead = time.Minute
 
-// IsRecent reports whether an analysis of that time is followed, and allows the start of the update. An
-// analysis in the future is not recent: the clock was set back, and its age is unknown.
+// IsRecent reports whether an analysis is recent enough to be followed and to start the update. An analysis
+// in the future is not recent, because the clock was set back and its age is unknown.
 func IsRecent(analyzed, now time.Time) bool {
 	return now.Before(analyzed.Add(MaxAge)) && !analyzed.After(now.Add(maxAhead))
 }
 
-// StartableReleases returns the releases to which an update may be started from the current release of the cluster,
-// sorted by version, at most as many as an UpdateStatus holds. Each entry must be withdrawn at its expiration time.
+// StartableReleases returns the releases that an update may be started to from the cluster's current release,
+// sorted by version and limited to what an UpdateStatus can hold. Each entry must be removed at its
+// expiration time.
 func StartableReleases(plans []updatev1beta1.UpdatePlan, current string, now time.Time) []updatev1beta1.StartableRelease {
 	const most = 32
 	var releases []updatev1beta1.StartableRelease

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// analyzed returns the plan of an update from 4.14.8 to 4.14.9 that was analyzed at noon.
+// analyzed returns the plan for an update from 4.14.8 to 4.14.9, analyzed at noon.
 func analyzed(insights ...updatev1beta1.Insight) *updatev1beta1.UpdatePlan {
 	plan := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-4.14.9", Generation: 3}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: "4.14.9"}}
 	plan.Status = reported(insights...)
@@ -32,7 +32,7 @@ func TestSettle(t *testing.T) {
 		plan     func(*updatev1beta1.UpdatePlan)
 		analysis updateplan.Analysis
 		complete string
-		start    string // the reason of Startable
+		start    string // reason of the condition Startable
 		stale    string
 	}{
 		"nothing found": {complete: "AnalysisComplete", start: "AllInsightsAccepted", stale: "Current"},
@@ -120,8 +120,8 @@ func withStatus(p *updatev1beta1.UpdatePlan, insights ...updatev1beta1.Insight) 
 	return status
 }
 
-// TestSettle_undated_acceptances follows a plan whose cluster got another release: until its spec
-// is changed, what was accepted without a time is accepted no more.
+// TestSettle_undated_acceptances follows a plan after the cluster has changed its release. Undated
+// acceptances no longer count until the spec is changed.
 func TestSettle_undated_acceptances(t *testing.T) {
 	t.Parallel()
 	plan := analyzed(insight("a", "1", "warning"))
@@ -211,7 +211,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// A plan that is dormant is judged by what its status shows. What it does not show still counts.
+// A dormant plan is judged by the insights in its status. Insights that the status does not show still count.
 func TestSettle_counts_what_a_status_does_not_show(t *testing.T) {
 	t.Parallel()
 	published := updatev1beta1.InsightCounts{Total: 80, Accepted: 70, Unaccepted: 10}
@@ -254,7 +254,7 @@ func TestPrune(t *testing.T) {
 		keep   bool
 		age    updateplan.Age
 		reason updateplan.PruneReason
-		next   time.Duration // after noon, when the plan was requested; 0 means never
+		next   time.Duration // after noon, when the plan was requested; 0 if it is never pruned
 	}{
 		"new":                     {age: updateplan.Age{Now: noon}, next: 30 * day},
 		"installed":               {age: updateplan.Age{Now: noon, Installed: true}, reason: "Installed"},
@@ -306,7 +306,7 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// A plan is analyzed once the analysis that was requested last is complete.
+// A plan is analyzed when its latest requested analysis is complete.
 func TestIsAnalyzed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

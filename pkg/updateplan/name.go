@@ -15,12 +15,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// hashLength is the number of hexadecimal digits of the hash in a name.
+// hashLength is the number of hexadecimal digits of the hash in a plan's name.
 const hashLength = 8
 
-// Name returns the name of the UpdatePlan of a release: update-plan- and the release. A release that
-// is no valid name, for example because of its build metadata, is written in lower case with - in
-// place of +, and a hash of the release follows: two releases never share a plan.
+// Name returns the name of a release's UpdatePlan: update-plan- followed by the release. If that is not a
+// valid object name, for example because of build metadata, the release is converted to lower case, + is
+// replaced with -, and a hash is appended, so two releases never share a plan.
 func Name(target string) string {
 	name := updatev1beta1.UpdatePlanNamePrefix + target
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -32,8 +32,8 @@ func Name(target string) string {
 	return name[:min(len(name), limit)] + suffix
 }
 
-// Validate returns why a plan cannot be analyzed: its release is malformed, or it has not the name of
-// the plan of its release. Nil if it can.
+// Validate returns an error if the plan cannot be analyzed because its release is malformed or its name does
+// not match the release.
 func Validate(plan *updatev1beta1.UpdatePlan) error {
 	target := plan.Spec.TargetRelease
 	if _, err := semver.Parse(target); err != nil {
@@ -45,13 +45,13 @@ func Validate(plan *updatev1beta1.UpdatePlan) error {
 	return nil
 }
 
-// NotAnUpdate returns why no update of a cluster to the target is possible, or "" if one may be, or the release of
-// the cluster is unknown. Once the control plane is at the target, the update of paused pools of worker nodes is
-// left.
+// NotAnUpdate explains why a cluster cannot be updated to the target. It returns "" if an update may be
+// possible or if the cluster's release is unknown. A cluster whose control plane is at the target can still
+// be updated if pools of worker nodes are paused.
 func NotAnUpdate(version clusterstate.Version, pools []clusterstate.Pool, target string) string {
 	current := version.Current.Version
 	if current == "" {
-		return "" // another reason prevails
+		return "" // another reason takes precedence
 	}
 	change, err := clusterstate.CompareVersions(current, target)
 	switch {

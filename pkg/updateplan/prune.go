@@ -11,17 +11,17 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// The limits beyond which plans are pruned.
+// Limits for pruning plans.
 const (
-	// MaxPlans is the number of plans that are kept.
+	// MaxPlans is the number of plans to keep.
 	MaxPlans = 20
-	// MaxNotOffered is how long a plan is kept whose release is not offered.
+	// MaxNotOffered is how long a plan is kept after its release is no longer offered.
 	MaxNotOffered = 7 * 24 * time.Hour
-	// MaxUnrequested is how long a plan is kept after its analysis was last requested.
+	// MaxUnrequested is how long a plan is kept after the latest request for an analysis.
 	MaxUnrequested = 30 * 24 * time.Hour
 )
 
-// PruneReason is why a plan is pruned; empty if it is kept.
+// PruneReason is the reason why a plan is pruned, or empty if it is kept.
 type PruneReason string
 
 // The reasons.
@@ -32,19 +32,19 @@ const (
 	PruneTooMany      PruneReason = "TooManyPlans"
 )
 
-// Age decides whether a plan is pruned.
+// Age holds the input for the decision whether to prune a plan.
 type Age struct {
 	Now time.Time
-	// Installed reports that the release of the plan is installed completely.
+	// Installed is set if the plan's release is completely installed.
 	Installed bool
-	// UnderWay reports that the update of the plan is in progress or requested, or being analyzed.
+	// UnderWay is set if the plan's update is requested or in progress, or if the plan is being analyzed.
 	UnderWay bool
-	// NotOfferedSince is since when the release is not offered; zero if it is, or this is unknown.
+	// NotOfferedSince is when the release was withdrawn, or zero if it is offered or this is unknown.
 	NotOfferedSince time.Time
 }
 
-// Prune returns whether a plan is pruned now, and otherwise when it will be if nothing changes; zero
-// means never.
+// Prune decides whether to prune a plan now. If not, it returns when the plan will be pruned if nothing
+// changes, or the zero time for never.
 func Prune(plan *updatev1beta1.UpdatePlan, a Age) (PruneReason, time.Time) {
 	if _, keep := plan.Annotations[updatev1beta1.KeepAnnotation]; keep || a.UnderWay {
 		return "", time.Time{}
@@ -69,7 +69,7 @@ func Prune(plan *updatev1beta1.UpdatePlan, a Age) (PruneReason, time.Time) {
 	return "", next
 }
 
-// LastRequested returns when the analysis of a plan was last requested.
+// LastRequested returns the time of the latest request for an analysis.
 func LastRequested(plan *updatev1beta1.UpdatePlan) time.Time {
 	if plan.Status.LastRequestedTime == nil {
 		return plan.CreationTimestamp.Time
@@ -77,8 +77,8 @@ func LastRequested(plan *updatev1beta1.UpdatePlan) time.Time {
 	return plan.Status.LastRequestedTime.Time
 }
 
-// Surplus returns the names of the plans beyond the number that is kept: those that were requested the
-// longest time ago. Plans that are annotated with keep, or under way, are neither pruned nor counted.
+// Surplus returns the names of the plans to remove to get down to MaxPlans: the ones whose latest request is
+// oldest. Plans that are annotated with keep or under way are neither pruned nor counted.
 func Surplus(plans []updatev1beta1.UpdatePlan, underWay func(*updatev1beta1.UpdatePlan) bool) []string {
 	var candidates []*updatev1beta1.UpdatePlan
 	for i := range plans {

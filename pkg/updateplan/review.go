@@ -13,15 +13,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Change is how an insight differs from what a person reviewed.
+// Change describes how an insight differs from the reviewed one.
 type Change struct {
 	Reported
 
-	// Before is the level that was reviewed; empty if the insight is new.
+	// Before is the reviewed level, or empty if the insight is new.
 	Before updatev1beta1.Level
 }
 
-// String returns the insight and how it has changed.
+// String describes the insight and its change.
 func (c Change) String() string {
 	name, level := text.Excerpt(c.Insight.UID), text.Excerpt(string(c.Insight.Impact.Level))
 	if c.Before == "" {
@@ -30,8 +30,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s is of level %s instead of %s", name, level, text.Excerpt(string(c.Before)))
 }
 
-// Reviewed returns the value of the annotation that records which insights of a plan a person has reviewed:
-// those that need acceptance, with their levels.
+// Reviewed returns the value of the annotation that records a review: the insights of a plan that need
+// acceptance, with their levels.
 func Reviewed(plan *updatev1beta1.UpdatePlan) string {
 	levels := map[string]string{}
 	for _, of := range Insights(&plan.Status) {
@@ -46,9 +46,9 @@ func Reviewed(plan *updatev1beta1.UpdatePlan) string {
 	return strings.Join(entries, ",")
 }
 
-// ChangedSinceReview returns the insights of a plan that are new or more severe than when a person reviewed
-// the plan, the most severe first. A plan without a review has no changes, and a resolved insight is not a
-// change.
+// ChangedSinceReview returns the insights that are new or more severe than at the time of the review, most
+// severe first. It returns none for a plan that was never reviewed. Resolved insights do not count as
+// changes.
 func ChangedSinceReview(plan *updatev1beta1.UpdatePlan) []Change {
 	value, reviewed := plan.Annotations[updatev1beta1.ReviewedAnnotation]
 	if !reviewed {
@@ -74,8 +74,8 @@ func ChangedSinceReview(plan *updatev1beta1.UpdatePlan) []Change {
 	return changes
 }
 
-// worsenedSinceReview describes the insights of a plan that are more severe than when a person reviewed the plan. New
-// insights need an acceptance anyway.
+// worsenedSinceReview describes the insights that have become more severe since the review. New insights need
+// acceptance anyway.
 func worsenedSinceReview(plan *updatev1beta1.UpdatePlan) []string {
 	var worse []string
 	for _, change := range ChangedSinceReview(plan) {

@@ -28,8 +28,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// users have the roles that they are named after. A role that only writes is given with the one that
-// reads, as the roles view and edit contain both; readers of fleets may also read the kinds of the hub.
+// users maps users to the roles that they are named after. Roles that only grant writing are combined with
+// the corresponding reader role, as the roles view and edit contain both. Users who can read fleets can also
+// read the kinds of the hub.
 var users = map[string][]string{
 	"stranger":               {},
 	"update-viewer":          {"update-viewer"},
@@ -45,7 +46,7 @@ var users = map[string][]string{
 
 const (
 	administrator = "administrator"
-	// everybody can run a command that asks the API server for nothing that needs a role.
+	// everybody can run commands whose requests need no role.
 	everybody = "everybody"
 
 	viewers   = "update-viewer update-planner update-approver"
@@ -55,15 +56,15 @@ const (
 	fleets    = "fleet-viewer fleet-editor"
 )
 
-// roleCase is a command, and the users who may run it beside the administrator.
+// roleCase lists the users who may run a command, not counting the administrator.
 type roleCase struct {
 	args, users string
-	// code and prints are the exit code and a part of what is printed to those users.
+	// code and prints are the expected exit code and part of the output for those users.
 	code   session.ExitCode
 	prints string
 }
 
-// roleCases has a row for each command of the reference at least.
+// roleCases has at least one row for each command in the reference.
 var roleCases = []roleCase{
 	{"status", viewers, 0, "UP TO DATE"},
 	{"status --details", viewers, 0, "Sources"},
@@ -113,14 +114,14 @@ var roleCases = []roleCase{
 	{"version", everybody, 0, "v0"},
 }
 
-// retained is the UUID of an insight that needs attention after the last update.
+// retained is the UUID of an insight that needs attention after the latest update.
 var retained = strings.Repeat("b", 32)
 
 var namedRole = regexp.MustCompile(`the ClusterRole ([a-z-]+)`)
 
-// TestRoles runs each command as a user of each role. Those who may run it get its answer; all others are
-// refused in one line, and a user who gets the role that the line names comes further, until the command
-// works, or needs a right that no role of ours has.
+// TestRoles runs each command as a user of each role. Users who may run it get the answer. All others are
+// refused with a single line that names a role. With that role, a user gets further, until the command works
+// or needs a permission that none of our roles grants.
 func TestRoles(t *testing.T) { //nolint:tparallel // other tests change the same cluster
 	installRoles(t)
 	page, err := os.ReadFile("../../docs/reference/kubectl-update.md")
@@ -135,7 +136,7 @@ func TestRoles(t *testing.T) { //nolint:tparallel // other tests change the same
 	for _, c := range roleCases {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
-			next := map[string]string{} // the role that a refused user is to get
+			next := map[string]string{} // the role that a refused user needs next
 			for user := range users {
 				code, printed := runAs(t, user, c.args)
 				allowed := user == administrator || c.users == everybody || slices.Contains(strings.Fields(c.users), user)
@@ -164,7 +165,7 @@ func TestRoles(t *testing.T) { //nolint:tparallel // other tests change the same
 	}
 }
 
-// isRefused reports whether a command printed that its user may not do something.
+// isRefused reports whether a command printed that its user lacks a permission.
 func isRefused(printed string) bool {
 	return strings.Contains(strings.ToLower(printed), "ask an administrator for")
 }
@@ -186,8 +187,9 @@ func runAs(t *testing.T, user, args string) (session.ExitCode, string) {
 	return code, printed.String()
 }
 
-// installRoles creates the kinds of all programs, the users, and what the commands are about: a cluster at
-// 4.20.6 whose update to 4.20.7 has a risk, while the update to 4.20.8 may be started. It is removed after the test.
+// installRoles creates the CRDs of all programs, the users, and the objects that the commands use. The
+// cluster is at 4.20.6. The update to 4.20.7 has a risk, and the update to 4.20.8 may be started. Everything
+// is removed after the test.
 func installRoles(t *testing.T) {
 	t.Helper()
 	run := func(input string, args ...string) {
@@ -241,7 +243,7 @@ func installRoles(t *testing.T) {
 	createUpgrades(run)
 }
 
-// createCluster creates what the Update Status Controller publishes about the cluster.
+// createCluster creates the objects that the Update Status Controller publishes.
 func createCluster(run func(input string, args ...string)) {
 	now := time.Now().UTC()
 	at := now.Format(time.RFC3339)
@@ -272,7 +274,7 @@ func createCluster(run func(input string, args ...string)) {
 	}
 }
 
-// createUpgrades creates upgrades of the cluster, and of a fleet.
+// createUpgrades creates upgrades of the cluster and of a fleet.
 func createUpgrades(run func(input string, args ...string)) {
 	for name, at := range map[string]string{"open": "2036-01-01T00:00:00Z", "failed": "2026-01-01T00:00:00Z"} {
 		run(`{"apiVersion":"upgrade.managed.openshift.io/v1alpha1","kind":"UpgradeConfig","metadata":{"name":"`+name+`"},"spec":{"type":"OSD","upgradeAt":"`+at+`",`+

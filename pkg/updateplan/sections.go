@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// poolKind is the kind of the pools to which nodes belong.
+	// poolKind is the kind of the node pools.
 	poolKind = "MachineConfigPool"
-	// maxPools bounds the pools of a status: informers may name pools that do not exist.
+	// maxPools limits the pools in a status, because informers may name pools that do not exist.
 	maxPools = 32
 )
 
-// Arrange sets the sections of a status: an insight is part of the pools that it names, or else of the pools of its
-// nodes, or else of the control plane. PoolOf returns the pool of a node; an empty name means none. The limits keep the
-// most severe insights; one with the reason Truncated counts the insights of an informer that no section shows.
+// Arrange builds the sections of a status. An insight belongs to the pools that it names, otherwise to the
+// pools of its nodes, otherwise to the control plane. poolOf returns the pool of a node, or "" if it has
+// none. Above the limits, the most severe insights are kept. For each informer, an insight with the reason
+// Truncated counts the insights that no section shows.
 func Arrange(status *updatev1beta1.UpdatePlanStatus, all []updatev1beta1.InformerInsights, poolOf func(node string) string, now time.Time) {
 	control, published := &updatev1beta1.ControlPlaneStatus{}, status.ControlPlane
 	byPool := map[updatev1beta1.ResourceReference]*updatev1beta1.WorkerPoolStatus{}
@@ -59,7 +60,7 @@ func Arrange(status *updatev1beta1.UpdatePlanStatus, all []updatev1beta1.Informe
 	}
 }
 
-// countByInformer returns the number of insights by informer.
+// countByInformer counts the insights by informer.
 func countByInformer(all []Reported) map[string]int {
 	counts := map[string]int{}
 	for i := range all {
@@ -68,7 +69,7 @@ func countByInformer(all []Reported) map[string]int {
 	return counts
 }
 
-// sectionsOf returns the sections of pools, which it adds within the limit.
+// sectionsOf returns the sections of the pools. It adds missing sections up to the limit.
 func sectionsOf(byPool map[updatev1beta1.ResourceReference]*updatev1beta1.WorkerPoolStatus, pools []updatev1beta1.ResourceReference) []*updatev1beta1.Section {
 	var sections []*updatev1beta1.Section
 	for _, ref := range pools {
@@ -82,7 +83,7 @@ func sectionsOf(byPool map[updatev1beta1.ResourceReference]*updatev1beta1.Worker
 	return sections
 }
 
-// place adds an insight to the insights of its informer in a section.
+// place adds an insight to its informer's entry in a section.
 func place(section *updatev1beta1.Section, informer string, of updatev1beta1.Insight) {
 	last := len(section.UpdateInformers) - 1
 	if last < 0 || section.UpdateInformers[last].Name != informer {
@@ -92,7 +93,7 @@ func place(section *updatev1beta1.Section, informer string, of updatev1beta1.Ins
 	section.UpdateInformers[last].Insights = append(section.UpdateInformers[last].Insights, of)
 }
 
-// poolsOf returns the pools that an insight concerns, each once.
+// poolsOf returns the pools that an insight concerns, without duplicates.
 func poolsOf(of *updatev1beta1.Insight, poolOf func(node string) string) []updatev1beta1.ResourceReference {
 	if of.Scope.Type != updatev1beta1.ScopeWorkerPool {
 		return nil
@@ -119,14 +120,14 @@ func poolsOf(of *updatev1beta1.Insight, poolOf func(node string) string) []updat
 	return pools
 }
 
-// keep bounds the insights of each informer in a section: the most severe ones are kept.
+// keep limits the insights per informer in a section to the most severe.
 func keep(section *updatev1beta1.Section, limit int) {
 	for i := range section.UpdateInformers {
 		section.UpdateInformers[i].Insights, _ = insight.Keep(section.UpdateInformers[i].Insights, limit)
 	}
 }
 
-// isControlPlane reports whether the pool of that name is the one of the control plane.
+// isControlPlane reports whether a pool is the control plane pool.
 func isControlPlane(pool string) bool {
 	return clusterstate.Pool{Name: pool}.Role() == clusterstate.RoleControlPlane
 }

@@ -67,14 +67,14 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// The controller counts what the limits drop, and the count keeps the times at which it was
-// published. It needs no acceptance.
+// The controller counts the dropped insights. The count keeps the times when it was first published and needs
+// no acceptance.
 func TestArrange_counts_what_it_drops(t *testing.T) {
 	t.Parallel()
 	pool := func(name string) updatev1beta1.ResourceReference {
 		return updatev1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: name}
 	}
-	// many returns insights about the pools, or else the control plane.
+	// many returns insights about the pools, or about the control plane if none are given.
 	many := func(count int, pools ...updatev1beta1.ResourceReference) (all []updatev1beta1.Insight) {
 		scope := updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}
 		if len(pools) > 0 {
@@ -99,7 +99,7 @@ func TestArrange_counts_what_it_drops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var status updatev1beta1.UpdatePlanStatus
-			for _, now := range []time.Duration{0, time.Hour} { // the second time, it was published
+			for _, now := range []time.Duration{0, time.Hour} { // the second pass finds the published insights
 				updateplan.Arrange(&status, []updatev1beta1.InformerInsights{{Name: "a", Insights: tc.all}}, func(string) string { return "" }, noon.Add(now))
 			}
 			var got []string

@@ -31,8 +31,8 @@ const (
 	operator   = "system:serviceaccount:managed-upgrade-operator:managed-upgrade-operator"
 )
 
-// install installs the start gate as a user does, and users: ann starts updates, ben may also
-// bypass pre-checks, cleo accepts risks, and dora changes plans.
+// install installs the start gate as users do, and creates users. ann starts updates, ben may also bypass
+// pre-checks, cleo accepts risks, and dora changes plans.
 func install(ctx context.Context) error {
 	objects, err := manifests.Read(openshift.Files)
 	if err == nil {
@@ -62,7 +62,7 @@ func install(ctx context.Context) error {
 			return err
 		}
 	}
-	// A policy takes effect a moment after its creation.
+	// A policy takes effect a short time after its creation.
 	plan := `{"apiVersion":"config.openshift.io/v1beta1","kind":"UpdatePlan","metadata":{"name":"update-plan-9.9.9"},` +
 		`"spec":{"targetRelease":"9.9.9","acceptedInsights":[{"updateInformer":"a","uid":"b","uuid":"","accepted":true}]}}`
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -80,7 +80,7 @@ func kubectl(ctx context.Context, input string, args ...string) error {
 	return nil
 }
 
-// TestStartGate requests updates of a cluster at 4.20.6 to which 4.20.8 may be started.
+// TestStartGate requests updates of a cluster at 4.20.6 that may be updated to 4.20.8.
 func TestStartGate(t *testing.T) {
 	ctx := t.Context()
 	must := func(args ...string) {
@@ -165,7 +165,7 @@ func TestStartGate(t *testing.T) {
 	}
 }
 
-// checkStart starts updates with kubectl-update, and clears each request.
+// checkStart starts updates with kubectl-update and clears each request.
 func checkStart(t *testing.T) {
 	startable := func(release, status string) {
 		t.Helper()
@@ -225,7 +225,7 @@ func checkStart(t *testing.T) {
 	}
 }
 
-// risk returns an insight of a plan that must be accepted.
+// risk returns a plan's insight that must be accepted.
 func risk(at string) string {
 	return `{"uid":"long","uuid":"` + strings.Repeat("a", 32) + `","acquisitionTime":"` + at + `","firstObservedTime":"` + at + `",` +
 		`"scope":{"type":"ControlPlane"},"impact":{"level":"warning","type":"Unknown","summary":"the queue is long"}}`

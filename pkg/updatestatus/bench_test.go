@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// BenchmarkCompute measures a pass over a cluster of 20 pools during an update of the nodes: one node in
-// ten is in flight, and one in twenty is degraded.
+// BenchmarkCompute measures a pass over a cluster of 20 pools during a node update. One node in ten is being
+// updated, and one in twenty is degraded.
 func BenchmarkCompute(b *testing.B) {
 	for _, nodes := range []int{200, 2000} {
 		b.Run(fmt.Sprintf("%d_nodes", nodes), func(b *testing.B) {

@@ -16,8 +16,8 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// IsActive reports whether an update is pending, or it is not known whether one is. A paused update is
-// active. The conditions of a cluster without sections are not known.
+// IsActive reports whether an update is or may be pending. A paused update is active. A status without
+// sections also counts as active, because nothing is known about the cluster.
 func IsActive(status updatev1beta1.UpdateStatusStatus) bool {
 	if status.ControlPlane == nil {
 		return true
@@ -25,15 +25,15 @@ func IsActive(status updatev1beta1.UpdateStatusStatus) bool {
 	return slices.ContainsFunc(status.Sections(), func(s *updatev1beta1.Section) bool { return !isSettled(s) })
 }
 
-// isSettled reports whether it is known that no update of a section is pending.
+// isSettled reports whether a section is known to have no pending update.
 func isSettled(s *updatev1beta1.Section) bool {
 	return meta.IsStatusConditionFalse(s.Conditions, updatev1beta1.ConditionUpdatePending)
 }
 
-// HasChanged reports whether a status differs from a previous one other than by what changes although
-// nothing happens.
+// HasChanged reports whether a status differs from the previous one, ignoring values that change with every
+// pass.
 func HasChanged(before, after updatev1beta1.UpdateStatusStatus) (bool, error) {
-	// As JSON, since the API server keeps times by the second.
+	// Compare the JSON encodings because the API server stores times in seconds.
 	previous, err := json.Marshal(significant(before))
 	current, err2 := json.Marshal(significant(after))
 	if err := errors.Join(err, err2); err != nil {
@@ -42,8 +42,8 @@ func HasChanged(before, after updatev1beta1.UpdateStatusStatus) (bool, error) {
 	return !bytes.Equal(previous, current), nil
 }
 
-// significant returns a status without what changes although nothing happens: times of observation, and
-// estimates, which are confirmed together with the status.
+// significant returns a status without the values that change with every pass: observation times and
+// estimates.
 func significant(status updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateStatusStatus {
 	s := *status.DeepCopy()
 	s.ObservedTime = nil
@@ -57,7 +57,7 @@ func significant(status updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateSt
 	return s
 }
 
-// eachInsight calls the function with each insight of a status, and those that are retained.
+// eachInsight calls the function with each insight of a status, including retained ones.
 func eachInsight(status *updatev1beta1.UpdateStatusStatus, with func(*updatev1beta1.Insight)) {
 	for _, section := range status.Sections() {
 		for _, of := range section.UpdateInformers {

@@ -32,11 +32,11 @@ const (
 	newRelease = "4.20.6"
 )
 
-// cluster is a cluster of four operators, three control plane nodes, and three workers, which is updated
+// cluster is a cluster of four operators, three control plane nodes, and three workers. It is being updated
 // from 4.20.5 to 4.20.6.
 type cluster struct {
 	version    *configv1.ClusterVersion
-	management string // spec.versionManagement of the ClusterVersion, as JSON; empty means none
+	management string // spec.versionManagement of the ClusterVersion as JSON, or empty
 	operators  []*configv1.ClusterOperator
 	pools      []*mcfgv1.MachineConfigPool
 	nodes      []*corev1.Node
@@ -44,7 +44,7 @@ type cluster struct {
 	missing    map[checks.Source]checks.Missing
 }
 
-// newCluster returns a cluster in which the given numbers of operators and workers are updated.
+// newCluster returns a cluster in which the given numbers of operators and workers are updated already.
 func newCluster(operators, workers int) *cluster {
 	started := metav1.NewTime(now.Add(-time.Hour))
 	entry := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: started, Version: newRelease, Image: "image/" + newRelease}
@@ -134,7 +134,7 @@ func newNode(pool string, number int, updated bool) *corev1.Node {
 	}
 }
 
-// node returns a node by its name.
+// node finds a node by name.
 func (c *cluster) node(name string) *corev1.Node {
 	for _, node := range c.nodes {
 		if node.Name == name {
@@ -188,7 +188,8 @@ func machinePool(apiVersion, kind, name string, edits ...func(map[string]any)) *
 	return object
 }
 
-// section returns the section of a pool, or of the control plane if the name is empty; nil means none.
+// section returns the section of a pool, or of the control plane if the name is empty. It returns nil if
+// there is no such section.
 func section(status updatev1beta1.UpdateStatusStatus, name string) *updatev1beta1.Section {
 	if name == "" {
 		return &status.ControlPlane.Section
@@ -201,7 +202,7 @@ func section(status updatev1beta1.UpdateStatusStatus, name string) *updatev1beta
 	return nil
 }
 
-// describe returns a condition as "Status Reason: Message".
+// describe formats a condition as "Status Reason: Message".
 func describe(section *updatev1beta1.Section, condition string) string {
 	if section == nil {
 		return "no section"
@@ -213,7 +214,7 @@ func describe(section *updatev1beta1.Section, condition string) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// nodePool returns a NodePool whose nodes have a release.
+// nodePool returns a NodePool whose nodes run a release.
 func nodePool(release string) *unstructured.Unstructured {
 	return machinePool("hypershift.openshift.io/v1beta1", "NodePool", "pool", func(o map[string]any) {
 		o["status"] = map[string]any{"version": release}

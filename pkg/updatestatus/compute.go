@@ -18,30 +18,30 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
-// Input holds what a status is computed from.
+// Input holds everything that Compute needs.
 type Input struct {
 	Facts checks.Facts
-	// Insights has the answers of the UpdateInformers, and is updated: the built-in informers are
-	// applied to it, and it is settled. Its copies see that. The zero State means that no informer was
-	// queried.
+	// Insights holds the answers of the UpdateInformers. Compute modifies it, which its copies see: it
+	// applies the built-in informers and settles the state. If no informer was queried, use the zero State.
 	Insights insight.State
-	// Previous is the last published status. Its insights are kept if Insights is the zero State: a
-	// State in use has resolved what it does not know.
+	// Previous is the last published status. Its insights are restored only if Insights is the zero State,
+	// because a State in use has already resolved what it does not contain.
 	Previous updatev1beta1.UpdateStatusStatus
-	// Acknowledged are the UUIDs of insights that a user has acknowledged after an update.
+	// Acknowledged lists the UUIDs of the insights that users have acknowledged after an update.
 	Acknowledged []string
-	// Sources are the sources of the assessment that are not among the facts: the Update Status Controller and the
-	// enabled informers.
+	// Sources lists the sources of the assessment that are not among the facts: the Update Status Controller
+	// and the enabled informers.
 	Sources []updatev1beta1.Source
-	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
-	// default.
+	// ControllerNamespace is the namespace of the Update Status Controller, used in commands. If empty, the
+	// default namespace is used.
 	ControllerNamespace string
-	// ControllerForbidden reports that the user may not read what the Update Status Controller publishes.
+	// ControllerForbidden is set if the user lacks permission to read what the Update Status Controller
+	// publishes.
 	ControllerForbidden bool
 }
 
-// Compute returns the status. It keeps the times at which conditions of the previous status changed and
-// insights were first observed. Anything that cannot be observed is unknown, never good.
+// Compute returns the status. It keeps the transition times of unchanged conditions and the times when
+// insights were first observed. Anything that cannot be observed is reported as unknown, never as healthy.
 func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	if in.Insights.IsZero() {
 		in.Insights = insight.NewState()
@@ -84,29 +84,29 @@ func (c *computation) assess(status updatev1beta1.UpdateStatusStatus) updatev1be
 	return assessment.Assess(status, in)
 }
 
-// computation collects the sections of a status.
+// computation is the state of one call of Compute.
 type computation struct {
 	Input
 
 	now time.Time
-	// rollouts are the rollouts to the pools, by name. They are empty if they cannot be observed.
+	// rollouts maps pool names to the progress of their nodes. It is empty if they cannot be observed.
 	rollouts     map[string]*clusterstate.PoolProgress
 	controlPlane updatev1beta1.Section
 	pools        []*pool
-	// resumes are when paused sections resume. The zero reference is the control plane.
+	// resumes holds when paused sections resume. The zero reference stands for the control plane.
 	resumes map[updatev1beta1.ResourceReference]time.Time
-	// named are the pools that insights are about; nil if they are not collected yet.
+	// named holds the pools that insights name, or nil until they are collected.
 	named map[updatev1beta1.ResourceReference]bool
-	// dropped are the numbers of insights beyond the limits, by informer.
+	// dropped counts the insights beyond the limits, by informer.
 	dropped map[string]int
 }
 
-// settled reports whether it is known that no update is in progress.
+// settled reports whether it is certain that no update is in progress.
 func (c *computation) settled() bool {
 	return c.Facts.Complete() && isSettled(&c.controlPlane) && !slices.ContainsFunc(c.pools, func(p *pool) bool { return !isSettled(&p.status.Section) })
 }
 
-// pending reports whether it is known that an update is in progress.
+// pending reports whether it is certain that an update is in progress.
 func (c *computation) pending() bool {
 	isTrue := func(s *updatev1beta1.Section) bool {
 		return meta.IsStatusConditionTrue(s.Conditions, updatev1beta1.ConditionUpdatePending)
@@ -122,7 +122,7 @@ func (c *computation) workerPools() []updatev1beta1.WorkerPoolStatus {
 	return all
 }
 
-// afterUpdate returns the retained insights. While an update is in progress, its sections show them.
+// afterUpdate returns the retained insights. It returns none during an update, when the sections show them.
 func (c *computation) afterUpdate() []updatev1beta1.RetainedInsight {
 	if !c.settled() {
 		return nil
@@ -130,8 +130,8 @@ func (c *computation) afterUpdate() []updatev1beta1.RetainedInsight {
 	return c.Insights.Retained()
 }
 
-// setCondition adds a condition to a section. It keeps the time of the last transition from the previous section,
-// unless its status has changed.
+// setCondition adds a condition to a section. If the status is the same as in the previous section, the
+// condition keeps its transition time.
 func (c *computation) setCondition(section *updatev1beta1.Section, previous []metav1.Condition, condition metav1.Condition) {
 	if before := meta.FindStatusCondition(previous, condition.Type); before != nil {
 		section.Conditions = append(section.Conditions, *before)

@@ -63,8 +63,8 @@ func TestCompute_Updating(t *testing.T) {
 	}
 }
 
-// TestCompute_Requested checks an update that the cluster version operator has not begun to install: it
-// is one to the requested release, of which nothing is done.
+// TestCompute_Requested checks an update that the cluster version operator has not started to install. The
+// status names the requested release and shows no progress.
 func TestCompute_Requested(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 3)
@@ -89,8 +89,8 @@ func TestCompute_Requested(t *testing.T) {
 	}
 }
 
-// TestCompute_Ignored checks that a request that the cluster version operator ignores is no update: a
-// version that is not available, or the image that is installed.
+// TestCompute_Ignored checks that a request does not count as an update if the cluster version operator
+// ignores it because the version is not available or the image is already installed.
 func TestCompute_Ignored(t *testing.T) {
 	t.Parallel()
 	for _, image := range []string{"", newCluster(4, 3).version.Status.History[0].Image} {
@@ -102,7 +102,7 @@ func TestCompute_Ignored(t *testing.T) {
 	}
 }
 
-// TestCompute_Resumes checks that the assessment has the time at which paused sections resume.
+// TestCompute_Resumes checks that the assessment says when paused sections resume.
 func TestCompute_Resumes(t *testing.T) {
 	t.Parallel()
 	delayed, requested := newCluster(4, 0), newCluster(4, 3)
@@ -117,8 +117,8 @@ func TestCompute_Resumes(t *testing.T) {
 	}
 }
 
-// TestCompute_Unreadable_nodes reads no nodes for a while, when only pools are pending: nothing shows then
-// that the update is still in progress. It is the same update afterwards.
+// TestCompute_Unreadable_nodes makes the nodes unreadable for a while when only pools are pending. The update
+// is then not visible, but must count as the same update afterwards.
 func TestCompute_Unreadable_nodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 1)

@@ -16,19 +16,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// observation is whether an update of a section is pending.
+// observation describes whether an update of a section is pending.
 type observation struct {
-	// unknown is why that cannot be observed; empty if it can.
+	// unknown explains why the section cannot be observed. It is empty if the section can be.
 	unknown string
 	pending bool
-	// outdated are the nodes of a pool that do not match the release.
+	// outdated lists the nodes of a pool that do not match the release.
 	outdated []string
-	// message replaces the usual message; empty means the usual one.
+	// message replaces the default message if it is not empty.
 	message string
 }
 
-// wording holds the reasons and messages of UpdatePending and UpdateActive: while an update is pending, and once it is
-// not.
+// wording holds the reasons and messages of UpdatePending and UpdateActive, both for a pending update and for
+// none.
 type wording struct {
 	pendingReason, pending, activeReason, active     string
 	matchReason, match, reconciledReason, reconciled string
@@ -41,7 +41,7 @@ var controlPlaneWording = wording{
 	updatev1beta1.ReasonClusterVersionReconciled, "ClusterVersion release has reconciled.",
 }
 
-// poolWording returns the wording of a pool.
+// poolWording returns the wording for a pool.
 func poolWording(o observation) wording {
 	worker := "At least one worker"
 	if len(o.outdated) > 0 {
@@ -55,7 +55,7 @@ func poolWording(o observation) wording {
 	}
 }
 
-// conditions returns UpdatePending and UpdateActive of a section.
+// conditions returns the conditions UpdatePending and UpdateActive of a section.
 func conditions(o observation, paused pause.Pause, w wording) []metav1.Condition {
 	pending := metav1.Condition{Type: updatev1beta1.ConditionUpdatePending, Status: metav1.ConditionTrue, Reason: w.pendingReason, Message: w.pending}
 	active := activeCondition(paused, w.activeReason, w.active)
@@ -70,7 +70,7 @@ func conditions(o observation, paused pause.Pause, w wording) []metav1.Condition
 	return []metav1.Condition{pending, active}
 }
 
-// activeCondition returns UpdateActive of a section whose update is pending.
+// activeCondition returns the condition UpdateActive of a section with a pending update.
 func activeCondition(paused pause.Pause, reason, message string) metav1.Condition {
 	condition := metav1.Condition{Type: updatev1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Message: paused.Message}
 	switch paused.State {
@@ -86,7 +86,7 @@ func activeCondition(paused pause.Pause, reason, message string) metav1.Conditio
 	return condition
 }
 
-// missing returns why sources cannot be read, or "" if all can.
+// missing explains why sources cannot be read. It returns "" if all of them can.
 func missing(f checks.Facts, sources ...checks.Source) string {
 	var messages []string
 	for _, source := range sources {

@@ -32,11 +32,11 @@ const (
 	workersDone       = "False WorkersReconciled: All workers have been reconciled with release."
 )
 
-// night is a window that is open from 22:00 to 02:00.
+// night is a maintenance window from 22:00 to 02:00.
 const night = `{"maintenanceWindow":{"enforcing":true,"cron":"0 22 * * *","duration":"4h"}}`
 
-// TestCompute_Conditions checks the conditions of the control plane and of pools. Which rules pause them
-// is a table of package pause.
+// TestCompute_Conditions checks the conditions of the control plane and of pools. The tests of package pause
+// cover the rules that pause them.
 func TestCompute_Conditions(t *testing.T) {
 	t.Parallel()
 	type conditions struct{ pending, active string }
@@ -181,7 +181,8 @@ func TestCompute_Conditions(t *testing.T) {
 	}
 }
 
-// TestCompute_MissingPools checks that pools that can no longer be listed are unknown, not gone.
+// TestCompute_MissingPools checks that pools become unknown, and do not disappear, if they can no longer be
+// listed.
 func TestCompute_MissingPools(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 0)

@@ -32,8 +32,8 @@ func (c *computation) addControlPlane() {
 	c.controlPlane.Progress = c.operatorProgress()
 }
 
-// observeControlPlane returns whether an update of the control plane is pending: the cluster version
-// operator installs a release, or one is requested that it has not begun to install.
+// observeControlPlane observes whether an update of the control plane is pending. It is if the cluster
+// version operator is installing a release or has not yet started to install the requested one.
 func (c *computation) observeControlPlane() observation {
 	if unknown := missing(c.Facts, checks.SourceClusterVersion); unknown != "" {
 		return observation{unknown: unknown}
@@ -49,7 +49,7 @@ func (c *computation) observeControlPlane() observation {
 	return observation{pending: requested || c.Facts.UpdatingControlPlane()}
 }
 
-// controlPlaneSubject returns what may pause the control plane.
+// controlPlaneSubject returns the settings that may pause the control plane.
 func (c *computation) controlPlaneSubject() pause.Subject {
 	subject := pause.Subject{Kind: clusterVersionKind, VersionManagement: c.Facts.VersionManagement, Started: c.Facts.UpdatingControlPlane()}
 	subject.Missing = c.Facts.Missing[checks.SourceClusterVersion].Message
@@ -59,14 +59,14 @@ func (c *computation) controlPlaneSubject() pause.Subject {
 	return subject
 }
 
-// holdsControlPlane reports whether a pool is paused that the update of the control plane waits for.
+// holdsControlPlane reports whether a pool is paused although the control plane update waits for it.
 func (c *computation) holdsControlPlane(pool clusterstate.Pool) bool {
 	rollout, known := c.rollouts[pool.Name]
 	return pool.Paused && pool.Required() && (!known || rollout.Outdated())
 }
 
-// onlyNodesLeft reports whether every operator is updated but the one that updates the nodes. The update
-// of the control plane then waits for its nodes, and a pause of their pool pauses it.
+// onlyNodesLeft reports whether all operators are updated except the one that updates the nodes. In this
+// state, the control plane update waits for its nodes and is paused if their pool is paused.
 func (c *computation) onlyNodesLeft() bool {
 	operators, _ := c.Facts.ReleaseOperators()
 	left := false
@@ -82,7 +82,7 @@ func (c *computation) onlyNodesLeft() bool {
 	return left
 }
 
-// operatorProgress counts the operators of the release; nil if they cannot be observed.
+// operatorProgress counts the operators of the release. It returns nil if they cannot be observed.
 func (c *computation) operatorProgress() *updatev1beta1.Progress {
 	if !c.Facts.Has(checks.SourceOperators) || !c.Facts.Has(checks.SourceClusterVersion) {
 		return nil

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// MaxBytes bounds the status as JSON.
+	// MaxBytes limits the size of the status as JSON.
 	MaxBytes = 900 << 10
-	// noteBytes is kept free for the insight about what is not shown.
+	// noteBytes is reserved for the insight that describes what was removed.
 	noteBytes = 2 << 10
-	// maxLevels is the number of levels.
+	// maxLevels is the number of insight levels.
 	maxLevels = 5
 )
 
-// Fit shortens a status that is larger than MaxBytes, the lowest level first: it drops descriptions,
-// then shows the nodes of a pool with one insight, and at last drops insights. An insight with the
-// reason Truncated has the counts.
+// Fit shortens a status larger than MaxBytes. Starting with the lowest level, it removes descriptions, then
+// merges the insights about the nodes of a pool, and finally drops insights. An insight with the reason
+// Truncated reports the counts.
 func Fit(status *updatev1beta1.UpdateStatusStatus) { fit(status, MaxBytes) }
 
 func fit(status *updatev1beta1.UpdateStatusStatus, limit int) {
@@ -44,12 +44,12 @@ func fit(status *updatev1beta1.UpdateStatusStatus, limit int) {
 	f.note()
 }
 
-// fitting shortens one status.
+// fitting is the state of one call of Fit.
 type fitting struct {
 	status *updatev1beta1.UpdateStatusStatus
-	// left is the number of bytes that are too many.
+	// left is the number of bytes still to be removed.
 	left int
-	// descriptions, nodes, and dropped count what is not shown.
+	// descriptions, nodes, and dropped count what was removed or merged.
 	descriptions, nodes, dropped int
 }
 
@@ -63,8 +63,8 @@ func (f *fitting) dropDescriptions(level int) {
 	})
 }
 
-// rollUp replaces the insights of one informer, level, and reason about single nodes of a pool by one
-// of the controller.
+// rollUp replaces the insights about single nodes of a pool that share an informer, level, and reason with
+// one insight of the controller.
 func (f *fitting) rollUp(level int) {
 	for _, section := range f.status.Sections() {
 		var made []updatev1beta1.Insight
@@ -99,7 +99,7 @@ func aboutNode(i updatev1beta1.Insight) bool {
 	return len(i.Scope.Resources) == 1 && i.Scope.Resources[0].Kind == "Node"
 }
 
-// rolledUp returns an insight that stands for several ones about nodes.
+// rolledUp returns one insight that replaces a group of insights about nodes.
 func rolledUp(informer string, group []updatev1beta1.Insight) updatev1beta1.Insight {
 	one := *group[0].DeepCopy()
 	var names []string
@@ -118,13 +118,13 @@ func rolledUp(informer string, group []updatev1beta1.Insight) updatev1beta1.Insi
 	return made
 }
 
-// withOwn adds insights of the controller to the insights of a section, and removes informers without any.
+// withOwn adds the controller's own insights to a section and removes informers without insights.
 func withOwn(informers []updatev1beta1.InformerInsights, own []updatev1beta1.Insight) []updatev1beta1.InformerInsights {
 	informers = slices.DeleteFunc(informers, func(i updatev1beta1.InformerInsights) bool { return len(i.Insights) == 0 })
 	return insight.Append(informers, own...)
 }
 
-// drop drops insights, the newest first, and then those that are retained.
+// drop removes insights, newest first, and then the retained insights.
 func (f *fitting) drop(level int) {
 	for _, section := range f.status.Sections() {
 		for n := range section.UpdateInformers {
@@ -154,7 +154,7 @@ func (f *fitting) drop(level int) {
 	})
 }
 
-// note adds the insight about what is not shown.
+// note adds the insight that describes what was removed.
 func (f *fitting) note() {
 	at := metav1.Time{}
 	if f.status.ObservedTime != nil {
@@ -169,11 +169,11 @@ func (f *fitting) note() {
 	f.status.ControlPlane.UpdateInformers = withOwn(f.status.ControlPlane.UpdateInformers, []updatev1beta1.Insight{made})
 }
 
-// size returns the length of a value as JSON.
+// size returns the length of a value encoded as JSON.
 func size(value any) int {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return 0 // no value of the API does that
+		return 0 // API values can always be encoded
 	}
 	return len(encoded)
 }
@@ -186,8 +186,8 @@ func sizeOf(insights []updatev1beta1.Insight) int {
 	return sum
 }
 
-// bound returns a number of bytes that the status does not exceed as JSON, unless it has a large
-// assessment. It is cheaper than to encode the status.
+// bound returns an upper bound for the JSON size of the status, unless the assessment is large. It is cheaper
+// than encoding the status.
 func bound(status *updatev1beta1.UpdateStatusStatus) int {
 	const escaped, fixed = 6, 64 << 10
 	sum := fixed

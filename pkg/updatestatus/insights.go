@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
-// maxInformers bounds the informers whose insights are shown, apart from the built-in ones.
+// maxInformers limits how many informers are shown, not counting built-in ones.
 const maxInformers = 64
 
 func applyBuiltIn(state insight.State, facts checks.Facts) {
@@ -37,7 +37,7 @@ func applyBuiltIn(state insight.State, facts checks.Facts) {
 	}
 }
 
-// addInsights adds the insights to the sections that they are about, within the limits.
+// addInsights adds the insights to their sections, within the limits.
 func (c *computation) addInsights() {
 	c.dropped = map[string]int{}
 	retained := map[string]bool{}
@@ -72,14 +72,14 @@ func (c *computation) addInsights() {
 	}
 }
 
-// boundInformers returns the insights of the built-in informers and of the others that report what is
-// most severe, at most maxInformers of them, and the number of those that are left out.
+// boundInformers returns the insights of the built-in informers and of up to maxInformers others, and the
+// number of informers left out. Informers with more severe insights take precedence.
 func boundInformers(all []updatev1beta1.InformerInsights) (kept []updatev1beta1.InformerInsights, dropped int) {
 	worst := func(of updatev1beta1.InformerInsights) int {
 		if insight.IsBuiltIn(of.Name) {
 			return math.MaxInt
 		}
-		return of.Insights[0].Impact.Level.Rank() // they are sorted
+		return of.Insights[0].Impact.Level.Rank() // sorted by severity
 	}
 	builtIn := 0
 	for i := range all {
@@ -107,8 +107,8 @@ func (c *computation) place(section *updatev1beta1.Section, informer string, ins
 	section.UpdateInformers = append(section.UpdateInformers, updatev1beta1.InformerInsights{Name: informer, Insights: kept})
 }
 
-// sectionsOf returns the sections that an insight is about: the pools that it names, or the pools of its nodes. If
-// there are none, it returns the control plane, so the insight is shown.
+// sectionsOf returns the sections that should show an insight: the pools that it names or the pools of its
+// nodes. If there are none, it returns the control plane so the insight is not lost.
 func (c *computation) sectionsOf(of *updatev1beta1.Insight) []*updatev1beta1.Section {
 	if of.Scope.Type != updatev1beta1.ScopeWorkerPool {
 		return []*updatev1beta1.Section{&c.controlPlane}
@@ -134,7 +134,7 @@ func (c *computation) involvesNodeOf(of *updatev1beta1.Insight, p *pool) bool {
 	})
 }
 
-// inConfigPool reports whether a node is in a MachineConfigPool other than the control plane's.
+// inConfigPool reports whether a node belongs to a MachineConfigPool other than the control plane pool.
 func (c *computation) inConfigPool(node string) bool {
 	return slices.ContainsFunc(c.pools, func(p *pool) bool {
 		return p.status.Kind == poolKind && p.nodes[node]

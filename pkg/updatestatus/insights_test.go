@@ -28,7 +28,7 @@ func about(uid string, scope updatev1beta1.ScopeType, pools []updatev1beta1.Reso
 	}
 }
 
-// answered returns a state in which the informer "mco" has answered.
+// answered returns a state after an answer from the informer "mco".
 func answered(insights ...updatev1beta1.Insight) insight.State {
 	state := insight.NewState()
 	state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: now}, now)
@@ -89,8 +89,8 @@ func TestCompute_PlacesInsights(t *testing.T) {
 	}
 }
 
-// TestCompute_MissingSources checks that what a built-in informer cannot read resolves nothing, and that the status
-// names the source.
+// TestCompute_MissingSources checks that nothing is resolved because a built-in informer cannot read a
+// source, and that the status names the source.
 func TestCompute_MissingSources(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 0)
@@ -117,8 +117,8 @@ func TestCompute_MissingSources(t *testing.T) {
 	}
 }
 
-// withoutTimes returns a status without what changes although nothing happens: the times at which facts
-// were read, and estimates that count from now.
+// withoutTimes returns a status without the values that change with every pass: times when facts were read
+// and estimates relative to now.
 func withoutTimes(t *testing.T, status updatev1beta1.UpdateStatusStatus) string {
 	t.Helper()
 	s := status.DeepCopy()
@@ -149,8 +149,8 @@ func encode(tb testing.TB, value any) string {
 	return string(encoded)
 }
 
-// TestCompute_Quiet checks that a pass in which nothing happens changes nothing, and that a hundred
-// passes over the same input give the same bytes.
+// TestCompute_Quiet checks that a pass changes nothing if nothing happened, and that a hundred passes over
+// the same input produce the same bytes.
 func TestCompute_Quiet(t *testing.T) {
 	t.Parallel()
 	for _, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3)} {
@@ -175,7 +175,7 @@ func TestCompute_Quiet(t *testing.T) {
 	}
 }
 
-// TestCompute_Restart checks that a controller that has just started publishes what it has published.
+// TestCompute_Restart checks that a restarted controller publishes the same status as before.
 func TestCompute_Restart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 1)
@@ -229,7 +229,7 @@ func TestCompute_AfterUpdate(t *testing.T) {
 	}
 }
 
-// TestCompute_PastUpdates checks what is kept of an update that has ended.
+// TestCompute_PastUpdates checks the record of a finished update.
 func TestCompute_PastUpdates(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 2)
@@ -249,7 +249,7 @@ func TestCompute_PastUpdates(t *testing.T) {
 	for n := range 3 {
 		status = updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(time.Duration(n+1)*5*time.Minute)), Previous: status})
 		if n == 0 {
-			status.Assessment.StartedTime = new(metav1.NewTime(now.Add(-time.Hour))) // as if it had not been written
+			status.Assessment.StartedTime = new(metav1.NewTime(now.Add(-time.Hour))) // as if the status had not been written
 		}
 	}
 	want := []updatev1beta1.PastUpdate{{
@@ -261,7 +261,7 @@ func TestCompute_PastUpdates(t *testing.T) {
 	}
 }
 
-// large returns a status with that many insights in each of three sections, which are too large together.
+// large returns a status that is too large: three sections with the given number of insights each.
 func large(insights int) updatev1beta1.UpdateStatusStatus {
 	status := updatev1beta1.UpdateStatusStatus{ControlPlane: &updatev1beta1.ControlPlaneStatus{}, WorkerPools: make([]updatev1beta1.WorkerPoolStatus, 2), ObservedTime: new(metav1.NewTime(now))}
 	levels := []updatev1beta1.Level{updatev1beta1.LevelStatus, updatev1beta1.LevelWarning, updatev1beta1.LevelError}
@@ -304,7 +304,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFit_LowestLevelFirst checks that what is severe keeps its description longer than what is not.
+// TestFit_LowestLevelFirst checks that severe insights keep their descriptions longer than others.
 func TestFit_LowestLevelFirst(t *testing.T) {
 	t.Parallel()
 	status := large(500)
@@ -320,7 +320,7 @@ func TestFit_LowestLevelFirst(t *testing.T) {
 	}
 }
 
-// TestCompute_Limits checks that the insights beyond the limits are counted.
+// TestCompute_Limits checks that insights beyond the limits are counted.
 func TestCompute_Limits(t *testing.T) {
 	t.Parallel()
 	var many []updatev1beta1.Insight
@@ -356,8 +356,8 @@ func TestCompute_Limits(t *testing.T) {
 	}
 }
 
-// TestCompute_LimitOfPools checks that a pool whose update is pending is shown before pools of which
-// only more severe insights are known: what is shown decides whether an update is in progress.
+// TestCompute_LimitOfPools checks that pools with pending updates take precedence over pools with more severe
+// insights, because the pools in the status determine whether an update is in progress.
 func TestCompute_LimitOfPools(t *testing.T) {
 	t.Parallel()
 	c := newCluster(4, 2)
@@ -377,7 +377,7 @@ func TestCompute_LimitOfPools(t *testing.T) {
 	}
 }
 
-// TestCompute_ManyInformers checks that the informers that report what is most severe are shown.
+// TestCompute_ManyInformers checks that the informers with the most severe insights are shown.
 func TestCompute_ManyInformers(t *testing.T) {
 	t.Parallel()
 	state := insight.NewState()
@@ -400,8 +400,8 @@ func TestCompute_ManyInformers(t *testing.T) {
 	}
 }
 
-// TestCompute_ResolvedStepStaysResolved checks that a step that is over does not return from the status
-// that was published while it was in progress.
+// TestCompute_ResolvedStepStaysResolved checks that a finished step is not restored from a status published
+// while the step was in progress.
 func TestCompute_ResolvedStepStaysResolved(t *testing.T) {
 	t.Parallel()
 	step := about("step", updatev1beta1.ScopeControlPlane, nil)

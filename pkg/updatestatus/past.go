@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// maxPast bounds the past updates.
+	// maxPast limits the number of past updates.
 	maxPast = 5
-	// maxRelease bounds the name of a release, as in the API.
+	// maxRelease limits the length of a release name, as in the API.
 	maxRelease = 128
 )
 
-// pastUpdates returns the past updates, the latest first. The update that the previous assessment was about is added
-// once it has ended: nothing is pending, or another update has begun. Durations were observed during the update.
+// pastUpdates returns the past updates, latest first. It adds the update of the previous assessment once that
+// has ended, because nothing is pending or another update has started. The durations are those observed
+// during the update.
 func pastUpdates(previous updatev1beta1.UpdateStatusStatus, facts checks.Facts, settled bool) []updatev1beta1.PastUpdate {
 	past := previous.PastUpdates
 	before := previous.Assessment
@@ -55,8 +56,8 @@ func pastUpdates(previous updatev1beta1.UpdateStatusStatus, facts checks.Facts, 
 	return past[:min(len(past), maxPast)]
 }
 
-// nodeSeconds returns how long the nodes of a section took, including those that were still being
-// updated when it was assessed and are updated now.
+// nodeSeconds returns how long the nodes of a section took, in seconds. It includes nodes that were still
+// updating at the time of the assessment and are updated now.
 func nodeSeconds(section *updatev1beta1.SectionAssessment, facts checks.Facts) []int32 {
 	seconds := slices.Clone(section.NodeSeconds)
 	started := map[string]time.Time{}

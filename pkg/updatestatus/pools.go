@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// unassigned is the name of the section of the nodes that are in no pool.
+	// unassigned is the name of the section for nodes that belong to no pool.
 	unassigned = "unassigned"
-	// poolKind is the kind of the pools that the machine config operator updates.
+	// poolKind is the kind of pool that the machine config operator updates.
 	poolKind = "MachineConfigPool"
-	// maxPools bounds the pools of a status.
+	// maxPools limits the number of pools in a status.
 	maxPools = 32
 )
 
-// pool is a section of the status.
+// pool is the section of one pool.
 type pool struct {
 	status updatev1beta1.WorkerPoolStatus
-	// nodes are the names of its nodes.
+	// nodes is the set of the names of its nodes.
 	nodes map[string]bool
 }
 
@@ -41,8 +41,8 @@ func (p *pool) ref() updatev1beta1.ResourceReference {
 	return updatev1beta1.ResourceReference{APIVersion: p.status.APIVersion, Kind: p.status.Kind, Namespace: p.status.Namespace, Name: p.status.Name}
 }
 
-// addPools computes the sections of the pools, apart from their insights: the MachineConfigPools except the control
-// plane's, the other pools that matter, and the nodes that are in no pool.
+// addPools adds the sections of the pools, without insights: the MachineConfigPools except the control
+// plane's, the other relevant pools, and the nodes that belong to no pool.
 func (c *computation) addPools() {
 	for i := range c.Facts.Pools {
 		if of := &c.Facts.Pools[i]; of.Role() != clusterstate.RoleControlPlane {
@@ -62,7 +62,7 @@ func (c *computation) addPools() {
 
 func (c *computation) add(p *pool, observed observation, subject pause.Subject) {
 	cluster := c.controlPlaneSubject()
-	cluster.Pool = nil // the pool of the nodes of the control plane
+	cluster.Pool = nil // pauses of the control plane's own node pool do not apply here
 	paused := pause.Of(subject, &cluster, c.now)
 	if observed.pending && paused.State == pause.PausedUntil {
 		c.resumes[p.ref()] = paused.Until
@@ -99,7 +99,7 @@ func (c *computation) addConfigPool(of *clusterstate.Pool) {
 	c.add(p, observed, pause.Subject{Kind: poolKind, Pool: of, PoolUpToDate: observed.unknown == "" && !observed.pending})
 }
 
-// observe returns whether an update of these nodes is pending.
+// observe observes whether an update of the nodes is pending.
 func observe(nodes []clusterstate.NodeProgress) observation {
 	var o observation
 	for i := range nodes {
@@ -122,8 +122,8 @@ func progressOf(nodes []clusterstate.NodeProgress) *updatev1beta1.Progress {
 	}
 }
 
-// keepPools adds the sections of the MachineConfigPools of the previous status, because the pools of the cluster cannot
-// be read.
+// keepPools copies the MachineConfigPool sections of the previous status, for use when the pools cannot be
+// read.
 func (c *computation) keepPools() {
 	for i := range c.Previous.WorkerPools {
 		before := &c.Previous.WorkerPools[i]
@@ -135,9 +135,9 @@ func (c *computation) keepPools() {
 	}
 }
 
-// matters reports whether a MachineSet, MachineDeployment, or NodePool has a section: it has
-// spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineDeployment
-// updates the MachineSets that it controls.
+// matters reports whether a MachineSet, MachineDeployment, or NodePool gets a section. It does if it has
+// spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineDeployment covers
+// the MachineSets that it controls.
 func (c *computation) matters(of *checks.MachinePool) bool {
 	if of.VersionManagement != nil || c.isNamed(insight.Reference(of.Resource)) {
 		return true
@@ -164,8 +164,8 @@ func (c *computation) isNamed(ref updatev1beta1.ResourceReference) bool {
 	return false
 }
 
-// sameObject reports whether a reference of an insight is to an object. The reference may lack the
-// group, and the namespace.
+// sameObject reports whether an insight's reference names an object. The reference may omit the group and the
+// namespace.
 func sameObject(named, object updatev1beta1.ResourceReference) bool {
 	return named.Kind == object.Kind && named.Name == object.Name &&
 		(named.Namespace == "" || named.Namespace == object.Namespace) &&
@@ -195,8 +195,8 @@ func (c *computation) addMachinePool(of *checks.MachinePool) {
 	c.add(p, observed, subject)
 }
 
-// pausingPool returns the first MachineConfigPool that pauses the update of nodes, or nil if at
-// least one of the outdated nodes is in a pool that is not paused.
+// pausingPool returns the first MachineConfigPool that pauses the update of the nodes. It returns nil if any
+// outdated node belongs to a pool that is not paused.
 func (c *computation) pausingPool(nodes []clusterstate.NodeProgress) *clusterstate.Pool {
 	var first *clusterstate.Pool
 	for i := range nodes {
@@ -214,9 +214,9 @@ func (c *computation) pausingPool(nodes []clusterstate.NodeProgress) *clustersta
 	return first
 }
 
-// observeMachinePool returns whether an update of a pool is pending: by its nodes if the machine config
-// operator updates them, or else by the version that it names and the machines that have it. Which nodes
-// belong to a pool of the cluster API is not known. There, the version may be one of Kubernetes.
+// observeMachinePool observes whether an update of a pool is pending. If the machine config operator updates
+// its nodes, they decide. Otherwise the version in the pool and the versions of its machines decide. The
+// nodes of a Cluster API pool are unknown, and its version may be a Kubernetes version.
 func (c *computation) observeMachinePool(of *checks.MachinePool, nodes []clusterstate.NodeProgress) observation {
 	version, newest := strings.TrimPrefix(of.Version, "v"), c.Facts.NewestUpdate().Version
 	unknown := func(why string) observation {
@@ -243,21 +243,21 @@ func (c *computation) observeMachinePool(of *checks.MachinePool, nodes []cluster
 	return observation{}
 }
 
-// major returns the first number of a version.
+// major returns the first component of a version.
 func major(version string) string {
 	number, _, _ := strings.Cut(version, ".")
 	return number
 }
 
 const (
-	// machineGroup is the group of the Machines that nodes are annotated with.
+	// machineGroup is the API group of the Machines that node annotations refer to.
 	machineGroup = "machine.openshift.io"
-	// clusterGroup is the group of the cluster API.
+	// clusterGroup is the API group of the Cluster API.
 	clusterGroup = "cluster.x-k8s.io"
 )
 
-// nodesOf returns the nodes that the machine config operator updates and whose Machine belongs to a MachineSet: the
-// name of the Machine is the name of the MachineSet and a suffix.
+// nodesOf returns the nodes that the machine config operator updates and whose Machines belong to a
+// MachineSet. The name of such a Machine is the name of the MachineSet followed by a suffix.
 func (c *computation) nodesOf(of *checks.MachinePool) []clusterstate.NodeProgress {
 	if insight.Group(of.APIVersion) != machineGroup {
 		return nil
@@ -274,8 +274,8 @@ func (c *computation) nodesOf(of *checks.MachinePool) []clusterstate.NodeProgres
 	return nodes
 }
 
-// addUnassigned adds the section of the nodes that are in no pool. Nothing updates them with the
-// release, so no update of theirs is pending.
+// addUnassigned adds a section for the nodes that belong to no pool. Nothing updates them to the release, so
+// the section never has a pending update.
 func (c *computation) addUnassigned() {
 	if !c.Facts.Has(checks.SourceNodes) || !c.Facts.Has(checks.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
 		return
@@ -298,14 +298,14 @@ func (c *computation) addUnassigned() {
 	c.add(p, observation{message: "Nodes in no pool (" + text.JoinNames(names) + ") are not updated with the release."}, pause.Subject{Kind: "Node"})
 }
 
-// boundPools drops the pools beyond the limit and returns their number. It keeps the pools whose
-// update is pending or unknown, because the pools that are shown decide whether an update is in
-// progress, and then the pools with the most severe insights.
+// boundPools drops pools beyond the limit and returns their number. Pools with a pending or unknown update
+// are kept first because the pools in the status determine whether an update is in progress. Next are the
+// pools with the most severe insights.
 func (c *computation) boundPools() int {
 	rank := func(p *pool) int {
 		rank := 0
 		for _, of := range p.status.UpdateInformers {
-			rank = min(rank, -of.Insights[0].Impact.Level.Rank()) // they are sorted
+			rank = min(rank, -of.Insights[0].Impact.Level.Rank()) // sorted by severity
 		}
 		if p.status.Conditions[0].Status != metav1.ConditionFalse {
 			rank -= maxLevels

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// hostile returns what no informer should send, larger than every limit.
+// hostile returns an insight that exceeds every limit and contains characters that no informer should send.
 func hostile(n int) updatev1beta1.Insight {
 	long := strings.Repeat("\x1b[31m\u202eä<&>\n", 60)
 	ref := updatev1beta1.ResourceReference{APIVersion: long, Kind: fmt.Sprintf("Kind%d%s", n, long), Namespace: long, Name: fmt.Sprintf("%d-%s", n, long)}
@@ -36,8 +36,8 @@ func hostile(n int) updatev1beta1.Insight {
 	}
 }
 
-// TestCompute_IsAccepted checks that the API server accepts what is computed, whatever informers send,
-// during an update and after it.
+// TestCompute_IsAccepted checks that the API server accepts the computed status during and after an update,
+// whatever informers send.
 func TestCompute_IsAccepted(t *testing.T) {
 	t.Parallel()
 	definitions, err := simulation.Definitions(os.DirFS("../../deploy/update-status/crds"))
