@@ -12,31 +12,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// Input holds everything a verdict is based on apart from the status.
+// Input holds everything that a verdict is based on, apart from the status.
 type Input struct {
-	// Facts are those from which the status was computed.
+	// Facts are the facts that the status was computed from.
 	Facts checks.Facts
-	// Previous is the last assessment; nil means none. It is the only memory: when parts were first
-	// seen, how long nodes took, and the latest end that was shown.
+	// Previous is the last assessment, or nil if there is none. It is the only memory: it records when parts
+	// were first seen, how long nodes took, and the latest published end.
 	Previous *updatev1beta1.Assessment
-	// PreviousTime is when Previous was confirmed last; zero if unknown.
+	// PreviousTime is when Previous was last confirmed, or zero if this is unknown.
 	PreviousTime time.Time
-	// Sources are the Update Status Controller and the enabled informers, in the order in which they
-	// are printed. A source with the name of a required source replaces what the facts report about
-	// it.
+	// Sources lists the Update Status Controller and the enabled informers in print order. A source with the
+	// name of a required source replaces the one derived from the facts.
 	Sources []updatev1beta1.Source
-	// Resumes are when the sections resume that wait, by pool; the zero reference is the control plane.
+	// Resumes holds when waiting sections resume, by pool. The zero reference stands for the control plane.
 	Resumes map[updatev1beta1.ResourceReference]time.Time
-	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
-	// default.
+	// ControllerNamespace is the namespace of the Update Status Controller, used in commands. If empty, the
+	// default namespace is used.
 	ControllerNamespace string
-	// ControllerForbidden reports that the user may not read what the Update Status Controller publishes.
+	// ControllerForbidden is set if the user lacks permission to read what the Update Status Controller
+	// publishes.
 	ControllerForbidden bool
 	// Now is the time of the verdict.
 	Now time.Time
 }
 
-// Assess judges an update. The status needs its sections; its own assessment is not read.
+// Assess judges an update. It reads the sections of the status but not the assessment in it.
 func Assess(status updatev1beta1.UpdateStatusStatus, in Input) updatev1beta1.Assessment {
 	c := newCluster(status, in)
 	for _, s := range c.sections {
@@ -66,8 +66,8 @@ func Assess(status updatev1beta1.UpdateStatusStatus, in Input) updatev1beta1.Ass
 	return out
 }
 
-// state returns the verdict on the cluster. A section that is stuck is not hidden by missing data;
-// anything else is.
+// state returns the verdict on the cluster. Missing data takes precedence over everything except a stuck
+// section.
 func (c *cluster) state() updatev1beta1.AssessmentState {
 	seen := map[updatev1beta1.AssessmentState]bool{}
 	for _, s := range c.sections {
@@ -88,7 +88,7 @@ func (c *cluster) state() updatev1beta1.AssessmentState {
 	return updatev1beta1.StateIdle
 }
 
-// since returns when the state was entered: as the last assessment has it, or now.
+// since returns when the cluster entered the state, according to the last assessment, or now.
 func (c *cluster) since(state updatev1beta1.AssessmentState) metav1.Time {
 	if p := c.in.Previous; p != nil && p.State == state && plausible(p.Since.Time, c.now) {
 		return p.Since
@@ -96,7 +96,7 @@ func (c *cluster) since(state updatev1beta1.AssessmentState) metav1.Time {
 	return published(c.now)
 }
 
-// lastChange returns when a section was last seen to change, or zero if it is unknown.
+// lastChange returns the time of the latest change seen in a pending section, or zero if it is unknown.
 func (c *cluster) lastChange() time.Time {
 	var last time.Time
 	for _, s := range c.sections {
@@ -107,7 +107,7 @@ func (c *cluster) lastChange() time.Time {
 	return last
 }
 
-// published returns a time as the API server keeps it.
+// published returns a time with the precision of the API server.
 func published(t time.Time) metav1.Time {
 	if t.IsZero() {
 		return metav1.Time{}
@@ -115,7 +115,7 @@ func published(t time.Time) metav1.Time {
 	return metav1.NewTime(t.UTC().Truncate(time.Second))
 }
 
-// timePtr returns a time as it is published, or nil if it is zero.
+// timePtr returns a time for publishing, or nil if it is zero.
 func timePtr(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// largeCluster is a cluster with so many nodes in 20 pools, one of 20 nodes not ready, whose update is
-// stuck in each pool.
+// largeCluster returns a cluster with the given number of nodes in 20 pools. One in 20 nodes is not ready,
+// and the update is stuck in every pool.
 func largeCluster(nodes int) *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
@@ -48,8 +48,8 @@ func BenchmarkAssess(b *testing.B) {
 	}
 }
 
-// hostileStatus has as many insights as the limits allow: each explains others, and has a reason and
-// objects of its own.
+// hostileStatus returns a status with as many insights as the limits allow. Each has its own reason and
+// objects and explains others.
 func hostileStatus(insights int) *fixture {
 	f := stuckPool()
 	for n := range insights {
@@ -67,8 +67,8 @@ func hostileStatus(insights int) *fixture {
 	return f
 }
 
-// TestHostile_insights_are_bounded judges a cluster with 16,384 objects that explain each other. Without
-// a bound on the chains, that took minutes.
+// TestHostile_insights_are_bounded judges a cluster with 16,384 objects that explain each other. Without a
+// limit on the chains, this took minutes.
 func TestHostile_insights_are_bounded(t *testing.T) {
 	t.Parallel()
 	const insights, objects = 1024, 16
@@ -90,7 +90,7 @@ func TestHostile_insights_are_bounded(t *testing.T) {
 	}
 }
 
-// FuzzAssess judges what may be in the API server.
+// FuzzAssess judges anything that the API server may contain.
 func FuzzAssess(f *testing.F) {
 	for _, cluster := range clusters() {
 		made := cluster()

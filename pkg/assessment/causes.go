@@ -18,25 +18,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The bounds of the causes.
+// Limits on the causes.
 const (
 	maxCauses = 256
 	maxLinks  = 64
-	// maxObjectBytes bounds the names of objects in all causes together. The status has a budget of
-	// 900 KiB.
+	// maxObjectBytes limits the total size of the object names in all causes. The whole status has a budget
+	// of 900 KiB.
 	maxObjectBytes = 128 << 10
-	// maxVisits is how many objects all chains may have together. After that, a chain does not repeat
-	// the objects of others.
+	// maxVisits limits the total number of objects in all chains. Above the limit, a chain leaves out objects
+	// that other chains already contain.
 	maxVisits = 1 << 15
 )
 
-// object identifies a vertex of the graph of causes: an object as one group of informers reports it.
-// The built-in informers are one group, and each other informer is one of its own, because what it
-// reports explains nothing of the others.
+// object identifies a vertex of the cause graph: an object as reported by one group of informers. The
+// built-in informers form one group. Every other informer is its own group, because its reports do not
+// explain the reports of others.
 type object struct {
 	group                 string
 	kind, namespace, name string
-	// none reports that it stands for an insight about no object; the name is the uid of the insight.
+	// none marks a stand-in for an insight that names no object. The name is then the uid of the insight.
 	none bool
 }
 
@@ -52,7 +52,7 @@ func (o object) fullName() string {
 	return o.namespace + "/" + o.name
 }
 
-// order returns the place of a kind in a chain of causes. A kind that is unknown may hold a node.
+// order returns the position of a kind in a chain of causes. An unknown kind may block a node.
 func order(kind string) int {
 	switch kind {
 	case kindBudget:
@@ -69,17 +69,16 @@ func order(kind string) int {
 	return 1
 }
 
-// fact is why an object is in the graph: an insight about it, or something that the assessment itself
-// found.
+// fact explains why an object is in the graph: an insight about it, or a finding of the assessment itself.
 type fact struct {
 	reason, informer, summary string
-	// detail is the object's own report, in one bounded line; it may be empty.
+	// detail is what the object itself reports, as one line of limited length. It may be empty.
 	detail string
 	level  updatev1beta1.Level
 	since  time.Time
 }
 
-// vertex is an object with what is wrong with it.
+// vertex is an object with its problems.
 type vertex struct {
 	object
 	apiVersion string
@@ -88,17 +87,17 @@ type vertex struct {
 	caused     bool
 }
 
-// graph holds what is wrong in one section, and what causes what.
+// graph holds the problems in one section and their causal relations.
 type graph struct {
 	section  *section
 	vertices map[object]*vertex
-	// covered are the objects that are in a chain, and visits counts the objects of all chains of the
+	// covered is the set of objects already in a chain. visits counts the objects in all chains of the
 	// cluster.
 	covered map[object]bool
 	visits  *int
 }
 
-// causes returns the chains of causes of all sections whose state has causes.
+// causes returns the causal chains of all sections whose state needs an explanation.
 func (c *cluster) causes() []updatev1beta1.Cause {
 	var all []chain
 	visits := 0
@@ -125,8 +124,8 @@ func (c *cluster) causes() []updatev1beta1.Cause {
 	return causes
 }
 
-// explainsNodes reports whether the causes of a section include the causes of the nodes that the operator
-// machine-config updates: the control plane waits for that.
+// explainsNodes reports whether the causes of a section include those of the nodes updated by machine-config,
+// because the control plane waits for that operator.
 func (c *cluster) explainsNodes(s *section) bool {
 	if !s.controlPlane || s.state != updatev1beta1.StateStuck {
 		return false
@@ -134,21 +133,20 @@ func (c *cluster) explainsNodes(s *section) bool {
 	return s.stalled && c.onlyNodesLeft(s) || slices.ContainsFunc(s.stuck, func(p part) bool { return p.name == clusterstate.MachineConfigOperator })
 }
 
-// onlyNodesLeft reports whether machine-config is the only operator that is not updated.
+// onlyNodesLeft reports whether machine-config is the only operator that still needs the update.
 func (c *cluster) onlyNodesLeft(s *section) bool {
 	return s.total-s.updated == 1 && !c.isUpdated(clusterstate.MachineConfigOperator)
 }
 
-// explained reports whether the state of a section has causes: it is stuck, or only a person ends its
-// pause.
+// explained reports whether the section needs an explanation because it is stuck or its pause lasts until a
+// user ends it.
 func (s *section) explained() bool {
 	return s.state == updatev1beta1.StateStuck ||
 		s.state == updatev1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse && s.active.Reason != updatev1beta1.ReasonAwaitingWindow
 }
 
-// graphOf returns the graph of a section: the insights that are warnings at least, what the assessment
-// itself found, and what waits for that. A section that is paused waits for nothing but the end of its
-// pause.
+// graphOf returns the graph of a section: insights of at least level warning, the findings of the assessment,
+// and everything that waits for them. The only cause for a paused section is its pause.
 func (c *cluster) graphOf(s *section) *graph {
 	g := &graph{section: s, vertices: map[object]*vertex{}, covered: map[object]bool{}}
 	if s.state == updatev1beta1.StateWaiting {
@@ -168,7 +166,7 @@ func (c *cluster) graphOf(s *section) *graph {
 	return g
 }
 
-// addNodes adds what is wrong with nodes that the operator machine-config updates.
+// addNodes adds the problems of the nodes that machine-config updates.
 func (c *cluster) addNodes(g *graph, nodes *section) {
 	s := g.section
 	g.section = nodes
@@ -178,7 +176,7 @@ func (c *cluster) addNodes(g *graph, nodes *section) {
 	g.section = s
 }
 
-// addInsights adds the insights about a section that are warnings at least.
+// addInsights adds the section's insights of at least level warning.
 func (g *graph) addInsights(s *section) {
 	uuids := map[string][]*vertex{} // by informer and UUID
 	for _, i := range s.insights {
@@ -205,7 +203,7 @@ func groupOf(informer string) string {
 }
 
 // addInsight adds the objects of an insight. They explain each other in the order of their kinds: a
-// budget holds a pod, and a pod a node.
+// PodDisruptionBudget blocks a pod, and a pod blocks a node.
 func (g *graph) addInsight(i insight) []*vertex {
 	f := fact{
 		reason: bounded(i.Impact.Reason, maxDetail), informer: bounded(i.informer, maxName), summary: clean(i.Impact.Summary),
@@ -218,14 +216,14 @@ func (g *graph) addInsight(i insight) []*vertex {
 		v.add(f)
 		added = append(added, v)
 	}
-	if len(added) == 0 && len(i.Scope.WorkerPool) > 0 && g.section.pool != nil { // about the pool itself
+	if len(added) == 0 && len(i.Scope.WorkerPool) > 0 && g.section.pool != nil { // the insight is about the pool itself
 		own, apiVersion := g.section.object()
 		own.group = group
 		v := g.add(own, apiVersion)
 		v.add(f)
 		return []*vertex{v}
 	}
-	if len(added) == 0 { // about no object: the uid stands for it
+	if len(added) == 0 { // the insight names no object: its uid stands for it
 		v := g.add(object{group: group, name: bounded(i.UID, maxName), none: true}, "")
 		v.add(f)
 		return []*vertex{v}
@@ -253,8 +251,8 @@ func (g *graph) add(o object, apiVersion string) *vertex {
 	return v
 }
 
-// add records a fact about the object; facts with one reason are one, as severe as the worst and as
-// old as the first of them.
+// add records a fact about the object. Facts with the same reason are merged into one with the highest level
+// and the earliest time.
 func (v *vertex) add(f fact) {
 	for i := range v.facts {
 		known := &v.facts[i]
@@ -278,8 +276,8 @@ func (g *graph) connect(from, to *vertex) {
 	from.effects[to.object], to.caused = true, true
 }
 
-// addFindings adds what only the assessment sees: parts that do not change, a section that does not,
-// and a section that waits.
+// addFindings adds the findings that only the assessment makes: parts and sections that do not change, and
+// sections that wait.
 func (c *cluster) addFindings(g *graph) {
 	s := g.section
 	for _, p := range s.stuck {
@@ -308,7 +306,7 @@ func (c *cluster) addFindings(g *graph) {
 	}
 }
 
-// object returns the object of the section itself.
+// object returns the object that the section represents.
 func (s *section) object() (object, string) {
 	if s.pool == nil {
 		return object{kind: kindVersion, name: clusterstate.VersionKey.Name}, "config.openshift.io/v1"
@@ -316,8 +314,8 @@ func (s *section) object() (object, string) {
 	return object{kind: bounded(s.pool.Kind, 63), namespace: bounded(s.pool.Namespace, 63), name: s.name}, bounded(s.pool.APIVersion, 317)
 }
 
-// addEffects adds what waits for the objects: a pool for its nodes, the machine config operator for the
-// pool of the control plane, and the ClusterVersion, if it fails, for its operators.
+// addEffects adds what waits for the objects: a pool waits for its nodes, the machine config operator waits
+// for the control plane pool, and a failing ClusterVersion waits for its operators.
 func (c *cluster) addEffects(g *graph) {
 	own, apiVersion := g.section.object()
 	version := g.vertices[object{kind: kindVersion, name: clusterstate.VersionKey.Name}]
@@ -339,7 +337,7 @@ func (c *cluster) addEffects(g *graph) {
 	}
 }
 
-// chain is a cause before it is published: objects by link.
+// chain is an unpublished cause, with its objects grouped by link.
 type chain struct {
 	section *section
 	group   string
@@ -354,8 +352,8 @@ type link struct {
 	objects         []*vertex
 }
 
-// chains returns one chain for each kind and reason of the objects that nothing explains. Several reasons
-// of one object are one chain.
+// chains returns one chain for each combination of kind and reason among the root objects. An object with
+// several reasons gets a single chain.
 func (g *graph) chains() []chain {
 	type key struct{ group, kind, reason string }
 	roots := map[key][]*vertex{}
@@ -381,8 +379,8 @@ func (g *graph) chains() []chain {
 	return chains
 }
 
-// first returns the fact about an object that explains the others: that it does not change explains
-// nothing; of the rest, it is the most severe one, and the oldest.
+// first returns the fact that explains the other facts about an object. A lack of change explains nothing.
+// Among the rest, the most severe fact comes first, then the oldest.
 func (v *vertex) first() fact {
 	stalled := func(f fact) int {
 		if stalledReason(f.reason) {
@@ -398,8 +396,8 @@ func (v *vertex) first() fact {
 	})
 }
 
-// beside returns what else is wrong with an object whose chain begins with a reason. If other findings
-// explain the object as well, a decision explains only that it is stuck.
+// beside returns the other problems of an object whose chain starts with the given reason. If other findings
+// also explain the object, a decision explains only that it is stuck.
 func (v *vertex) beside(reason string) []fact {
 	decided := slices.ContainsFunc(v.facts, func(f fact) bool { return f.reason == reason && f.isDecision() })
 	var found []fact
@@ -415,8 +413,8 @@ func (v *vertex) beside(reason string) []fact {
 	return found
 }
 
-// roots returns the objects that nothing explains, sorted. If objects explain each other in a
-// circle, the first one is a root.
+// roots returns the objects that no other object explains, sorted. If objects explain each other in a cycle,
+// the first one is a root.
 func (g *graph) roots() []*vertex {
 	sorted := slices.SortedFunc(maps.Keys(g.vertices), object.compare)
 	var roots []*vertex
@@ -438,7 +436,7 @@ func (g *graph) roots() []*vertex {
 	return roots
 }
 
-// reach adds the objects that can be reached.
+// reach adds all objects reachable from a vertex.
 func (g *graph) reach(from *vertex, reached map[object]bool) {
 	reached[from.object] = true
 	for o := range from.effects {
@@ -448,7 +446,7 @@ func (g *graph) reach(from *vertex, reached map[object]bool) {
 	}
 }
 
-// depths returns the objects of a chain with their distances from the first ones.
+// depths returns the objects of a chain with their distances from the roots.
 func (g *graph) depths(from []*vertex) map[object]int {
 	depths := map[object]int{}
 	for _, v := range from {
@@ -477,7 +475,7 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 	put := func(v *vertex, f fact, depth int) {
 		k := key{v.kind, f.reason}
 		if depth == 0 {
-			k.kind = "" // the first link, whatever else has its reason
+			k.kind = "" // the first link holds all objects with the reason
 		}
 		l := links[k]
 		if l == nil {
@@ -515,7 +513,7 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 	return made
 }
 
-// commonDetail returns the beginning that the details of several objects share, in whole words.
+// commonDetail returns the longest common prefix of two details, cut at a word boundary.
 func commonDetail(a, b string) string {
 	if a == b {
 		return a
@@ -533,8 +531,9 @@ func commonDetail(a, b string) string {
 	return strings.TrimRight(a[:end], separators)
 }
 
-// asEffect returns what an object is in the chain of another one. A drain that cannot finish explains
-// itself; for other objects, what is reported about them explains more than that they are stuck.
+// asEffect returns the facts that describe an object in the chain of another object. For a node, a drain that
+// cannot finish says the most. For other objects, the reported problems say more than the fact that they are
+// stuck.
 func (v *vertex) asEffect() []fact {
 	effects := slices.DeleteFunc(slices.Clone(v.facts), fact.isDecision)
 	if len(effects) == 0 {
@@ -547,13 +546,13 @@ func (v *vertex) asEffect() []fact {
 	return effects
 }
 
-// isDecision reports whether someone has decided what the fact is about: paused a pool, or uncordoned a
-// node in its drain. It is a cause by itself: no other object explains it.
+// isDecision reports whether the fact results from a user's decision to pause a pool or to uncordon a node
+// during its drain. Such a fact is a root cause: no other object explains it.
 func (f fact) isDecision() bool {
 	return f.informer == checks.InformerNodes && (f.reason == reasonPoolPaused || f.reason == reasonDrainNotCordoned)
 }
 
-// note adds a fact of the first link: the chain is as severe as the worst and as old as the first.
+// note adds a fact to the first link. The chain takes the highest level and the earliest time.
 func (c *chain) note(f fact) {
 	switch {
 	case c.reason == "" && c.level == "":
@@ -565,8 +564,8 @@ func (c *chain) note(f fact) {
 	c.since = earlier(c.since, f.since)
 }
 
-// compareChains orders chains: first the chains that hold what is stuck, then the most severe, then our own before
-// others, and the oldest.
+// compareChains orders chains: those that block the update first, then by severity, then built-in informers
+// before others, then by age.
 func compareChains(a, b chain) int {
 	return cmp.Or(
 		cmp.Compare(b.weight(), a.weight()), cmp.Compare(b.level.Rank(), a.level.Rank()), cmp.Compare(a.group, b.group),
@@ -574,8 +573,8 @@ func compareChains(a, b chain) int {
 	)
 }
 
-// weight is 2 for a chain that ends in something stuck and begins with something else, 1 for one that
-// consists of it.
+// weight is 2 for a chain that leads from another problem to something stuck, and 1 for any other chain with
+// something stuck or with an error.
 func (c *chain) weight() int {
 	stuck := slices.ContainsFunc(c.links, func(l link) bool { return stalledReason(l.reason) })
 	switch {
@@ -587,7 +586,7 @@ func (c *chain) weight() int {
 	return 0
 }
 
-// mergeRest merges the chains beyond the bound to one, which lists all of their objects.
+// mergeRest merges the chains above the limit into one that lists all of their objects.
 func mergeRest(chains []chain) chain {
 	rest := chain{section: chains[0].section, fact: fact{reason: ReasonOther, level: chains[0].level, since: chains[0].since}}
 	one := link{reason: ReasonOther}
@@ -600,7 +599,7 @@ func mergeRest(chains []chain) chain {
 	return rest
 }
 
-// causeOf publishes a chain.
+// causeOf converts a chain to a published cause.
 func (c *cluster) causeOf(from *chain, budget *int) updatev1beta1.Cause {
 	cause := updatev1beta1.Cause{
 		Reason: from.reason, Level: from.level, Section: from.section.name, UpdateInformer: from.informer, Since: published(from.since),
@@ -629,7 +628,7 @@ func (l *link) dedupe() {
 	l.objects = slices.CompactFunc(l.objects, func(a, b *vertex) bool { return a.object == b.object })
 }
 
-// count returns the number of objects; one that stands for an insight about none does not count.
+// count counts the objects, not including stand-ins for insights without objects.
 func (l *link) count() int {
 	n := 0
 	for _, v := range l.objects {
@@ -640,7 +639,7 @@ func (l *link) count() int {
 	return n
 }
 
-// groupObjects lists objects by kind and namespace for as long as the budget lasts.
+// groupObjects groups objects by kind and namespace until the budget is used up.
 func groupObjects(objects []*vertex, budget *int) []updatev1beta1.ObjectGroup {
 	var groups []updatev1beta1.ObjectGroup
 	for _, v := range objects {

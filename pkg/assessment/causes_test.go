@@ -27,7 +27,7 @@ func chains(a updatev1beta1.Assessment) [][]string {
 	return all
 }
 
-// stuckPool is a pool that is stuck for a reason that no insight explains.
+// stuckPool returns a cluster with a pool that is stuck without any insight that explains it.
 func stuckPool() *fixture { return poolUnchanged(time.Hour) }
 
 func TestCauses(t *testing.T) {
@@ -141,7 +141,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestBudget_remedies names a command only if it is known to help.
+// TestBudget_remedies checks that a remedy has a command only if the command is known to help.
 func TestBudget_remedies(t *testing.T) {
 	t.Parallel()
 	scale := []string{"oc -n shop scale deployment/api --replicas=3"}
@@ -178,8 +178,8 @@ func TestBudget_remedies(t *testing.T) {
 	}
 }
 
-// TestPod_with_two_budgets checks that no replica is added: the Eviction API refuses the pod however many
-// there are.
+// TestPod_with_two_budgets checks that the remedy does not add replicas, because the Eviction API refuses the
+// pod regardless of their number.
 func TestPod_with_two_budgets(t *testing.T) {
 	t.Parallel()
 	f := stuckDrainCluster()
@@ -201,8 +201,8 @@ func TestPod_with_two_budgets(t *testing.T) {
 	}
 }
 
-// TestPool_remedies builds the commands from the pool, whatever its kind is, and ends only the pause that
-// there is.
+// TestPool_remedies checks that the commands name the pool, whatever its kind, and end only the pause that is
+// in effect.
 func TestPool_remedies(t *testing.T) {
 	t.Parallel()
 	paused := func(managed map[string]any) *fixture {
@@ -235,7 +235,8 @@ func TestPool_remedies(t *testing.T) {
 	}
 }
 
-// TestCommands_have_valid_names checks that what strangers invent is not put into a command line.
+// TestCommands_have_valid_names checks that arbitrary text from third-party informers does not end up in a
+// command line.
 func TestCommands_have_valid_names(t *testing.T) {
 	t.Parallel()
 	f := stuckPool()
@@ -247,7 +248,8 @@ func TestCommands_have_valid_names(t *testing.T) {
 	}
 }
 
-// TestDiagnostics_of_strangers shows the objects that an informer names, unless a name is no name: it would be a part of the command.
+// TestDiagnostics_of_strangers checks that a diagnostic shows the objects that an informer names, unless a
+// name is invalid, because names become part of the command.
 func TestDiagnostics_of_strangers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -272,7 +274,7 @@ func TestDiagnostics_of_strangers(t *testing.T) {
 	}
 }
 
-// TestPaused_pool_with_an_error shows the error, although the pool waits for the end of the pause.
+// TestPaused_pool_with_an_error checks that an error is shown although the pool is paused.
 func TestPaused_pool_with_an_error(t *testing.T) {
 	t.Parallel()
 	got := pausedCluster(updatev1beta1.ReasonPaused).reporting(checks.InformerNodes, updatev1beta1.LevelError, "NodeDegraded").assess()

@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// updatingOperators is a cluster that has been updated for an hour. The first operators were updated, the
-// last one two minutes ago, and the others are pending.
+// updatingOperators returns a cluster whose update has been running for an hour. The first operators are
+// updated, the last of them two minutes ago, and the others are pending.
 func updatingOperators() *fixture {
 	f := newFixture("4.20.6")
 	f.pendingOperators("machine-config", "dns", "insights")
@@ -38,7 +38,7 @@ func (f *fixture) change(apply func(*fixture)) *fixture {
 	return f
 }
 
-// computed returns the status as the controller computes it from what the cluster shows.
+// computed returns the status as the controller computes it from the cluster.
 func (f *fixture) computed(previous updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateStatusStatus {
 	_, in := f.build()
 	return updatestatus.Compute(updatestatus.Input{Facts: in.Facts, Previous: previous})
@@ -52,8 +52,8 @@ func watchedMessages(a updatev1beta1.Assessment) (messages []string) {
 	return messages
 }
 
-// TestStuck_is_lack_of_change judges clusters whose facts look bad although they progress, and clusters that
-// do not progress although little looks bad.
+// TestStuck_is_lack_of_change judges clusters that look bad but make progress, and clusters that look fine
+// but do not.
 func TestStuck_is_lack_of_change(t *testing.T) {
 	t.Parallel()
 	degradedFor := func(age time.Duration) clusterstate.Condition {
@@ -139,7 +139,7 @@ func TestStuck_is_lack_of_change(t *testing.T) {
 	}
 }
 
-// TestOperators_count_if_they_report_a_release counts those that are not annotated.
+// TestOperators_count_if_they_report_a_release checks that operators without the annotation are counted.
 func TestOperators_count_if_they_report_a_release(t *testing.T) {
 	t.Parallel()
 	f := updatingOperators()
@@ -155,7 +155,7 @@ func TestOperators_count_if_they_report_a_release(t *testing.T) {
 	}
 }
 
-// TestMessages_are_changes follows an operator whose message alone changes.
+// TestMessages_are_changes follows an operator that changes only its message.
 func TestMessages_are_changes(t *testing.T) {
 	t.Parallel()
 	f := updatingOperators()
@@ -176,7 +176,8 @@ func TestMessages_are_changes(t *testing.T) {
 	}
 }
 
-// TestNode_uncordoned_in_its_drain names the remedy at once, and is stuck after an hour.
+// TestNode_uncordoned_in_its_drain checks that the remedy is shown immediately and that the node is stuck
+// after an hour.
 func TestNode_uncordoned_in_its_drain(t *testing.T) {
 	t.Parallel()
 	f := nodeUnchanged("NodeDraining", 5*time.Minute)

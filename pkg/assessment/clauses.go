@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// clause returns what a link of a chain is, in one clause.
+// clause describes a link of a chain in one clause.
 func (c *cluster) clause(from *chain, i int) string {
 	l := &from.links[i]
 	if from.group == "" {
@@ -39,8 +39,8 @@ func (c *cluster) clause(from *chain, i int) string {
 	}
 }
 
-// ownClause returns the clause about objects whose facts say more than the insight, or "" if they do
-// not.
+// ownClause returns a clause about objects whose facts say more than the insight does. If they do not, it
+// returns "".
 func (c *cluster) ownClause(from *chain, i int) string {
 	l := &from.links[i]
 	switch {
@@ -73,7 +73,7 @@ func plural(l *link, one, many string) string {
 	return fmt.Sprintf(many, l.names())
 }
 
-// names joins the names of the objects, three of them at most.
+// names joins the names of up to three objects.
 func (l *link) names() string {
 	names := make([]string, 0, len(l.objects))
 	for _, v := range l.objects {
@@ -82,7 +82,7 @@ func (l *link) names() string {
 	return text.JoinInPlace(names)
 }
 
-// kindAndNames returns the names of the objects with their kind, or "" if there are none.
+// kindAndNames returns the kind and names of the objects, or "" if there are none.
 func (l *link) kindAndNames() string {
 	if l.count() == 0 {
 		return ""
@@ -96,7 +96,7 @@ func (l *link) kindAndNames() string {
 	return text.JoinInPlace(names)
 }
 
-// budgetClause counts the pods of a budget.
+// budgetClause describes a PodDisruptionBudget, including its number of healthy pods.
 func (c *cluster) budgetClause(l *link) string {
 	clause := plural(l, "PodDisruptionBudget %s allows 0 disruptions", "PodDisruptionBudgets %s allow 0 disruptions")
 	if len(l.objects) != 1 {
@@ -119,8 +119,8 @@ func (c *cluster) budgetClause(l *link) string {
 	return clause
 }
 
-// operatorClause returns what is wrong with an operator, with its reason and message, or "" if it
-// reports nothing.
+// operatorClause describes an operator's problem with its reason and message, or returns "" if the operator
+// reports none.
 func (c *cluster) operatorClause(name string) string {
 	for i := range c.in.Facts.Operators {
 		o := &c.in.Facts.Operators[i]

@@ -15,29 +15,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// cluster holds what is known about the update and its sections.
+// cluster holds the state of the update and its sections.
 type cluster struct {
 	in  Input
 	now time.Time
-	// past are the updates that were observed to their end, the latest first.
+	// past holds the updates that were observed until they ended, latest first.
 	past []updatev1beta1.PastUpdate
 
 	from, release      string
 	started, installed time.Time
-	// sameUpdate reports that the last assessment was about this update.
+	// sameUpdate is set if the last assessment was about the same update.
 	sameUpdate bool
 
 	sections []*section
-	// rollouts are the rollouts to the MachineConfigPools, by name.
+	// rollouts maps the names of MachineConfigPools to the progress of their nodes.
 	rollouts map[string]*clusterstate.PoolProgress
 	sources  []updatev1beta1.Source
-	// covered are the facts that the first causes show.
+	// covered is the set of facts that the first causes show.
 	covered map[coveredFact]bool
-	// incomplete reports that a required source is missing.
+	// incomplete is set if a required source is missing.
 	incomplete bool
 }
 
-// newCluster derives the sections from the status, the facts, and the last assessment.
+// newCluster builds the sections from the status, the facts, and the last assessment.
 func newCluster(status updatev1beta1.UpdateStatusStatus, in Input) *cluster {
 	c := &cluster{in: in, now: in.Now.UTC().Truncate(time.Second), past: status.PastUpdates}
 	c.readSources()
@@ -62,12 +62,12 @@ func newCluster(status updatev1beta1.UpdateStatusStatus, in Input) *cluster {
 	return c
 }
 
-// readSources lists the required sources, then the others, and then the optional ones that are missing. A
-// cluster is incomplete if one of the required ones is not current.
+// readSources lists the required sources, then the others, and finally missing optional sources. The data is
+// incomplete if a required source is not current.
 func (c *cluster) readSources() {
 	required := checks.Required()
 	for _, name := range required {
-		source := updatev1beta1.Source{Name: string(name), Current: true} // observedTime of the status is its time
+		source := updatev1beta1.Source{Name: string(name), Current: true} // its time is the observedTime of the status
 		if missing, is := c.in.Facts.Missing[name]; is {
 			source.Current, source.Message = false, notRead(missing)
 		} else if name == checks.SourceClusterVersion && c.in.Facts.Version.Progressing.IsTrue() {
@@ -83,7 +83,7 @@ func (c *cluster) readSources() {
 		case at < 0 && len(c.sources) < maxSources:
 			c.sources = append(c.sources, source)
 		case at >= 0:
-			// Data that the facts lack stays missing, even if another source reports it.
+			// Data missing from the facts stays missing, even if another source reports it.
 			source.Current = source.Current && c.sources[at].Current
 			source.Message = cmp.Or(source.Message, c.sources[at].Message)
 			c.sources[at] = source
@@ -99,12 +99,12 @@ func (c *cluster) readSources() {
 	}
 }
 
-// notRead returns why a source is not current.
+// notRead explains why a source is not current.
 func notRead(missing checks.Missing) string {
 	return cmp.Or(clean(missing.Message), clean(missing.Reason), "not read")
 }
 
-// isReadable reports whether the sources are current that show whether a section changes.
+// isReadable reports whether the sources that show changes in a section are current.
 func (c *cluster) isReadable(s *section) bool {
 	needs := []checks.Source{checks.SourceNodes, checks.SourcePools}
 	if s.controlPlane {
@@ -118,8 +118,8 @@ func (c *cluster) isReadable(s *section) bool {
 	return true
 }
 
-// readUpdate reads which update is in progress and when it started. While the ClusterVersion cannot be
-// read, that is as in the last assessment.
+// readUpdate determines which update is in progress and when it started. If the ClusterVersion cannot be
+// read, it uses the values of the last assessment.
 func (c *cluster) readUpdate() {
 	version, previous := c.in.Facts.Version, c.in.Previous
 	if len(version.Updates) == 0 {
@@ -141,7 +141,7 @@ func (c *cluster) readUpdate() {
 		return
 	}
 	if requested, is := version.PendingRequest(); is && newest.Completed {
-		// The cluster version operator has not begun to install it, so there is no start.
+		// The cluster version operator has not started to install it, so there is no start time.
 		c.release, c.from = bounded(requested.String(), maxRelease), c.release
 		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
 		return
@@ -150,8 +150,8 @@ func (c *cluster) readUpdate() {
 	c.sameUpdate = previous != nil && previous.Release == c.release && text.TimeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
 }
 
-// mayContinue reports whether the update of the last assessment may still be in progress: it is the newest one, no
-// section is known to be pending, and at least one cannot be observed.
+// mayContinue reports whether the update of the last assessment may still be in progress: it is the newest
+// update, no section is known to be pending, and at least one section cannot be observed.
 func (c *cluster) mayContinue(newest clusterstate.Update) bool {
 	previous := c.in.Previous
 	if c.anyPending() || previous == nil || previous.StartedTime == nil || previous.Release != c.release ||
@@ -161,7 +161,7 @@ func (c *cluster) mayContinue(newest clusterstate.Update) bool {
 	return slices.ContainsFunc(c.sections, func(s *section) bool { return !s.observed })
 }
 
-// fromRelease returns the release that the newest update replaces: the one that was installed last.
+// fromRelease returns the release that the newest update replaces: the last one installed.
 func fromRelease(version clusterstate.Version) string {
 	for _, update := range version.Updates[1:] {
 		if update.Completed {
@@ -181,7 +181,7 @@ func (c *cluster) anyPending() bool {
 // controlPlane returns the section of the control plane.
 func (c *cluster) controlPlane() *section { return c.sections[0] }
 
-// addControlPlane adds the control plane, and its nodes as a section of their own.
+// addControlPlane adds one section for the control plane and one for its nodes.
 func (c *cluster) addControlPlane(status *updatev1beta1.ControlPlaneStatus) {
 	plane := &section{name: controlPlane, unit: unitOperators, controlPlane: true}
 	c.sections = append(c.sections, plane)
@@ -203,7 +203,7 @@ func (c *cluster) addControlPlane(status *updatev1beta1.ControlPlaneStatus) {
 	c.sections = append(c.sections, nodes)
 }
 
-// countMasters counts the nodes of the control plane.
+// countMasters counts the control plane nodes.
 func (c *cluster) countMasters(s *section) {
 	if rollout := c.rollouts[s.name]; rollout != nil && s.pending {
 		s.total, s.updated, s.unavailable = count(rollout.Total()), count(rollout.Updated), count(rollout.Unavailable)
@@ -220,7 +220,7 @@ func (c *cluster) addPool(status *updatev1beta1.WorkerPoolStatus) {
 	s.read(&status.Section)
 	s.required = status.Kind == kindPool && slices.ContainsFunc(c.in.Facts.Pools, func(p clusterstate.Pool) bool { return p.Name == name && p.Required() })
 	if status.Kind == kindPool && (clusterstate.Pool{Name: name}).Role() == clusterstate.RoleControlPlane {
-		// The status has a section of its own for these nodes.
+		// The status already has a separate section for these nodes.
 		c.sections = slices.DeleteFunc(c.sections, func(other *section) bool {
 			if other.master {
 				s.insights = append(s.insights, other.insights...)
@@ -232,15 +232,15 @@ func (c *cluster) addPool(status *updatev1beta1.WorkerPoolStatus) {
 	c.sections = append(c.sections, s)
 }
 
-// isNodeInsight reports whether a built-in informer reports the insight about a node.
+// isNodeInsight reports whether a built-in informer reported the insight about a node or its pool.
 func isNodeInsight(i insight) bool {
 	return i.informer == checks.InformerNodes && slices.ContainsFunc(i.Scope.Resources, func(r updatev1beta1.ResourceReference) bool {
 		return r.Kind == kindNode || r.Kind == kindPool
 	})
 }
 
-// builtIn reports whether an informer is a part of the product. Other informers do not report
-// progress, and do not explain the insights of built-in ones.
+// builtIn reports whether an informer is part of the product. Other informers cannot report progress or
+// explain the insights of built-in informers.
 func builtIn(informer string) bool {
 	return strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) || informer == updatev1beta1.StatusControllerInformer || informer == ""
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// TestComputed_statuses judges clusters with what the built-in informers report about them, as the
+// TestComputed_statuses judges clusters together with the insights of the built-in informers, as the
 // controller and the CLI do.
 func TestComputed_statuses(t *testing.T) {
 	t.Parallel()

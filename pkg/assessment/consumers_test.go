@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// looker looks at one cluster as an upgrade and as the update status do.
+// looker views one cluster both as an upgrade and as the update status.
 type looker struct {
 	t       *testing.T
 	cluster client.Client
@@ -39,7 +39,8 @@ type looker struct {
 	status updatev1beta1.UpdateStatusStatus
 }
 
-// look returns when the step and the section last progressed, since the start; zero means not since then.
+// look returns when the step and the section last progressed, relative to the start. Zero stands for no
+// progress since the start.
 func (l *looker) look() (step, section time.Duration) {
 	l.t.Helper()
 	save := func(_ context.Context, record history.Record) error {
@@ -67,7 +68,7 @@ func (l *looker) look() (step, section time.Duration) {
 	return step, section
 }
 
-// moment is a change of the cluster at a time, and whether it is progress.
+// moment is a change of the cluster. It may count as progress.
 type moment struct {
 	name     string
 	after    time.Duration // since the start
@@ -75,7 +76,7 @@ type moment struct {
 	progress bool
 }
 
-// follow makes the changes, and expects that both consumers count the same ones as progress.
+// follow makes the changes and checks that both consumers count the same ones as progress.
 func (l *looker) follow(moments []moment) {
 	l.t.Helper()
 	last := time.Duration(0)
@@ -93,7 +94,7 @@ func (l *looker) follow(moments []moment) {
 	}
 }
 
-// edit returns what changes an object, with its status.
+// edit returns a function that changes an object and its status.
 func edit[T client.Object](object T, do func(T)) func(*looker) {
 	return func(l *looker) {
 		l.t.Helper()
@@ -109,7 +110,7 @@ func edit[T client.Object](object T, do func(T)) func(*looker) {
 		}
 		do(object)
 		if err := l.cluster.Status().Update(l.t.Context(), object); err != nil {
-			l.t.Log(err) // the kind has no status
+			l.t.Log(err) // the kind has no status subresource
 		}
 	}
 }
@@ -134,8 +135,8 @@ func newOperator(name, version string, progressing configv1.ConditionStatus) *co
 	}
 }
 
-// newLooker returns a cluster whose update to 4.20.6 began now: on the control plane, or if that is done, on the
-// three nodes of the pool worker.
+// newLooker returns a cluster whose update to 4.20.6 starts now, either on the control plane or, if that is
+// done, on the three nodes of the worker pool.
 func newLooker(t *testing.T, section string, others ...client.Object) *looker {
 	t.Helper()
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 1}}
@@ -161,7 +162,7 @@ func newLooker(t *testing.T, section string, others ...client.Object) *looker {
 
 const controlPlaneSection = "control plane"
 
-// The step that waits for the nodes and the assessment of their pool agree about what is progress.
+// The step that waits for the nodes and the assessment of their pool must agree on what counts as progress.
 func TestConsumers_of_progress_nodes(t *testing.T) {
 	t.Parallel()
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: worker}}
@@ -236,7 +237,8 @@ func TestConsumers_of_progress_nodes(t *testing.T) {
 	}
 }
 
-// The step that waits for the control plane and the assessment of it agree about what is progress.
+// The step that waits for the control plane and the assessment of the control plane must agree on what counts
+// as progress.
 func TestConsumers_of_progress_operators(t *testing.T) {
 	t.Parallel()
 	dns := newOperator("dns", "4.20.5", configv1.ConditionTrue)

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// TestContradiction is no news: neither an idle cluster nor one that is being updated.
+// TestContradiction checks that contradictory data never looks like an idle or progressing cluster.
 func TestContradiction(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -57,7 +57,8 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// TestRefused_request_during_an_update does not stop the update, and is named with its remedy.
+// TestRefused_request_during_an_update checks that a refused request does not stop the update and is shown
+// with its remedy.
 func TestRefused_request_during_an_update(t *testing.T) {
 	t.Parallel()
 	f := updatingOperators()
@@ -78,7 +79,7 @@ func TestRefused_request_during_an_update(t *testing.T) {
 	}
 }
 
-// TestUpgrade_that_waits shows an upgrade that has started and has not begun to update the cluster.
+// TestUpgrade_that_waits checks an upgrade that has started but is not updating the cluster yet.
 func TestUpgrade_that_waits(t *testing.T) {
 	t.Parallel()
 	for reason, person := range map[string]bool{"ClusterUnhealthy": true, "AddingNodes": false} {
@@ -104,7 +105,7 @@ func TestUpgrade_that_waits(t *testing.T) {
 	}
 }
 
-// TestUnknown_says_what_is_known names the reason for which there is no verdict.
+// TestUnknown_says_what_is_known checks that an unknown verdict states its reason.
 func TestUnknown_says_what_is_known(t *testing.T) {
 	t.Parallel()
 	f := nodeUnchanged("NodeRebooting", time.Minute)
@@ -125,7 +126,8 @@ func TestUnknown_says_what_is_known(t *testing.T) {
 	}
 }
 
-// TestRequired_pool_explains_machine_config names the pool that machine-config waits for, and its remedy.
+// TestRequired_pool_explains_machine_config checks that the pool that machine-config waits for is shown with
+// its remedy.
 func TestRequired_pool_explains_machine_config(t *testing.T) {
 	t.Parallel()
 	unpause := `oc patch machineconfigpool %s --type=merge -p '{"spec":{"paused":false}}'`
@@ -153,7 +155,7 @@ func TestRequired_pool_explains_machine_config(t *testing.T) {
 	}
 }
 
-// TestCauses_keep_their_reason tells what several nodes share.
+// TestCauses_keep_their_reason checks that a cause of several nodes shows what they have in common.
 func TestCauses_keep_their_reason(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(time.Hour)
@@ -169,7 +171,7 @@ func TestCauses_keep_their_reason(t *testing.T) {
 	}
 }
 
-// TestOperator_with_several_reasons has one chain, the root first.
+// TestOperator_with_several_reasons checks that there is a single chain that starts with the root cause.
 func TestOperator_with_several_reasons(t *testing.T) {
 	t.Parallel()
 	f := operatorUnchanged("etcd", 2*time.Hour)
@@ -182,8 +184,8 @@ func TestOperator_with_several_reasons(t *testing.T) {
 	}
 }
 
-// TestEffect_on_the_ClusterVersion describes what the cluster version operator reports, and no
-// more.
+// TestEffect_on_the_ClusterVersion checks that the chain describes only what the cluster version operator
+// reports.
 func TestEffect_on_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// maxPast is how many past updates an estimate is derived from.
+	// maxPast limits the number of past updates that an estimate is derived from.
 	maxPast = 5
-	// outlier is the factor of the median beyond which a past update does not count.
+	// outlier is the multiple of the median above which a past update is ignored.
 	outlier = 3
-	// minSamples is how many nodes of this update an estimate needs, to be derived from it.
+	// minSamples is the minimum number of updated nodes for an estimate based on the current update.
 	minSamples = 3
-	// hysteresis is by how much the earliest end must move to be published: it moves with the clock for
-	// as long as a pool has not begun, and each change is a write.
+	// hysteresis is how much the earliest end must move before it is published. It moves with the clock until
+	// a pool starts, and each change is a write.
 	hysteresis = time.Minute
 )
 
-// span is how long something takes.
+// span is a range of durations.
 type span struct{ min, max time.Duration }
 
-// times returns how long that many of them take, one after the other.
+// times returns how long n of them take in sequence.
 func (s span) times(n int) span {
 	return span{time.Duration(int64(n) * int64(s.min)), time.Duration(int64(n) * int64(s.max))}
 }
 
-// spanOf returns the span of some durations, or zero if there are none.
+// spanOf returns the range of the durations, or zero if there are none.
 func spanOf(some []time.Duration) span {
 	if len(some) == 0 {
 		return span{}
@@ -44,23 +44,24 @@ func spanOf(some []time.Duration) span {
 	return span{slices.Min(some), slices.Max(some)}
 }
 
-// sectionEstimate is how long a section still takes.
+// sectionEstimate estimates the remaining time of a section.
 type sectionEstimate struct {
 	name string
-	// begun reports that left counts from base; otherwise it counts from when the section begins.
+	// begun is set if left counts from base. If not, left counts from the start of the section.
 	begun bool
 	base  time.Time
 	left  span
-	// taken is the part of left that the nodes being updated have already used, if nothing stops them.
+	// taken is the part of left that the nodes in progress have already used, assuming that nothing stops
+	// them.
 	taken span
-	// resumes is when a section that is paused resumes; zero if it is not paused.
+	// resumes is when a paused section resumes, or zero if it is not paused.
 	resumes time.Time
-	// left is derived from basis; unknown explains why it cannot be derived.
+	// basis describes what left is derived from. unknown explains why there is no estimate.
 	basis, unknown string
 }
 
-// estimate returns how long the update still takes, or nil if none is in progress. An estimate
-// without an end keeps the latest end that was published last, so the next estimate is compared with
+// estimate estimates the remaining time of the update. It returns nil if no update is in progress. An
+// estimate without an end keeps the latest end published before, so the next estimate can be compared with
 // it.
 func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	previous := c.previousEstimate()
@@ -74,7 +75,7 @@ func (c *cluster) estimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate
 	return e
 }
 
-// newEstimate returns the estimate of an update by its state.
+// newEstimate returns an estimate suited to the state of the update.
 func (c *cluster) newEstimate(out updatev1beta1.Assessment) *updatev1beta1.Estimate {
 	sections := c.estimateSections(out)
 	e := &updatev1beta1.Estimate{From: updatev1beta1.EstimateFromNow}
@@ -103,8 +104,8 @@ func (c *cluster) newEstimate(out updatev1beta1.Assessment) *updatev1beta1.Estim
 	return e
 }
 
-// estimateSections estimates each section. When a section resumes that waits for its window may only
-// be unknown if the estimate counts from then.
+// estimateSections estimates each section. The time when a section resumes may be unknown only if the
+// estimate counts from that time.
 func (c *cluster) estimateSections(out updatev1beta1.Assessment) []sectionEstimate {
 	var sections []sectionEstimate
 	for _, s := range c.sections {
@@ -113,7 +114,7 @@ func (c *cluster) estimateSections(out updatev1beta1.Assessment) []sectionEstima
 		case !s.pending || s.master || !s.controlPlane && s.total == 0:
 			continue
 		case !s.controlPlane && !s.isConfigPool() && len(c.in.Facts.Pools) > 0:
-			continue // the MachineConfigPools of its nodes count
+			continue // covered by the MachineConfigPools of its nodes
 		case s.controlPlane:
 			e = c.estimateControlPlane(s)
 		default:
@@ -132,7 +133,7 @@ func (c *cluster) estimateSections(out updatev1beta1.Assessment) []sectionEstima
 	return sections
 }
 
-// waits returns how long after that time the section resumes at the earliest.
+// waits returns the minimum time from the given time until the section resumes.
 func (s *sectionEstimate) waits(from time.Time) time.Duration {
 	if s.resumes.IsZero() {
 		return 0
@@ -140,7 +141,7 @@ func (s *sectionEstimate) waits(from time.Time) time.Duration {
 	return max(s.resumes.Sub(from), 0)
 }
 
-// firstUnknown returns why the first section that cannot be estimated cannot be.
+// firstUnknown explains why the first section without an estimate has none.
 func firstUnknown(sections []sectionEstimate) string {
 	for _, s := range sections {
 		if s.unknown != "" {
@@ -150,16 +151,16 @@ func firstUnknown(sections []sectionEstimate) string {
 	return ""
 }
 
-// countFrom fills an estimate that counts from when the update continues: one section after the other for the control
-// plane, and all pools at a time, each once it resumes itself. It has no range if the range of one section is unknown.
-// The time of a remedy is unknown; it is from at the earliest.
+// countFrom fills in an estimate that counts from when the update continues. The control plane comes first,
+// followed by all pools in parallel, each as soon as it resumes. If the range of any section is unknown, the
+// estimate has no range. For a remedy, whose time is unknown, from is the earliest possible time.
 func (c *cluster) countFrom(e *updatev1beta1.Estimate, sections []sectionEstimate, from time.Time) {
 	var plane, all span
 	known := len(sections) > 0
 	for i := range sections {
 		s := &sections[i]
 		if s.begun && s.name == controlPlane {
-			// From where it is now, it takes as long as in past updates.
+			// The remaining time is what past updates took from the same point.
 			s.left = spanOf(c.leftByOperators())
 			if s.left.max == 0 && s.unknown == "" {
 				s.unknown = "it is not known how far the update was"
@@ -184,8 +185,8 @@ func (c *cluster) countFrom(e *updatev1beta1.Estimate, sections []sectionEstimat
 	}
 }
 
-// countNow fills an estimate that counts from now. A pool that has not begun starts between now and the
-// latest end of the control plane, and a section that is paused when it resumes at the earliest.
+// countNow fills in an estimate that counts from now. A pool that has not started will start between now and
+// the latest end of the control plane. A paused section starts no earlier than it resumes.
 func (c *cluster) countNow(e *updatev1beta1.Estimate, sections []sectionEstimate) {
 	if e.Reason = firstUnknown(sections); e.Reason != "" || len(sections) == 0 {
 		c.countFrom(e, sections, c.now)
@@ -214,8 +215,7 @@ func (c *cluster) countNow(e *updatev1beta1.Estimate, sections []sectionEstimate
 	c.settle(e, sections, earliest, latest)
 }
 
-// steady returns the times of a section as they were published, unless they have moved by more than the
-// hysteresis.
+// steady returns the published times of a section unless they have moved by more than the hysteresis.
 func (c *cluster) steady(name string, first, last time.Time) (earliest, latest time.Time) {
 	previous := c.previousEstimate()
 	if previous == nil {
@@ -233,7 +233,7 @@ func (c *cluster) steady(name string, first, last time.Time) (earliest, latest t
 	return first, last
 }
 
-// previousEstimate returns the last estimate of this update; nil means none.
+// previousEstimate returns the last estimate of this update, or nil.
 func (c *cluster) previousEstimate() *updatev1beta1.Estimate {
 	if !c.sameUpdate || c.in.Previous == nil {
 		return nil
@@ -241,8 +241,8 @@ func (c *cluster) previousEstimate() *updatev1beta1.Estimate {
 	return c.in.Previous.Estimate
 }
 
-// settle publishes the range. Its end only moves to a later time for a reason that is published with
-// it; its beginning moves in steps, and never beyond the end.
+// settle publishes the range. The latest end moves to a later time only for a reason, and the reason is
+// published too. The earliest end moves in steps and never past the latest end.
 func (c *cluster) settle(e *updatev1beta1.Estimate, sections []sectionEstimate, earliest, latest time.Time) {
 	previous := c.previousEstimate()
 	if previous != nil && previous.Latest != nil {
@@ -270,7 +270,7 @@ func (c *cluster) settle(e *updatev1beta1.Estimate, sections []sectionEstimate, 
 	e.Earliest, e.Latest = timePtr(earliest.Truncate(time.Second)), timePtr(latest.Truncate(time.Second))
 }
 
-// laterReason returns why the end may be later than it was published; empty means for no reason.
+// laterReason returns the reason why the end may be later than published, or "" if there is none.
 func (c *cluster) laterReason() string {
 	last := c.in.Previous
 	state := last.State
@@ -305,8 +305,8 @@ func (c *cluster) laterReason() string {
 	return ""
 }
 
-// pausedBeyond returns which section is paused beyond the latest end that was published, or "" if
-// none is.
+// pausedBeyond describes a section whose pause lasts beyond the published latest end, or returns "" if there
+// is none.
 func pausedBeyond(latest time.Time, sections []sectionEstimate) string {
 	for i := range sections {
 		if s := &sections[i]; s.resumes.After(latest) {
@@ -316,7 +316,7 @@ func pausedBeyond(latest time.Time, sections []sectionEstimate) string {
 	return ""
 }
 
-// slowNode returns which node took longer than the estimate assumed, or "" if none did.
+// slowNode describes a node that took longer than the estimate assumed, or returns "" if there is none.
 func (c *cluster) slowNode(s *section) string {
 	for _, d := range s.done {
 		assumed, known := c.perNode(s, len(s.done))
@@ -327,8 +327,8 @@ func (c *cluster) slowNode(s *section) string {
 	return ""
 }
 
-// estimateControlPlane derives how long the control plane takes from the completed updates of this
-// cluster, and its earliest end from when its operators were updated in those that were observed.
+// estimateControlPlane estimates the duration from completed updates of this cluster. The earliest end also
+// uses the times when operators were updated in observed past updates.
 func (c *cluster) estimateControlPlane(s *section) sectionEstimate {
 	e := sectionEstimate{name: s.name, begun: true, base: c.started}
 	past := c.pastDurations()
@@ -349,9 +349,9 @@ func (c *cluster) estimateControlPlane(s *section) sectionEstimate {
 	return e
 }
 
-// pastDurations returns how long completed updates of the control plane took: updates of the same kind, or else of any
-// kind, the latest five at most, without the installation and without updates that took more than three times the
-// median.
+// pastDurations returns the durations of up to five completed updates of the control plane, latest first. It
+// prefers updates of the same kind and ignores the installation and updates that took more than three times
+// the median.
 func (c *cluster) pastDurations() []time.Duration {
 	version := &c.in.Facts.Version
 	var same, other []time.Duration
@@ -374,8 +374,8 @@ func (c *cluster) pastDurations() []time.Duration {
 	return slices.DeleteFunc(slices.Clone(past), func(d time.Duration) bool { return d > outlier*median })
 }
 
-// leftByOperators returns, for each past update whose operators were observed, how long it still took
-// when as many operators were updated as are now.
+// leftByOperators returns the remaining time of each observed past update from the point when as many
+// operators were updated as are now.
 func (c *cluster) leftByOperators() []time.Duration {
 	plane := c.controlPlane()
 	var left []time.Duration
@@ -395,12 +395,12 @@ func (c *cluster) leftByOperators() []time.Duration {
 	return left
 }
 
-// estimatePool derives how long a pool takes from the time per node and the nodes that may be updated
-// at a time.
+// estimatePool estimates the duration from the time per node and the number of nodes that can be updated in
+// parallel.
 func (c *cluster) estimatePool(s *section) sectionEstimate {
 	e := sectionEstimate{name: s.name, begun: s.begun() && s.active.Status == metav1.ConditionTrue, base: c.now}
 	perNode, known := c.perNode(s, 0)
-	// A node that is not available and not being updated takes a slot.
+	// An unavailable node takes up a slot even if no update is running on it.
 	free := int(s.slots) - max(int(s.unavailable)-len(s.parts), 0)
 	switch {
 	case s.active.Reason == updatev1beta1.ReasonPaused && s.active.Status == metav1.ConditionFalse:
@@ -422,9 +422,8 @@ func (c *cluster) estimatePool(s *section) sectionEstimate {
 	return e
 }
 
-// credit returns how much of the time of its nodes a pool has already taken, on average over the nodes
-// that may be updated at a time. A node that takes longer than expected may take longer still, so what
-// it takes beyond that does not count.
+// credit returns the time that the pool's current nodes have already used, averaged over the nodes that can
+// be updated in parallel. A slow node counts no more than the expected time, because it may take even longer.
 func (c *cluster) credit(s *section, free int, perNode time.Duration) time.Duration {
 	var sum time.Duration
 	for _, p := range s.parts {
@@ -433,21 +432,21 @@ func (c *cluster) credit(s *section, free int, perNode time.Duration) time.Durat
 	return sum / time.Duration(max(free, len(s.parts), 1))
 }
 
-// nodeTime is how long a node takes.
+// nodeTime is the time that a node takes.
 type nodeTime struct {
 	span
-	// slowest is how long the slowest node took in the last update, if it took more than twice as long
-	// as most of them; otherwise it is 0.
+	// slowest is the time of the slowest node in the last update if it took more than twice as long as most
+	// nodes, and 0 otherwise.
 	slowest time.Duration
 	basis   string
 }
 
-// slowFactor is the factor beyond which a node took much longer than most of them.
+// slowFactor is the factor that makes a node slow compared with most nodes.
 const slowFactor = 2
 
-// perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it has three nodes at
-// least; else the quartiles of the last update that was observed. One node may be as slow as the slowest one of the
-// last update, unless this update already had such a node.
+// perNode returns the time that a node takes: the quartiles of this update, without the given number of last
+// nodes, if at least three nodes remain, or else the quartiles of the last observed update. It allows for one
+// node as slow as the slowest node of the last update, unless this update already had one.
 func (c *cluster) perNode(s *section, without int) (nodeTime, bool) {
 	last, known := c.lastNodeTime(s.name)
 	n := len(s.nodeSeconds) - without
@@ -466,7 +465,7 @@ func (c *cluster) perNode(s *section, without int) (nodeTime, bool) {
 	return per, true
 }
 
-// lastNodeTime returns how long a node of a pool took in the last update that was observed.
+// lastNodeTime returns the node time of a pool in the last observed update.
 func (c *cluster) lastNodeTime(pool string) (nodeTime, bool) {
 	for _, update := range c.past {
 		for _, p := range update.Pools {
@@ -485,7 +484,7 @@ func (c *cluster) lastNodeTime(pool string) (nodeTime, bool) {
 	return nodeTime{}, false
 }
 
-// quantile returns the quantile of durations by linear interpolation; 0 means that there are none.
+// quantile returns a quantile of durations by linear interpolation, or 0 if there are none.
 func quantile(of []time.Duration, q float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -499,11 +498,11 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return sorted[low] + time.Duration((at-float64(low))*float64(sorted[low+1]-sorted[low]))
 }
 
-// maxEstimate bounds what an insight may extend an estimate by.
+// maxEstimate limits how much an insight may extend an estimate.
 const maxEstimate = 24 * time.Hour
 
-// longestEstimatedFinish returns the latest end that an insight of normal progress announces, and which
-// one does. Such an insight only ever extends the estimate.
+// longestEstimatedFinish returns the latest end announced by an insight of normal progress, and the insight's
+// informer. Such insights can only extend the estimate.
 func (c *cluster) longestEstimatedFinish() (time.Time, string) {
 	var latest time.Time
 	var why string

@@ -18,14 +18,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// simulation is one update in virtual time: the control plane takes as long as earlier ones, and then
-// the nodes of one pool are updated, some at a time. The time of a node is log-normal, and one node takes
-// four times as long.
+// simulation is one update in virtual time. The control plane takes as long as earlier updates. After that,
+// the nodes of one pool are updated several at a time. Node times are log-normal, and one node takes four
+// times as long.
 type simulation struct {
 	start      time.Time
 	planeTakes time.Duration
 	slots      int
-	// begins and ends are when the update of each node begins and ends.
+	// begins and ends hold the times when the update of each node begins and ends.
 	begins, ends []time.Time
 	end          time.Time
 	history      []time.Duration
@@ -43,7 +43,7 @@ func logNormal(r *rand.Rand, median time.Duration, sigma float64) time.Duration 
 	return time.Duration(float64(median) * math.Exp(sigma*r.NormFloat64())).Truncate(time.Second)
 }
 
-// nodeTimes returns how long the nodes of one update take.
+// nodeTimes draws the durations of the nodes in one update.
 func nodeTimes(r *rand.Rand) []time.Duration {
 	took := make([]time.Duration, simulatedNodes)
 	for i := range took {
@@ -92,12 +92,12 @@ func newSimulation(seed uint64) *simulation {
 	return s
 }
 
-// operatorOffset returns when an operator is updated in an update that takes so long.
+// operatorOffset returns when the k-th operator is updated in an update of the given duration.
 func (*simulation) operatorOffset(k int, took time.Duration) time.Duration {
 	return took * time.Duration(k+1) / 33
 }
 
-// at returns the cluster at a time of the update.
+// at returns the cluster at the given time.
 func (s *simulation) at(t time.Time, previous *updatev1beta1.Assessment) *fixture {
 	f := newFixture("4.20.6")
 	f.now, f.slots[worker] = t, s.slots
@@ -130,7 +130,7 @@ func (s *simulation) at(t time.Time, previous *updatev1beta1.Assessment) *fixtur
 	return f
 }
 
-// addNodes adds the nodes as they are at a time: first each one is drained, and then it reboots.
+// addNodes adds the nodes in their state at the given time. Each node is drained first and then reboots.
 func (s *simulation) addNodes(f *fixture, t time.Time) {
 	f.addNodes(worker, simulatedNodes, 0)
 	for i := range s.begins {
@@ -154,12 +154,12 @@ func (s *simulation) addNodes(f *fixture, t time.Time) {
 	}
 }
 
-// outcome is how good the estimates of one update were.
+// outcome measures the quality of the estimates of one update.
 type outcome struct {
 	firstHit bool
-	// hits of prints ranges had the real end in them.
+	// hits counts the ranges that contain the real end, out of prints.
 	hits, prints int
-	// unexplained are how often the latest end moved to a later time without a reason.
+	// unexplained counts how often the latest end moved to a later time without a reason.
 	unexplained, extended int
 	widths, middles       []float64
 	notes                 []string
@@ -206,13 +206,13 @@ func (s *simulation) checkExtension(tb testing.TB, o *outcome, previous *updatev
 	}
 }
 
-// estimateFigures are how good the estimates of ten updates with a history are.
+// estimateFigures measures the quality of the estimates of ten updates with a history.
 type estimateFigures struct {
 	first, hits, prints, unexplained int
 	width, middle                    float64 // medians in minutes
 }
 
-// simulateUpdates simulates the ten updates, with fixed seeds.
+// simulateUpdates simulates ten updates with fixed seeds.
 func simulateUpdates(tb testing.TB) estimateFigures {
 	tb.Helper()
 	var f estimateFigures
@@ -245,13 +245,13 @@ func (f estimateFigures) check(tb testing.TB) {
 	}
 }
 
-// TestEstimates_of_simulated_updates prints how good the estimates of ten updates with history are.
+// TestEstimates_of_simulated_updates checks the quality of the estimates of ten updates with a history.
 func TestEstimates_of_simulated_updates(t *testing.T) {
 	t.Parallel()
 	simulateUpdates(t).check(t)
 }
 
-// BenchmarkEstimates measures the same as TestEstimates_of_simulated_updates.
+// BenchmarkEstimates reports the figures that TestEstimates_of_simulated_updates checks.
 func BenchmarkEstimates(b *testing.B) {
 	b.Log("Method: ten simulated updates with a history of five, fixed seeds, an estimate each minute. The durations of the nodes are log-normal, and one node takes four " +
 		"times as long. Limits: the real end in the first range of 8 of 10 updates, and in two thirds of all ranges; a median range of twice the median estimate; " +
@@ -268,8 +268,8 @@ func BenchmarkEstimates(b *testing.B) {
 	}
 }
 
-// TestUnchanged_cluster_changes_its_assessment_once_a_minute computes the assessment each five seconds
-// while one of two nodes that may be updated at a time is drained: each change would be a write.
+// TestUnchanged_cluster_changes_its_assessment_once_a_minute computes the assessment every five seconds while
+// one of two nodes that can be updated in parallel is being drained. Each change would be a write.
 func TestUnchanged_cluster_changes_its_assessment_once_a_minute(t *testing.T) {
 	t.Parallel()
 	for name, cluster := range map[string]func() *fixture{
@@ -402,8 +402,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// windowed is a cluster whose control plane is being updated, and whose pool waits for a window that
-// begins after that time; 0 means that its begin is unknown.
+// windowed returns a cluster whose control plane is being updated and whose pool waits for a window that
+// begins after the given time. 0 makes the beginning unknown.
 func windowed(begins time.Duration) *fixture {
 	f := progressingCluster()
 	f.pool().Conditions = nil
@@ -458,8 +458,8 @@ func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 	}
 }
 
-// TestLatest_end_is_compared_with_the_last_known_one assesses an update that progresses, then one in
-// which it has no end, and then one that progresses with slower nodes.
+// TestLatest_end_is_compared_with_the_last_known_one assesses an update three times: with progress, without
+// an end, and with progress on slower nodes.
 func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -496,7 +496,8 @@ func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
 	}
 }
 
-// TestEstimate_from_the_nodes_of_this_update is preferred to that from the last update, and says so.
+// TestEstimate_from_the_nodes_of_this_update checks that the nodes of this update take precedence over the
+// last update and are named as the basis.
 func TestEstimate_from_the_nodes_of_this_update(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(time.Minute)

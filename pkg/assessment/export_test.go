@@ -5,7 +5,7 @@ package assessment
 
 import updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 
-// Row is a line of the table of reasons.
+// Row is a row of the table of reasons.
 type Row struct {
 	Reason, One, Many string
 	Kind              updatev1beta1.RemedyType
@@ -21,5 +21,5 @@ func Rows() []Row {
 	return all
 }
 
-// MaxObjectBytes is the budget for the names of objects.
+// MaxObjectBytes exports the budget for object names.
 const MaxObjectBytes = maxObjectBytes

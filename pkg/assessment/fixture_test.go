@@ -38,20 +38,20 @@ func at(t time.Time) metav1.Time { return metav1.NewTime(t) }
 
 func ago(d time.Duration) *metav1.Time { return new(at(before(d))) }
 
-// fixture builds a cluster and the status that is computed from it.
+// fixture builds a cluster and the status computed from it.
 type fixture struct {
 	now     time.Time
-	history []configv1.UpdateHistory // the newest first
+	history []configv1.UpdateHistory // newest first
 	// conditions are the conditions of the ClusterVersion.
 	conditions []configv1.ClusterOperatorStatusCondition
-	// operators are all of them, and pools the nodes by pool.
+	// operators holds all operators, and pools the names of the pools.
 	operators []clusterstate.ClusterOperator
 	pools     []string
 	slots     map[string]int
 	paused    map[string]bool
-	// required are the pools that the control plane waits for.
+	// required names the pools that the control plane waits for.
 	required []string
-	// requested is the release in spec.desiredUpdate; nil means none.
+	// requested is the release in spec.desiredUpdate, or nil.
 	requested *configv1.Update
 	nodes     []corev1.Node
 	status    updatev1beta1.UpdateStatusStatus
@@ -59,7 +59,7 @@ type fixture struct {
 	in        assessment.Input
 }
 
-// newFixture returns a cluster that is being updated from 4.20.5, with 33 operators.
+// newFixture returns a cluster with 33 operators during an update from 4.20.5.
 func newFixture(to string) *fixture {
 	f := &fixture{now: now, slots: map[string]int{}, paused: map[string]bool{}, pools: []string{master, worker}}
 	f.conditions = []configv1.ClusterOperatorStatusCondition{{Type: "Failing", Status: configv1.ConditionFalse}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue}}
@@ -77,7 +77,7 @@ func newFixture(to string) *fixture {
 	return f
 }
 
-// addHistory adds an older entry to the history; a zero end means that it is not completed.
+// addHistory adds an older entry to the history. A zero end leaves the entry incomplete.
 func (f *fixture) addHistory(version string, start, end time.Time) {
 	entry := configv1.UpdateHistory{Version: version, Image: "image-" + version, State: configv1.PartialUpdate, StartedTime: at(start)}
 	if !end.IsZero() {
@@ -86,7 +86,7 @@ func (f *fixture) addHistory(version string, start, end time.Time) {
 	f.history = append(f.history, entry)
 }
 
-// pendingOperators lets the last operators run the old release, under these names.
+// pendingOperators names the last operators and keeps them at the old release.
 func (f *fixture) pendingOperators(names ...string) {
 	for i, name := range names {
 		operator := &f.operators[len(f.operators)-1-i]
@@ -94,7 +94,7 @@ func (f *fixture) pendingOperators(names ...string) {
 	}
 }
 
-// progressing lets an operator progress since that time.
+// progressing makes an operator progress since the given time.
 func (f *fixture) progressing(name string, since time.Time) {
 	for i := range f.operators {
 		if f.operators[i].Name == name {
@@ -103,7 +103,7 @@ func (f *fixture) progressing(name string, since time.Time) {
 	}
 }
 
-// addNodes adds nodes of a pool: the first ones updated.
+// addNodes adds nodes to a pool. The first ones are updated.
 func (f *fixture) addNodes(pool string, total, updated int) {
 	for i := range total {
 		config := "rendered-" + pool + "-old"
@@ -132,7 +132,7 @@ func (f *fixture) node(name string) *corev1.Node {
 	return nil
 }
 
-// drain lets a worker be drained since that time.
+// drain makes a worker drain since the given time.
 func (f *fixture) drain(name string, since time.Time) {
 	node := f.node(name)
 	f.begin(worker, node)
@@ -270,7 +270,8 @@ func (f *fixture) count() {
 
 func (f *fixture) assess() updatev1beta1.Assessment { return assessment.Assess(f.build()) }
 
-// shop adds a Deployment of two pods, one of them on the node, and the budget that holds it.
+// shop adds a Deployment with two pods, one of them on the node, and the PodDisruptionBudget that blocks the
+// drain.
 func (f *fixture) shop(node string, start time.Time) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
@@ -288,7 +289,7 @@ func (f *fixture) shop(node string, start time.Time) {
 		ref("Node", "", node), ref("Pod", "shop", pod.Name), ref("PodDisruptionBudget", "shop", "api")))
 }
 
-// noContext is for a reader that needs none.
+// noContext is the context for readers that ignore it.
 var noContext context.Context
 
 // nodeReader lists nodes.

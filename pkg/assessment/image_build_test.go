@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// building is a cluster whose control plane was updated, and whose workers wait for an image.
+// building returns a cluster whose control plane is updated and whose workers wait for an image build.
 func building(age time.Duration) *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime, f.history[0].CompletionTime = at(before(3*time.Hour)), new(at(before(2*time.Hour)))
@@ -25,8 +25,8 @@ func building(age time.Duration) *fixture {
 	return f
 }
 
-// TestPool_waits_for_its_image shows what a pool waits for whose OS image is being built. It is stuck once
-// the build takes too long.
+// TestPool_waits_for_its_image checks what is shown for a pool whose OS image is being built. The pool is
+// stuck if the build takes too long.
 func TestPool_waits_for_its_image(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -52,8 +52,8 @@ func TestPool_waits_for_its_image(t *testing.T) {
 	}
 }
 
-// TestStuck_pool_has_one_headline compares what the controller reports with what a dump of the same cluster
-// shows: the pool, and since when nothing in it has changed.
+// TestStuck_pool_has_one_headline checks that the controller and a dump of the same cluster report the same
+// pool and the same time of its last change.
 func TestStuck_pool_has_one_headline(t *testing.T) {
 	t.Parallel()
 	cluster := func() *fixture {

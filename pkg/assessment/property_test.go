@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// maxJSON bounds an assessment; the status has 900 KiB.
+// maxJSON limits the size of an assessment. The status may use 900 KiB.
 const maxJSON = 512 << 10
 
 var (
@@ -60,7 +60,7 @@ func drawInsight(t *rapid.T) updatev1beta1.Insight {
 	}
 }
 
-// drawCluster draws a cluster that may be contradictory, with insights that may be hostile.
+// drawCluster draws a cluster that may contradict itself and may have hostile insights.
 func drawCluster(t *rapid.T) *fixture {
 	bases := clusters()
 	f := bases[rapid.SampledFrom(slices.Sorted(maps.Keys(bases))).Draw(t, "cluster")]()
@@ -103,7 +103,7 @@ func drawPrevious(t *rapid.T) *updatev1beta1.Assessment {
 	}
 }
 
-// clusters are the clusters of the other tests.
+// clusters returns the clusters of the other tests.
 func clusters() map[string]func() *fixture {
 	all := map[string]func() *fixture{
 		"operator": func() *fixture { return operatorUnchanged("dns", 10*time.Minute) }, "operator stuck": func() *fixture { return operatorUnchanged("dns", time.Hour) },
@@ -149,7 +149,7 @@ func TestHundred_runs_are_equal(t *testing.T) {
 	}
 }
 
-// TestProperties checks what holds for every cluster, however contradictory.
+// TestProperties checks properties that hold for every cluster, even a contradictory one.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,8 +184,8 @@ func checkBounded(t *rapid.T, a updatev1beta1.Assessment) {
 
 type objectName struct{ kind, namespace, name string }
 
-// checkNoObjectLost compares the objects of the insights that are warnings at least, in the sections whose state has
-// causes, with the objects of the causes.
+// checkNoObjectLost checks that the causes contain all objects of insights of at least level warning, in the
+// sections that need an explanation.
 func checkNoObjectLost(t *rapid.T, f *fixture, a updatev1beta1.Assessment) {
 	listed := map[objectName]bool{}
 	for _, c := range a.Causes {
@@ -211,7 +211,7 @@ func checkNoObjectLost(t *rapid.T, f *fixture, a updatev1beta1.Assessment) {
 						return r.Kind == "Node" || r.Kind == "MachineConfigPool"
 					})
 					o := objectName{r.Kind, r.Namespace, clean(r.Name)}
-					if !listed[o] && !isNode { // that is in the section of the nodes of the control plane
+					if !listed[o] && !isNode { // nodes of the control plane have their own section
 						t.Fatalf("%+v of section %s is lost: %+v", o, section, a.Causes)
 					}
 				}
@@ -227,12 +227,12 @@ func clean(name string) string {
 	return name
 }
 
-// improved reports whether a state is better than another one. Unknown is neither Idle nor Progressing.
+// good reports whether a state is good news.
 func good(s updatev1beta1.AssessmentState) bool {
 	return s == updatev1beta1.StateIdle || s == progressing
 }
 
-// checkStrangersImproveNothing removes what third parties report.
+// checkStrangersImproveNothing removes the reports of third parties.
 func checkStrangersImproveNothing(t *rapid.T, f *fixture, with updatev1beta1.Assessment) {
 	status, in := f.build()
 	stripped := *status.DeepCopy()
@@ -259,7 +259,7 @@ func sectionsOf(a updatev1beta1.Assessment) (states []updatev1beta1.AssessmentSt
 	return states
 }
 
-// ownChains returns the chains of the built-in informers and of the assessment.
+// ownChains returns the chains of the built-in informers and the assessment.
 func ownChains(a updatev1beta1.Assessment) (own []string) {
 	for _, c := range a.Causes {
 		if c.UpdateInformer != "stranger" && c.UpdateInformer != "other" {

@@ -11,31 +11,31 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// The reasons of what only the assessment finds.
+// Reasons of findings that only the assessment makes.
 const (
-	// ReasonOperatorStalled is an operator that is being updated and has not changed for too long.
+	// ReasonOperatorStalled is the reason if an operator in progress has not changed for too long.
 	ReasonOperatorStalled = "OperatorStalled"
-	// ReasonControlPlaneStalled is the reason of a control plane in which updating has stopped.
+	// ReasonControlPlaneStalled is the reason if the control plane has stopped updating.
 	ReasonControlPlaneStalled = "ControlPlaneStalled"
-	// ReasonDrainStalled is a drain that has not ended for too long, and that nothing ends.
+	// ReasonDrainStalled is the reason if a drain takes too long and nothing will end it.
 	ReasonDrainStalled = "DrainStalled"
-	// ReasonNodeStalled is a node that is being updated and has not changed for too long.
+	// ReasonNodeStalled is the reason if a node in progress has not changed for too long.
 	ReasonNodeStalled = "NodeStalled"
-	// ReasonPoolStalled is a pool of which no node is being updated, although nothing pauses it.
+	// ReasonPoolStalled is the reason if no node of a pool is being updated although nothing pauses the pool.
 	ReasonPoolStalled = "PoolStalled"
-	// reasonSelectedByBudgets is a pod that several budgets select: the Eviction API refuses it, however
-	// many disruptions each of them allows.
+	// reasonSelectedByBudgets is the reason if several PodDisruptionBudgets select a pod. The Eviction API
+	// refuses such a pod regardless of the disruptions that the budgets allow.
 	reasonSelectedByBudgets = "PodSelectedByBudgets"
-	// reasonPoolPaused is a pool that a person has paused although it has outdated nodes.
+	// reasonPoolPaused is the reason if a user has paused a pool with outdated nodes.
 	reasonPoolPaused = "PoolPaused"
-	// reasonDrainNotCordoned is a node that another client has uncordoned although its drain is requested.
+	// reasonDrainNotCordoned is the reason if another client has uncordoned a node during its drain.
 	reasonDrainNotCordoned = "DrainNotCordoned"
-	// The reasons of findings of the built-in informers by which an update is held.
+	// Reasons of built-in informers for findings that block an update.
 	reasonReleaseRefused = "ReleaseRefused"
 	reasonRequestRefused = "RequestRefused"
 	reasonUpgradeFailed  = "UpgradeFailed"
 	reasonVersionFailing = "ClusterVersionFailing"
-	// ReasonOther stands for the causes beyond the limit.
+	// ReasonOther is the reason of the cause that merges the causes above the limit.
 	ReasonOther = "Other"
 )
 
@@ -43,23 +43,25 @@ func stalledReason(reason string) bool {
 	return slices.Contains([]string{ReasonOperatorStalled, ReasonControlPlaneStalled, ReasonDrainStalled, ReasonNodeStalled, ReasonPoolStalled}, reason)
 }
 
-// row holds the texts about a reason. In the texts, {names} are the names of all objects, three at most, and {count} is
-// their number. In commands, {object}, {namespace}, and {resource} are of one object; there is a command for each. One
-// with {resource} but without {namespace} gets a namespace if the object has one.
+// row holds the texts for a reason. In the texts, {names} stands for the names of up to three objects and
+// {count} for the number of objects. In commands, {object}, {namespace}, and {resource} stand for one object,
+// and there is one command per object. A command with {resource} but without {namespace} gets a namespace
+// option if the object has a namespace.
 type row struct {
 	reason string
-	// one and many are the clauses about one object and about several.
+	// one and many are the clauses for one object and for several.
 	one, many string
-	// kind is whether the command removes the cause, shows the object, or nothing has to be done.
+	// kind says whether the command removes the cause or shows the object, or whether nothing needs to be
+	// done.
 	kind updatev1beta1.RemedyType
-	// text is one sentence; it ends with a colon if there is a command.
+	// text is one sentence. It ends with a colon if there is a command.
 	text, command string
 }
 
-// drainWaits is the line of nodes whose pods hold them.
+// drainWaits describes nodes whose pods block the drain.
 var drainWaits = &row{one: "drain of node {names} waits for its pods", many: "drains of nodes {names} wait for their pods"}
 
-// clause returns the clause about some objects, of which count have a name.
+// clause returns the clause about a number of objects. Only count of them have a name.
 func (r *row) clause(objects int, names string, count int) string {
 	pattern := r.one
 	if objects > 1 && r.many != "" {
@@ -74,10 +76,10 @@ const (
 	none      = updatev1beta1.RemedyNone
 )
 
-// nothing is the text of the reasons that are normal.
+// nothing is the text for reasons that are normal.
 const nothing = "Nothing."
 
-// The commands of several reasons.
+// Commands that several reasons share.
 const (
 	describeVersion  = "oc describe clusterversion version"
 	describeOperator = "oc describe clusteroperator {object}"
@@ -89,8 +91,8 @@ const (
 	allInsights      = "oc update status --details"
 )
 
-// rows has one line for each reason of the assessment, of the built-in informers, and of the Update
-// Status Controller. A test compares it with the code that sets reasons, and another one with the page
+// rows has one row for each reason of the assessment, the built-in informers, and the Update Status
+// Controller. Tests compare it with the code that sets reasons and with
 // docs/concepts/update-troubleshooting.md.
 var rows = []row{
 	{ReasonOperatorStalled, "ClusterOperator {names} has not changed for too long", "ClusterOperators {names} have not changed for too long", diagnoses, "Find out what the operator waits for:", describeOperator},

@@ -28,22 +28,22 @@ var update = flag.Bool("update", false, "write the tables of docs/concepts/updat
 // camelCase matches words that look like a reason.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
 
-// planReason matches words that look like a reason of a plan, also one with an abbreviation.
+// planReason matches words that look like a reason of a plan, including ones with an abbreviation.
 var planReason = regexp.MustCompile(`^(PDB|[A-Z][a-z]+)s?([A-Z][a-z]+|API)+$|^(Current|Unreadable)$`)
 
-// noPlanReason are the words in the checks of plans that look like a reason and are none.
+// noPlanReason lists the words in the checks of plans that look like a reason but are not.
 var noPlanReason = []string{
 	"APIRequestCount", "AcceptanceStale", "AlertPending", "ClusterOperator", "ClusterServiceVersion", "ConfigMap", "ExclusionUnused",
 	"MachineConfigPool", "ManagedUpgrade", "PodDisruptionBudget",
 }
 
-// noReason are the words in the built-in informers that look like a reason and are none.
+// noReason lists the words in the built-in informers that look like a reason but are not.
 var noReason = []string{
 	"ClusterOperator", "ClusterOperators", "ClusterVersion", "MachineConfigPool", "PodDisruptionBudget", "PreCheck", "ReleaseAccepted",
 }
 
-// TestReasons_of_informers_are_in_the_table reads the built-in informers: each reason that they can set
-// has a remedy or a diagnostic, or is listed as one that needs none.
+// TestReasons_of_informers_are_in_the_table checks that each reason that a built-in informer can set has a
+// remedy or diagnostic or is listed as needing none.
 func TestReasons_of_informers_are_in_the_table(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -98,7 +98,7 @@ func stringsIn(t *testing.T, path string) []string {
 	return words
 }
 
-// TestRows_are_complete checks what a line must have.
+// TestRows_are_complete checks the required fields of each row.
 func TestRows_are_complete(t *testing.T) {
 	t.Parallel()
 	for _, r := range assessment.Rows() {
@@ -120,7 +120,7 @@ func TestRows_are_complete(t *testing.T) {
 
 const troubleshooting = "../../docs/concepts/update-troubleshooting.md"
 
-// TestTroubleshooting_lists_every_reason compares the page with the table.
+// TestTroubleshooting_lists_every_reason compares the documentation page with the table.
 func TestTroubleshooting_lists_every_reason(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(troubleshooting)
@@ -160,8 +160,8 @@ func reasonTable() string {
 	return b.String()
 }
 
-// TestTroubleshooting_lists_every_reason_of_plans compares the page with the checks before an update and
-// with the conditions of plans: it has each of their reasons, and no other one.
+// TestTroubleshooting_lists_every_reason_of_plans checks that the documentation page lists exactly the
+// reasons used by the pre-checks and the conditions of plans.
 func TestTroubleshooting_lists_every_reason_of_plans(t *testing.T) {
 	t.Parallel()
 	set := []string{

@@ -19,12 +19,12 @@ import (
 const (
 	// controllerNamespace is the default namespace of the Update Status Controller.
 	controllerNamespace = "managed-upgrade-operator"
-	// maxCommands bounds the commands of a remedy: one for each object.
+	// maxCommands limits the commands of a remedy, which has one command per object.
 	maxCommands = 8
 )
 
-// validName matches the names that are put into commands. Objects of the API have such names; what a
-// third party invents may be anything.
+// validName matches names that are safe to use in commands. API objects have such names, but third-party
+// informers may report anything.
 var (
 	validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.:]{0,251}[a-z0-9])?$`)
 	validKind = regexp.MustCompile(`^[A-Za-z]{1,63}$`)
@@ -77,7 +77,7 @@ func (c *cluster) adviseWait(out *updatev1beta1.Assessment) *updatev1beta1.Remed
 	return orErrors(out, nothing)
 }
 
-// orErrors returns that nothing has to be done, unless an error is watched.
+// orErrors returns the given remedy text, or a pointer to the errors if any are being watched.
 func orErrors(out *updatev1beta1.Assessment, nothing string) *updatev1beta1.Remedy {
 	if watchesError(out.Watch) {
 		return &updatev1beta1.Remedy{Type: none, Text: "Look into the errors:", Commands: []string{allInsights}}
@@ -85,7 +85,7 @@ func orErrors(out *updatev1beta1.Assessment, nothing string) *updatev1beta1.Reme
 	return &updatev1beta1.Remedy{Type: none, Text: nothing}
 }
 
-// readCommands are the resources of the required sources.
+// readCommands maps the required sources to their resources.
 var readCommands = map[string]string{
 	string(checks.SourceClusterVersion): "clusterversions",
 	string(checks.SourceOperators):      "clusteroperators",
@@ -93,7 +93,7 @@ var readCommands = map[string]string{
 	string(checks.SourcePools):          "machineconfigpools",
 }
 
-// adviseUnknown begins with the controller, which reads most of the data.
+// adviseUnknown starts with the controller, because it reads most of the data.
 func (c *cluster) adviseUnknown() *updatev1beta1.Remedy {
 	if c.in.ControllerForbidden {
 		return diagnose("Ask an administrator for the ClusterRole update-viewer.")
@@ -119,7 +119,7 @@ func (c *cluster) adviseUnknown() *updatev1beta1.Remedy {
 	return diagnose("See what is missing:", allInsights)
 }
 
-// remedyOf returns what to do about the first link of a chain.
+// remedyOf returns the remedy for the first link of a chain.
 func (c *cluster) remedyOf(from *chain) *updatev1beta1.Remedy {
 	if len(from.links) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (c *cluster) remedyOf(from *chain) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// remedyAbout returns a remedy with a command for each of the first objects; an empty command is none.
+// remedyAbout returns a remedy with commands for the first objects. It skips empty commands.
 func remedyAbout(kind updatev1beta1.RemedyType, what string, objects []*vertex, command func(*vertex) string) *updatev1beta1.Remedy {
 	remedy := &updatev1beta1.Remedy{Type: kind, Text: what}
 	for _, v := range objects {
@@ -161,7 +161,7 @@ func remedyAbout(kind updatev1beta1.RemedyType, what string, objects []*vertex, 
 	return remedy
 }
 
-// fill returns a command about an object; it is empty if the object has no valid name.
+// fill returns the command for an object, or "" if the object's name is not valid.
 func fill(command string, v *vertex) string {
 	if v.namespace != "" && strings.Contains(command, "{resource}") && !strings.Contains(command, "{namespace}") {
 		command = strings.Replace(command, "oc ", "oc -n {namespace} ", 1)
@@ -174,7 +174,7 @@ func fill(command string, v *vertex) string {
 	return strings.NewReplacer("{object}", v.name, "{namespace}", v.namespace, "{resource}", resource(v)).Replace(command)
 }
 
-// describeObjects returns a diagnostic that shows the first objects.
+// describeObjects returns a diagnostic for the first objects.
 func describeObjects(l *link) *updatev1beta1.Remedy {
 	remedy := remedyAbout(diagnoses, "Look at what is reported:", l.objects, func(v *vertex) string { return fill("oc describe {resource} {object}", v) })
 	if len(remedy.Commands) == 0 {
@@ -183,11 +183,11 @@ func describeObjects(l *link) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// resource returns the kind of an object with its group, as oc accepts it.
+// resource returns an object's kind and group in the form that oc accepts.
 func resource(v *vertex) string {
 	kind := strings.ToLower(v.kind)
 	if v.kind == kindPool {
-		return kind // no other group has it
+		return kind // no other group has this kind
 	}
 	group, _, found := strings.Cut(v.apiVersion, "/")
 	if !found || !validName.MatchString(group) {
@@ -196,17 +196,16 @@ func resource(v *vertex) string {
 	return kind + "." + group
 }
 
-// foreignRemedy names the informer, and its reference if it has one: only the informer knows what to
-// do.
+// foreignRemedy names the informer and its reference, if any, because only the informer knows what to do.
 func foreignRemedy(from *chain, first *link) *updatev1beta1.Remedy {
 	remedy := describeObjects(first)
 	remedy.Text = clean("Look at what informer " + from.group + " reports:")
 	return remedy
 }
 
-// budgetRemedy returns how to let a drain continue that a budget holds: one more pod, if the budget
-// demands a number of pods, all of them are healthy, and a Deployment has created them; nil if no
-// command is known to help.
+// budgetRemedy returns a remedy for a drain that a PodDisruptionBudget blocks: one more replica, provided
+// that the budget requires a number of pods, all of them are healthy, and a Deployment created them. It
+// returns nil if no command is known to help.
 func (c *cluster) budgetRemedy(first *link) *updatev1beta1.Remedy {
 	remedy := &updatev1beta1.Remedy{Type: fixes, Text: "Add a replica; the update then continues on its own:"}
 	for _, v := range first.objects {
@@ -226,9 +225,9 @@ func (c *cluster) budgetRemedy(first *link) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// scaleCommand returns the command that adds a pod to those that a budget counts, or "" if there is
-// none that is known to help. All of these pods must be known, and one Deployment must have created
-// them: how many replicas one of several has is unknown.
+// scaleCommand returns the command that adds a pod to a PodDisruptionBudget, or "" if no command is known to
+// help. All pods must be known and belong to one Deployment, because with several Deployments their replica
+// counts are unknown.
 func (c *cluster) scaleCommand(b *clusterstate.PDB) string {
 	if b.MinAvailable == 0 || b.Expected <= 0 || b.Healthy != b.Expected || b.Desired != b.Expected || !validName.MatchString(b.Namespace) {
 		return ""
@@ -251,8 +250,8 @@ func (c *cluster) scaleCommand(b *clusterstate.PDB) string {
 	return fmt.Sprintf("oc -n %s scale deployment/%s --replicas=%d", b.Namespace, deployment, b.Expected+1)
 }
 
-// deploymentOf returns the name of the Deployment that has created a pod, by the label and the name
-// that its ReplicaSet gives it, or "" if none has.
+// deploymentOf returns the name of the Deployment that created a pod, derived from the label and name set by
+// the ReplicaSet. It returns "" for other pods.
 func deploymentOf(pod clusterstate.Pod) string {
 	hash := pod.Labels["pod-template-hash"]
 	if hash == "" {
@@ -265,7 +264,7 @@ func deploymentOf(pod clusterstate.Pod) string {
 	return pod.Name[:at]
 }
 
-// podNamespaces are where the operators run the pods that they report about.
+// podNamespaces maps operators to the namespaces of the pods that they report about.
 var podNamespaces = map[string]string{
 	"authentication":          "openshift-authentication",
 	"console":                 "openshift-console",
@@ -284,11 +283,11 @@ var podNamespaces = map[string]string{
 	"service-ca":              "openshift-service-ca",
 }
 
-// aboutPods matches the messages of operators about pods.
+// aboutPods matches operator messages about pods.
 var aboutPods = regexp.MustCompile(`(?i)\bpods?\b`)
 
-// operatorRemedy returns how to see what is wrong with the first operators: their pods, if they report about pods, else
-// the operators themselves.
+// operatorRemedy shows the pods of the first operators if they report about pods, and otherwise the operators
+// themselves.
 func (c *cluster) operatorRemedy(first *link) *updatev1beta1.Remedy {
 	why := "Find out why the operator fails:"
 	remedy := remedyAbout(diagnoses, why, first.objects, func(v *vertex) string {
@@ -309,7 +308,7 @@ func (c *cluster) operatorRemedy(first *link) *updatev1beta1.Remedy {
 	return remedy
 }
 
-// unpause returns how to unpause the pools that are paused and selected, or nil if there are none.
+// unpause returns the remedy that unpauses the selected paused pools, or nil if there are none.
 func (c *cluster) unpause(selected func(clusterstate.Pool) bool) *updatev1beta1.Remedy {
 	var paused []*vertex
 	for _, pool := range c.in.Facts.Pools {
@@ -325,8 +324,8 @@ func (c *cluster) unpause(selected func(clusterstate.Pool) bool) *updatev1beta1.
 	return remedy
 }
 
-// pauseRemedy returns how to end a pause without an end, or nil if the chain is about none, or the pool
-// has a field of its own that pauses it.
+// pauseRemedy returns the remedy for a pause without an end. It returns nil if the chain is not about a pause
+// or the pool has its own field for pausing.
 func (c *cluster) pauseRemedy(from *chain) *updatev1beta1.Remedy {
 	if from.reason != updatev1beta1.ReasonPaused || from.group != "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// printed holds what the six screens of the design print of an assessment.
+// printed holds the parts of an assessment that appear on the six screens of the design.
 type printed struct {
 	State                      updatev1beta1.AssessmentState
 	Summary                    string
@@ -89,7 +89,7 @@ func printedOf(a updatev1beta1.Assessment) printed {
 	return p
 }
 
-// TestScreens checks that each line of the six screens of the design follows from a cluster as it is.
+// TestScreens checks that each line of the six screens of the design follows from the state of a cluster.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	for name, screen := range screens() {
@@ -186,7 +186,8 @@ func idleCluster() *fixture {
 	return f
 }
 
-// progressingCluster has three earlier updates of the same kind, and one that took too long to count.
+// progressingCluster returns a cluster with three earlier updates of the same kind and an outlier that took
+// too long to count.
 func progressingCluster() *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(38 * time.Minute))
@@ -209,7 +210,7 @@ func progressingCluster() *fixture {
 	return f
 }
 
-// pastWorker is the last update, in which a node of the pool worker took 9 to 13 minutes.
+// pastWorker returns the last update, in which each worker node took 9 to 13 minutes.
 func pastWorker() []updatev1beta1.PastUpdate {
 	return []updatev1beta1.PastUpdate{{ToRelease: "4.20.5", Pools: []updatev1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 9 * 60, UpperSeconds: 13 * 60, LongestSeconds: 15 * 60}}}}
 }
@@ -297,7 +298,7 @@ func count(s updatev1beta1.SectionAssessment) string {
 	return itoa(s.Updated) + " of " + itoa(s.Total) + " " + s.Unit
 }
 
-// The next update is the one that starts first: an upgrade that exists, or the next start of a schedule.
+// The next update is the one that starts first, either an existing upgrade or the next start of a schedule.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	scheduled := func(in time.Duration) []checks.Schedule {

@@ -25,7 +25,7 @@ const (
 	unitNodes     = "nodes"
 )
 
-// The phases of a part.
+// Phases of a part.
 const (
 	phaseUpdating  = "updating"
 	phaseDraining  = "draining"
@@ -37,65 +37,65 @@ type section struct {
 	name string
 	pool *updatev1beta1.ResourceReference
 	unit string
-	// controlPlane is the section of the operators, and master the section of the nodes of the control plane.
+	// controlPlane marks the section of the operators. master marks the section of the control plane nodes.
 	controlPlane, master bool
-	// required reports that the control plane waits for the nodes of the section.
+	// required is set if the control plane waits for the nodes of the section.
 	required bool
 
-	// observed reports that it is known whether an update is pending, and pending that one is.
+	// observed is set if it is known whether an update is pending. pending is set if one is.
 	observed, pending bool
-	// unobserved is why it is not known whether an update is pending.
+	// unobserved explains why this is not known.
 	unobserved string
-	// readable reports that it can be seen whether the section changes.
+	// readable is set if changes in the section are visible.
 	readable bool
 	active   metav1.Condition
 
 	total, updated, unavailable int32
-	// updating is the number of nodes that are being updated, as the status counts them.
+	// updating is the number of nodes in progress, as counted in the status.
 	updating int32
-	// slots is how many nodes may be updated at a time; 0 means that this is unknown.
+	// slots is how many nodes can be updated in parallel, or 0 if this is unknown.
 	slots    int32
 	insights []insight
 
 	previous *updatev1beta1.SectionAssessment
 	parts    []part
-	// done are the parts that were completed since the last assessment.
+	// done holds the nodes that were completed since the last assessment.
 	done        []doneNode
 	nodeSeconds []int32
 	operators   []updatev1beta1.OperatorOffset
 
 	started, completed, lastChange time.Time
-	// lastUpdated is when an operator was last seen to be updated.
+	// lastUpdated is the time when an operator update was last observed.
 	lastUpdated time.Time
-	// fingerprint identifies what the objects of the section report.
+	// fingerprint identifies the reports of the section's objects.
 	fingerprint string
 
 	verdict
 }
 
-// insight is an insight with the name of its informer.
+// insight pairs an insight with the name of its informer.
 type insight struct {
 	*updatev1beta1.Insight
 	informer string
 }
 
-// part is an operator or a node that is being updated.
+// part is an operator or node in progress.
 type part struct {
 	name, phase         string
 	started, lastChange time.Time
-	// unknown reports that nothing shows since when the part is in its phase: the times are when it was
-	// first seen.
+	// unknown is set if nothing shows when the current phase started. The times are then those of the first
+	// observation.
 	unknown bool
 }
 
-// doneNode is a node that was completed.
+// doneNode is a node whose update has completed.
 type doneNode struct {
 	name string
 	took time.Duration
 }
 
-// read reads the conditions, the counts, and the insights of a section. A section whose conditions are
-// missing, or neither true nor false, is not observed.
+// read reads the conditions, counts, and insights of a section. A section is not observed if its conditions
+// are missing or neither true nor false.
 func (s *section) read(from *updatev1beta1.Section) {
 	pending := condition(from.Conditions, updatev1beta1.ConditionUpdatePending)
 	s.active = condition(from.Conditions, updatev1beta1.ConditionUpdateActive)
@@ -125,8 +125,8 @@ func condition(conditions []metav1.Condition, name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// remember reads what the last assessment has about the section, if it was about the same update. A
-// section that cannot be read now stays as it was: missing data is no change.
+// remember restores the section from the last assessment if that was about the same update. A section that
+// cannot be read now keeps its state, because missing data does not count as a change.
 func (c *cluster) remember(s *section) {
 	if !c.sameUpdate {
 		return
@@ -136,7 +136,7 @@ func (c *cluster) remember(s *section) {
 		if previous.Name == s.name && refOf(previous.Pool) == refOf(s.pool) {
 			s.previous = previous
 			s.started, s.completed = c.notLater(previous.StartedTime), c.notLater(previous.CompletionTime)
-			if c.anyPending() || !c.started.IsZero() { // once it has ended, the status has made a past update of it
+			if c.anyPending() || !c.started.IsZero() { // a finished update has already become a past update
 				s.nodeSeconds, s.operators = slices.Clone(previous.NodeSeconds), slices.Clone(previous.Operators)
 			}
 			s.lastChange = c.notLater(previous.LastChangeTime)
@@ -158,7 +158,7 @@ func (s *section) keep(previous *updatev1beta1.SectionAssessment) {
 	}
 }
 
-// notLater returns a time that is not in the future, or zero.
+// notLater returns a time unless it is in the future, in which case it returns zero.
 func (c *cluster) notLater(t *metav1.Time) time.Time {
 	if at := text.TimeOf(t); plausible(at, c.now) {
 		return at
@@ -173,10 +173,10 @@ func refOf(r *updatev1beta1.ResourceReference) updatev1beta1.ResourceReference {
 	return *r
 }
 
-// plausible reports whether a recorded time may be true.
+// plausible reports whether a recorded time can be right.
 func plausible(at, now time.Time) bool { return clusterstate.IsPlausible(at, now) }
 
-// readParts reads what is being updated in a section.
+// readParts determines what is being updated in a section.
 func (c *cluster) readParts(s *section) {
 	switch {
 	case !s.pending:
@@ -192,10 +192,10 @@ func (c *cluster) readParts(s *section) {
 	}
 }
 
-// readOperators lists the operators that are progressing and do not have the version of the release.
+// readOperators lists the progressing operators that are not at the version of the release.
 func (c *cluster) readOperators(s *section) {
 	if c.started.IsZero() {
-		return // what they show is from the update before
+		return // their conditions are from an earlier update
 	}
 	operators, _ := c.in.Facts.ReleaseOperators()
 	for i := range operators {
@@ -212,7 +212,7 @@ func (c *cluster) readOperators(s *section) {
 	}
 }
 
-// readOutdatedOperator lists an operator without the version of the release if it is progressing.
+// readOutdatedOperator lists an operator that is not at the version of the release if it is progressing.
 func (c *cluster) readOutdatedOperator(s *section, operator *clusterstate.ClusterOperator) {
 	if !operator.Progressing.IsTrue() {
 		return
@@ -220,15 +220,15 @@ func (c *cluster) readOutdatedOperator(s *section, operator *clusterstate.Cluste
 	since := operator.Progressing.Since
 	if !plausible(since, c.now) || since.Before(c.started) {
 		if !c.in.Facts.Version.WaitsFor(operator.Name) && plausible(since, c.now) {
-			return // it has been progressing since before the update, for another reason
+			return // has been progressing for another reason since before the update
 		}
 		since = c.started
 	}
 	s.addPart(operator.Name, phaseUpdating, cmp.Or(since, c.now))
 }
 
-// operatorTime returns when an operator was updated: as its conditions show it, or else now at the
-// latest, and false.
+// operatorTime returns when an operator was updated according to its conditions. If they do not show it, it
+// returns now, as the latest possible time, and false.
 func (c *cluster) operatorTime(operator *clusterstate.ClusterOperator) (time.Time, bool) {
 	at := operator.Progressing.Since
 	if operator.Progressing.IsFalse() && plausible(at, c.now) && at.After(c.started) {
@@ -246,9 +246,9 @@ func (s *section) noteOperator(name string, started, at time.Time) {
 	s.operators = append(s.operators, updatev1beta1.OperatorOffset{Name: name, Seconds: seconds(at.Sub(started))})
 }
 
-// readNodes lists the nodes that builtin-nodes reports as being updated. A stale insight shows what was
-// so earlier, thus not that a node is being updated now. No other informer can make a section look as
-// if it progressed.
+// readNodes lists the nodes that builtin-nodes reports as being updated. Stale insights do not count because
+// they show an earlier state. Other informers do not count, so they cannot make a section look as if it made
+// progress.
 func (c *cluster) readNodes(s *section) {
 	for _, i := range s.insights {
 		if i.informer != checks.InformerNodes || i.Impact.Level != updatev1beta1.LevelStatus || i.StaleSince != nil {
@@ -277,15 +277,15 @@ func (c *cluster) readNodes(s *section) {
 	c.readDoneNodes(s, rollout)
 }
 
-// addNode adds a node that is being updated. guessed reports that nothing shows since when; then the time
-// is unknown, unless an earlier status had the node.
+// addNode adds a node in progress. If guessed is set, nothing shows when the phase started, so the time is
+// unknown unless an earlier status contained the node.
 func (s *section) addNode(name, reason string, since time.Time, guessed bool) {
 	if p := s.addPart(name, phaseOf(reason), since); p != nil {
 		p.unknown = p.unknown || guessed && s.previous == nil
 	}
 }
 
-// rolloutOf returns the rollout to the nodes of a section, or nil if none is known.
+// rolloutOf returns the progress of a section's nodes, or nil if it is unknown.
 func (c *cluster) rolloutOf(s *section) *clusterstate.PoolProgress {
 	if !s.isConfigPool() {
 		return nil
@@ -296,8 +296,7 @@ func (c *cluster) rolloutOf(s *section) *clusterstate.PoolProgress {
 // isConfigPool reports whether the section is a MachineConfigPool.
 func (s *section) isConfigPool() bool { return s.pool != nil && s.pool.Kind == kindPool }
 
-// stepSince returns since when a node is at its step, as far as the node shows it, or zero if it does
-// not.
+// stepSince returns when a node's current step started, or zero if the node does not show it.
 func (c *cluster) stepSince(n *clusterstate.NodeProgress) time.Time {
 	if drain, found := c.in.Facts.Drains[n.Node.Name]; found && n.Step == clusterstate.StepDraining && plausible(drain.Start, c.now) {
 		return drain.Start
@@ -315,8 +314,8 @@ func phaseOf(reason string) string {
 	return phaseUpdating
 }
 
-// addPart adds a part, as it is remembered: the time of a phase before the current one counts as a
-// part of the update of a node. It returns nil if the part is known already.
+// addPart adds a part and restores its start time from the last assessment. The time of an earlier phase
+// counts as part of the same node update. It returns nil if the part already exists.
 func (s *section) addPart(name, phase string, since time.Time) *part {
 	if name == "" || len(name) > maxName || slices.ContainsFunc(s.parts, func(p part) bool { return p.name == name }) {
 		return nil
@@ -349,8 +348,7 @@ func (s *section) previousPart(name string) *updatev1beta1.SectionPart {
 	return &s.previous.Parts[at]
 }
 
-// readDoneNodes records how long the nodes took that are no longer being updated and have their configuration. Nodes
-// deleted in that time do not count.
+// readDoneNodes records how long completed nodes took. Nodes that were deleted do not count.
 func (c *cluster) readDoneNodes(s *section, rollout *clusterstate.PoolProgress) {
 	if s.previous == nil {
 		return
@@ -382,8 +380,8 @@ func (c *cluster) readDoneNodes(s *section, rollout *clusterstate.PoolProgress) 
 	}
 }
 
-// readChanges determines when the section last changed: what is counted has changed since the last
-// assessment, or a part has begun, or an operator or node has become ready.
+// readChanges determines when the section last changed: a count differs from the last assessment, a part has
+// started, or an operator or node has become ready.
 func (c *cluster) readChanges(s *section) {
 	if !s.pending {
 		c.readCompletion(s)
@@ -424,7 +422,7 @@ func (c *cluster) readChanges(s *section) {
 	}
 }
 
-// awaited returns what the objects of a section report that is waited for.
+// awaited returns what the objects of a section report to be waiting for.
 func (c *cluster) awaited(s *section) clusterstate.Awaited {
 	rollout := c.rolloutOf(s)
 	switch {
@@ -441,11 +439,11 @@ func (c *cluster) awaited(s *section) clusterstate.Awaited {
 	return a
 }
 
-// readCompletion reads when a section without a pending update was updated: as the history has it, or
-// since the last assessment.
+// readCompletion determines when a section without a pending update was completed, from the history or from
+// the last assessment.
 func (c *cluster) readCompletion(s *section) {
 	switch newest := c.in.Facts.NewestUpdate(); {
-	case !s.observed: // it may not be
+	case !s.observed: // it may still be pending
 	case s.controlPlane:
 		s.completed = newest.End
 	case s.completed.IsZero() && s.previous != nil && s.previous.State != updatev1beta1.StateIdle:
@@ -453,12 +451,12 @@ func (c *cluster) readCompletion(s *section) {
 	}
 }
 
-// nodesReady calls change with the times at which nodes of the pool became ready since the update
-// started: each was rebooted.
+// nodesReady calls change with the times at which nodes of the pool became ready since the update started.
+// Each of these nodes has rebooted.
 func (c *cluster) nodesReady(s *section, change func(time.Time)) {
 	rollout := c.rolloutOf(s)
 	if rollout == nil || s.previous != nil {
-		return // the counts show it
+		return // the counts already show it
 	}
 	for i := range rollout.Nodes {
 		if n := &rollout.Nodes[i]; n.Node.Ready && n.Node.ReadySince.After(c.started) {
@@ -467,11 +465,11 @@ func (c *cluster) nodesReady(s *section, change func(time.Time)) {
 	}
 }
 
-// begun reports whether the update of the section has begun.
+// begun reports whether the update of the section has started.
 func (s *section) begun() bool { return s.controlPlane || len(s.parts) > 0 || s.updated > 0 }
 
-// printed reports whether the section is a line of progress. The nodes of the control plane are one
-// only while they are being updated, because machine-config stands for them.
+// printed reports whether the section gets its own line of progress. The control plane nodes do only while
+// they are being updated, because machine-config represents them otherwise.
 func (s *section) printed() bool {
 	switch {
 	case s.controlPlane:
@@ -482,7 +480,7 @@ func (s *section) printed() bool {
 	return s.pending || s.total > 0
 }
 
-// result returns the section as it is published.
+// result converts the section to its published form.
 func (s *section) result(now time.Time) updatev1beta1.SectionAssessment {
 	out := updatev1beta1.SectionAssessment{
 		Name: s.name, Pool: s.pool, State: s.state, Since: published(now), Unit: s.unit, Total: s.total, Updated: s.updated,
@@ -503,8 +501,8 @@ func (s *section) result(now time.Time) updatev1beta1.SectionAssessment {
 	return out
 }
 
-// count returns a number within the bounds of the API.
+// count limits a number to the range of the API.
 func count(n int) int32 { return int32(min(max(n, 0), maxSeconds)) }
 
-// seconds returns a duration in seconds within the bounds of the API.
+// seconds converts a duration to seconds within the range of the API.
 func seconds(d time.Duration) int32 { return int32(min(max(d/time.Second, 0), maxSeconds)) }

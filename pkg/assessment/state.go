@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// How long nothing may change before a part of an update is stuck.
+// How long a part of an update may remain unchanged before it is stuck.
 const (
 	operatorLimit      = 30 * time.Minute
 	machineConfigLimit = 90 * time.Minute
@@ -24,40 +24,40 @@ const (
 	drainLimit         = 60 * time.Minute
 	nodeLimit          = 30 * time.Minute
 	imageBuildLimit    = 60 * time.Minute
-	// maxLimit bounds what past updates extend: one night in which a drain was blocked must not hide
-	// the next one for two.
+	// maxLimit limits how much past updates can raise a limit. One drain that was blocked all night must not
+	// hide the next one.
 	maxLimit = 4 * time.Hour
 )
 
-// refusedAfter is how late a pod may be forced before the drain counts as one that nothing ends.
+// refusedAfter is how late a forced pod may be before the drain counts as never ending.
 const refusedAfter = 3 * clusterstate.ForceInterval
 
-// verdict is the judgment of a section.
+// verdict is the judgment on a section.
 type verdict struct {
 	state updatev1beta1.AssessmentState
-	// stuck are the parts that have not changed for too long.
+	// stuck lists the parts that have not changed for too long.
 	stuck []part
-	// stalled reports that the whole section has not changed for too long.
+	// stalled is set if the whole section has not changed for too long.
 	stalled bool
-	// refused is the error that holds the section until a person acts: the requested release is refused,
-	// or a step of an upgrade of ours failed.
+	// refused holds errors that block the section until someone acts: the requested release was refused, or a
+	// step of one of our upgrades failed.
 	refused []insight
-	// failing reports that the cluster version operator has been failing for too long. Since is since
-	// when; zero if unknown.
+	// failing is set if the cluster version operator has been failing for too long. failingSince is when it
+	// started to fail, or zero if this is unknown.
 	failing      bool
 	failingSince time.Time
-	// behind reports that the section waits for the control plane.
+	// behind is set if the section waits for the control plane.
 	behind bool
-	// unclear is why it is unknown whether the section progresses; empty if it is known.
+	// unclear explains why it is unknown whether the section makes progress. It is empty if this is known.
 	unclear string
-	// forcedAt is when the last pod is forced off the nodes that are stuck; zero if none is.
+	// forcedAt is when the last pod is forced off the blocked nodes, or zero if no pods are forced.
 	forcedAt time.Time
 
 	detail      string
 	detailSince time.Time
 }
 
-// judge decides the state of a section and describes what happens in it.
+// judge decides the state of a section and describes its activity.
 func (c *cluster) judge(s *section) {
 	if s.pending {
 		c.findStuck(s)
@@ -85,8 +85,8 @@ func (c *cluster) stateOf(s *section) updatev1beta1.AssessmentState {
 	return updatev1beta1.StateProgressing
 }
 
-// findStuck finds what holds a section whose update is pending: a refusal, or that nothing in it has
-// changed for too long. Other insights, however severe, do not show that the update waits.
+// findStuck finds what blocks a section with a pending update: a refusal, or a lack of change for too long.
+// Other insights, however severe, do not prove that the update is blocked.
 func (c *cluster) findStuck(s *section) {
 	for _, i := range s.insights {
 		if refuses(i) {
@@ -94,7 +94,7 @@ func (c *cluster) findStuck(s *section) {
 		}
 	}
 	if !s.readable {
-		return // what is not seen may change
+		return // there may be changes that are not visible
 	}
 	for _, p := range s.parts {
 		if (clusterstate.Progress{Changed: c.changeOf(s, p)}).IsStuck(c.limit(s, p), c.now) {
@@ -111,20 +111,20 @@ func (c *cluster) findStuck(s *section) {
 // severe reports whether an insight is an error.
 func severe(i insight) bool { return i.Impact.Level.Rank() >= updatev1beta1.LevelError.Rank() }
 
-// refuses reports whether an insight is a refusal, which holds an update until a person acts.
+// refuses reports whether an insight is a refusal, which blocks an update until someone acts.
 func refuses(i insight) bool {
 	return severe(i) && (i.Impact.Reason == reasonReleaseRefused && i.informer == checks.InformerControlPlane ||
 		i.Impact.Reason == reasonUpgradeFailed && i.informer == checks.InformerUpgrades)
 }
 
-// findFailing finds out whether the cluster version operator has been failing for too long, and no
-// operator was updated since.
+// findFailing checks whether the cluster version operator has been failing for too long without updating
+// another operator.
 func (c *cluster) findFailing(s *section) {
 	if !s.controlPlane || !c.in.Facts.Version.Failing.IsTrue() || c.started.IsZero() {
 		return
 	}
 	since := c.in.Facts.FailingSince()
-	if since.IsZero() { // as it was first observed
+	if since.IsZero() { // fall back to the first observation
 		for _, i := range s.insights {
 			if i.Impact.Reason == reasonVersionFailing && i.informer == checks.InformerControlPlane {
 				since = i.FirstObservedTime.Time
@@ -136,13 +136,13 @@ func (c *cluster) findFailing(s *section) {
 	s.failing = plausible(since, c.now) && c.now.Sub(since) >= checks.FailingLimit
 }
 
-// changeOf returns when a part or anything else of its section last changed, or zero if it is
-// unknown. The machine config operator changes as the nodes do.
+// changeOf returns when a part or its section last changed, or zero if this is unknown. The machine config
+// operator changes whenever its nodes do.
 func (c *cluster) changeOf(s *section, p part) time.Time {
 	last := s.lastChange
 	switch {
 	case p.unknown && last.IsZero() && p.started.Before(c.now):
-		last = p.started // when it was first seen
+		last = p.started // time of the first observation
 	case !p.unknown:
 		last = later(last, p.lastChange)
 	}
@@ -156,8 +156,8 @@ func (c *cluster) changeOf(s *section, p part) time.Time {
 	return last
 }
 
-// limit returns how long a part may be unchanged: a fixed time, or twice the longest that was observed
-// in past updates.
+// limit returns how long a part may remain unchanged: a fixed time, or twice the longest time in past
+// updates.
 func (c *cluster) limit(s *section, p part) time.Duration {
 	limit, longest := nodeLimit, time.Duration(0)
 	switch {
@@ -171,8 +171,8 @@ func (c *cluster) limit(s *section, p part) time.Duration {
 	return max(limit, min(2*longest, maxLimit))
 }
 
-// operatorLimit returns how long an operator may be unchanged. During an installation, the limit is
-// longer.
+// operatorLimit returns how long an operator may remain unchanged. The limit is longer during an
+// installation.
 func (c *cluster) operatorLimit(name string) time.Duration {
 	switch {
 	case name == clusterstate.MachineConfigOperator:
@@ -183,7 +183,7 @@ func (c *cluster) operatorLimit(name string) time.Duration {
 	return operatorLimit
 }
 
-// longestOperator returns the longest time that an operator was the next one in a past update.
+// longestOperator returns the longest time that past updates spent on this operator before moving on.
 func (c *cluster) longestOperator(name string) time.Duration {
 	var longest int32
 	for _, update := range c.past {
@@ -202,7 +202,7 @@ func (c *cluster) longestOperator(name string) time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// longestNode returns the longest time that a node of a pool took in past updates.
+// longestNode returns the longest time of any node of a pool in past updates.
 func (c *cluster) longestNode(pool string) time.Duration {
 	var longest int32
 	for _, update := range c.past {
@@ -215,9 +215,10 @@ func (c *cluster) longestNode(pool string) time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// isStalled reports whether a section in which no part is being updated has not changed for too long, although nothing
-// pauses it. The limit is the limit of its next part. A section whose last change is unknown counts from when it was
-// first judged. A pool that is not a MachineConfigPool has no parts, so its pace is unknown and it is never stalled.
+// isStalled reports whether a section without parts in progress has not changed for too long although nothing
+// pauses it. The limit is the one for its next part. If the last change is unknown, the time counts from the
+// first assessment. Pools other than MachineConfigPools have no parts. Their pace is unknown, so they are
+// never stalled.
 func (c *cluster) isStalled(s *section) bool {
 	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue || !s.controlPlane && !s.isConfigPool() {
 		return false
@@ -249,7 +250,7 @@ func (c *cluster) isUpdated(operator string) bool {
 	})
 }
 
-// stateSince returns since when the last assessment has the section in its state, else now.
+// stateSince returns when the section entered its state according to the last assessment, or now.
 func (c *cluster) stateSince(s *section) time.Time {
 	if s.previous != nil && plausible(s.previous.Since.Time, c.now) {
 		return s.previous.Since.Time
@@ -257,8 +258,8 @@ func (c *cluster) stateSince(s *section) time.Time {
 	return c.now
 }
 
-// expectForcedDrains removes the drains that an upgrade forces at a known time from what is stuck. All
-// of the pods must be forced in time, else the drain does not end.
+// expectForcedDrains removes drains from the stuck parts if an upgrade will force them at a known time. This
+// requires that all pods are forced in time, because otherwise the drain does not end.
 func (c *cluster) expectForcedDrains(s *section) {
 	var latest time.Time
 	s.stuck = slices.DeleteFunc(s.stuck, func(p part) bool {
@@ -272,7 +273,7 @@ func (c *cluster) expectForcedDrains(s *section) {
 	s.forcedAt = latest
 }
 
-// forcedAt returns when the last pod of a drain is forced; false if nothing ends the drain.
+// forcedAt returns when the last pod of a drain is forced, or false if nothing ends the drain.
 func (c *cluster) forcedAt(p part) (time.Time, bool) {
 	drain, found := c.in.Facts.Drains[p.name]
 	if !found || drain.Start.IsZero() {
@@ -284,7 +285,7 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 	if len(drain.Pods) == 0 {
 		return time.Time{}, false
 	}
-	// The timeout of pods that no budget protects is a setting of the operator, which is not known here.
+	// The timeout for pods without a PodDisruptionBudget is a setting of the operator and is not known here.
 	deadlines := clusterstate.NewDrainDeadlines(drain.Start, -1, c.budgetTimeout())
 	var latest time.Time
 	for _, pod := range drain.Pods {
@@ -297,8 +298,8 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 	return latest, true
 }
 
-// unreadForcedAt returns when pods are forced that were not read because of the bound of the lists: at
-// the timeout of the upgrade. For pods that cannot be read, this is unknown.
+// unreadForcedAt returns when pods that exceeded the list limit are forced, based on the upgrade's timeout.
+// If pods cannot be read at all, this is unknown.
 func (c *cluster) unreadForcedAt(drain checks.Drain) (time.Time, bool) {
 	timeout := c.budgetTimeout()
 	at := drain.Start.Add(timeout)
@@ -308,8 +309,8 @@ func (c *cluster) unreadForcedAt(drain checks.Drain) (time.Time, bool) {
 	return at, true
 }
 
-// budgetTimeout returns after which time the upgrade in progress forces pods that a budget protects; a
-// negative one means never.
+// budgetTimeout returns the time after which the current upgrade forces pods protected by a
+// PodDisruptionBudget. It returns a negative value for never.
 func (c *cluster) budgetTimeout() time.Duration {
 	for i := range c.in.Facts.Upgrades {
 		if u := &c.in.Facts.Upgrades[i]; u.InProgress() && u.PDBTimeout >= 0 {
@@ -319,7 +320,7 @@ func (c *cluster) budgetTimeout() time.Duration {
 	return -1
 }
 
-// describe returns what happens in a section, and since when.
+// describe describes the activity in a section and returns when it started.
 func (c *cluster) describe(s *section) (string, time.Time) {
 	build, building := c.imageBuildOf(s)
 	switch {
@@ -338,7 +339,7 @@ func (c *cluster) describe(s *section) (string, time.Time) {
 	case building:
 		return "OS image is being built", build.Start
 	case s.pool != nil && !s.isConfigPool() && s.updating > 0:
-		// The sections of the MachineConfigPools name them.
+		// The sections of the MachineConfigPools name the nodes.
 		return fmt.Sprintf("%d being updated", s.updating), time.Time{}
 	case c.controlPlane().state == updatev1beta1.StateStuck:
 		return "pending", time.Time{}
@@ -348,7 +349,7 @@ func (c *cluster) describe(s *section) (string, time.Time) {
 	return "pending" + slotsText(s, ", "), time.Time{}
 }
 
-// imageBuildOf returns the build of the OS image that the nodes of a section wait for.
+// imageBuildOf returns the build of the OS image that the section's nodes wait for.
 func (c *cluster) imageBuildOf(s *section) (clusterstate.ImageBuild, bool) {
 	rollout := c.rolloutOf(s)
 	if rollout == nil {
@@ -371,7 +372,7 @@ func (c *cluster) describeDone(s *section) string {
 	return "done"
 }
 
-// describeFailing names the operators that fail, and counts those that wait.
+// describeFailing names the failing operators and counts the waiting ones.
 func (c *cluster) describeFailing(s *section) (string, time.Time) {
 	names := c.failingOperators(s)
 	waiting := s.total - s.updated - int32(min(len(names), maxParts))
@@ -384,7 +385,7 @@ func (c *cluster) describeFailing(s *section) (string, time.Time) {
 	return clean(text.JoinNames(names) + " failing"), time.Time{}
 }
 
-// describeParts names the parts by phase, those that began first at the front.
+// describeParts names the parts by phase, the oldest first.
 func (s *section) describeParts() (string, time.Time) {
 	parts := slices.Clone(s.parts)
 	slices.SortStableFunc(parts, func(a, b part) int { return a.lastChange.Compare(b.lastChange) })
@@ -413,7 +414,7 @@ func slotsText(s *section, before string) string {
 	return fmt.Sprintf("%s%d at a time", before, s.slots)
 }
 
-// slotsOf returns how many nodes of a pool may be unavailable at a time; 0 means that this is unknown.
+// slotsOf returns how many nodes of a pool may be unavailable at a time, or 0 if this is unknown.
 func (c *cluster) slotsOf(s *section) int32 {
 	if !s.isConfigPool() {
 		return 0

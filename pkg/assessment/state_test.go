@@ -26,7 +26,7 @@ const (
 	unknown     = updatev1beta1.StateUnknown
 )
 
-// operatorUnchanged is a cluster of which one operator is progressing since that time.
+// operatorUnchanged returns a cluster with an operator that has been progressing for the given time.
 func operatorUnchanged(name string, since time.Duration) *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(10 * time.Hour))
@@ -38,7 +38,7 @@ func operatorUnchanged(name string, since time.Duration) *fixture {
 	return f
 }
 
-// nodeUnchanged is a cluster of which one node of the pool worker is at a step since that time.
+// nodeUnchanged returns a cluster with a worker node that has been at a step for the given time.
 func nodeUnchanged(step string, since time.Duration) *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
@@ -55,8 +55,8 @@ func nodeUnchanged(step string, since time.Duration) *fixture {
 	return f
 }
 
-// TestAssess_MachineSet checks that a MachineSet whose nodes a MachineConfigPool updates has no pace of its own: it is
-// not stuck for lack of parts, and its time left comes from the MachineConfigPool.
+// TestAssess_MachineSet checks that a MachineSet whose nodes belong to a MachineConfigPool has no pace of its
+// own. It is not stuck for lack of parts, and its remaining time comes from the MachineConfigPool.
 func TestAssess_MachineSet(t *testing.T) {
 	t.Parallel()
 	f := nodeUnchanged("NodeRebooting", 5*time.Minute)
@@ -80,7 +80,7 @@ func TestAssess_MachineSet(t *testing.T) {
 	}
 }
 
-// poolUnchanged is a cluster of which no node is being updated, although nothing pauses the pool.
+// poolUnchanged returns a cluster without any node in progress although nothing pauses the pool.
 func poolUnchanged(since time.Duration) *fixture {
 	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
@@ -98,7 +98,7 @@ func poolUnchanged(since time.Duration) *fixture {
 	return f
 }
 
-// masterChanged lets a node of the control plane become ready at that time.
+// masterChanged makes a control plane node ready since the given time.
 func (f *fixture) masterChanged(since time.Duration) *fixture {
 	f.addNodes(master, 3, 1)
 	f.reboot(master, "master-1")
@@ -111,7 +111,7 @@ func (f *fixture) past(update updatev1beta1.PastUpdate) *fixture {
 	return f
 }
 
-// stale lets the insights of the pool be of before their informer failed.
+// stale makes the insights of the pool stale, as if their informer had failed since.
 func (f *fixture) stale() *fixture {
 	for i := range f.pool().UpdateInformers {
 		insights := f.pool().UpdateInformers[i].Insights
@@ -122,7 +122,7 @@ func (f *fixture) stale() *fixture {
 	return f
 }
 
-// seenBefore lets the last assessment have the node in that phase since that time.
+// seenBefore adds the node to the last assessment, in the given phase since the given time.
 func seenBefore(f *fixture, phase string, since time.Duration) *fixture {
 	previous := poolUnchanged(since).in.Previous
 	previous.Sections[0].Parts = []updatev1beta1.SectionPart{{Name: "worker-2", Phase: phase, StartedTime: *ago(since), LastChangeTime: *ago(since)}}
@@ -130,7 +130,7 @@ func seenBefore(f *fixture, phase string, since time.Duration) *fixture {
 	return f
 }
 
-// rebooted lets the node that was being updated be updated and ready since that time.
+// rebooted completes the update of the node in progress. It has been ready for the given time.
 func (f *fixture) rebooted(since time.Duration) *fixture {
 	node := f.node("worker-2")
 	for key := range node.Annotations {
@@ -157,7 +157,7 @@ func (f *fixture) reporting(informer string, level updatev1beta1.Level, reason s
 	return f
 }
 
-// forced lets an upgrade force pods off draining nodes after that time.
+// forced adds an upgrade that forces pods off draining nodes after the given time.
 func (f *fixture) forced(after time.Duration, pods ...clusterstate.DrainedPod) *fixture {
 	f.facts.Upgrades = []checks.Upgrade{{
 		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, Phase: history.PhaseUpgrading,
@@ -167,7 +167,7 @@ func (f *fixture) forced(after time.Duration, pods ...clusterstate.DrainedPod) *
 	return f
 }
 
-// unread lets the drains be beyond the bound of the lists.
+// unread makes the pods of the drains exceed the list limit.
 func (f *fixture) unread() *fixture {
 	for node, drain := range f.facts.Drains {
 		drain.Read = false
@@ -323,7 +323,7 @@ func TestMissing_sources_are_never_good_news(t *testing.T) {
 	}
 }
 
-// TestChange_needs_data checks that a source that was missing for a while is no change.
+// TestChange_needs_data checks that a temporarily missing source does not count as a change.
 func TestChange_needs_data(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(31 * time.Minute)
@@ -342,7 +342,8 @@ func TestChange_needs_data(t *testing.T) {
 	}
 }
 
-// TestPauses_of_several_sections checks that a pause of the control plane, which every pool waits for, is the one that is named.
+// TestPauses_of_several_sections checks that the summary names the pause of the control plane, because every
+// pool waits for it.
 func TestPauses_of_several_sections(t *testing.T) {
 	t.Parallel()
 	plane := progressingCluster()
@@ -369,7 +370,8 @@ func TestPauses_of_several_sections(t *testing.T) {
 	}
 }
 
-// TestDrain_without_a_start is progress only if the last assessment shows since when it lasts.
+// TestDrain_without_a_start checks that such a drain counts as progress only if the last assessment shows how
+// long it has been running.
 func TestDrain_without_a_start(t *testing.T) {
 	t.Parallel()
 	cluster := func() *fixture {
@@ -385,7 +387,7 @@ func TestDrain_without_a_start(t *testing.T) {
 	}
 }
 
-// TestNodes_that_are_done count with the time that they took, once they are ready.
+// TestNodes_that_are_done checks that the time of a completed node is recorded once the node is ready.
 func TestNodes_that_are_done(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []bool{true, false} {
@@ -404,7 +406,7 @@ func TestNodes_that_are_done(t *testing.T) {
 	}
 }
 
-// TestSummary_names_the_section_of_the_first_cause, even if another section is also stuck.
+// TestSummary_names_the_section_of_the_first_cause checks this with two stuck sections.
 func TestSummary_names_the_section_of_the_first_cause(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(time.Hour)

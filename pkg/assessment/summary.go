@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// summarize explains the state in one clause, and when a waiting update resumes.
+// summarize explains the state in one clause and says when a waiting update resumes.
 func (c *cluster) summarize(out *updatev1beta1.Assessment) {
 	switch out.State {
 	case updatev1beta1.StateUnknown:
@@ -34,7 +34,7 @@ func (c *cluster) summarize(out *updatev1beta1.Assessment) {
 	}
 }
 
-// stuckSummary names what is stuck, and since when.
+// stuckSummary names what is stuck and returns since when.
 func (c *cluster) stuckSummary(causes []updatev1beta1.Cause) (string, time.Time) {
 	first := ""
 	if len(causes) > 0 {
@@ -69,7 +69,7 @@ func (c *cluster) stuckSummary(causes []updatev1beta1.Cause) (string, time.Time)
 	return s.title() + " is blocked", time.Time{}
 }
 
-// title returns the section as the beginning of a sentence.
+// title returns the section's name for the beginning of a sentence.
 func (s *section) title() string {
 	switch {
 	case s.controlPlane:
@@ -82,8 +82,8 @@ func (s *section) title() string {
 
 func (s *section) lowerTitle() string { return strings.ToLower(s.title()[:1]) + s.title()[1:] }
 
-// failingOperators returns the operators that the message names by which the cluster version operator
-// reports that it is failing, or else those about which there is an error.
+// failingOperators returns the operators that the cluster version operator names as the reason why it is
+// failing. If it names none, the result is the operators with an error.
 func (c *cluster) failingOperators(s *section) []string {
 	var named, severely []string
 	c.eachOperatorInsight(s, func(i insight, name string) {
@@ -101,7 +101,7 @@ func (c *cluster) failingOperators(s *section) []string {
 	return slices.Compact(named)
 }
 
-// eachOperatorInsight calls the function with each warning and error about an operator.
+// eachOperatorInsight calls the function for each warning and error about an operator.
 func (c *cluster) eachOperatorInsight(s *section, with func(i insight, name string)) {
 	for _, i := range s.insights {
 		if i.informer != checks.InformerControlPlane || i.Impact.Level.Rank() < updatev1beta1.LevelWarning.Rank() {
@@ -134,7 +134,8 @@ func (c *cluster) failingSince(s *section) time.Time {
 	return since
 }
 
-// summarizeWait names what waits, for what, and until when. Only a person ends a pause without an end.
+// summarizeWait says what is waiting, for what, and until when. A pause without an end lasts until a user
+// ends it.
 func (c *cluster) summarizeWait(out *updatev1beta1.Assessment) {
 	if u := c.waitingUpgrade(); u != nil {
 		c.summarizeUpgrade(out, u)
@@ -175,14 +176,14 @@ func titles(sections []*section, one, many string) string {
 	var names []string
 	for _, s := range sections {
 		if s.controlPlane {
-			return s.title() + " " + one // and every pool with it
+			return s.title() + " " + one // together with all pools
 		}
 		names = append(names, s.name)
 	}
 	return clean("Pools " + text.JoinNames(names) + " " + many)
 }
 
-// resumeAt records the earliest time at which a section resumes.
+// resumeAt records the time when a section resumes if it is the earliest.
 func (c *cluster) resumeAt(out *updatev1beta1.Assessment, s *section, at time.Time) {
 	if at.IsZero() || out.Resumes != nil && !at.Before(out.Resumes.Time.Time) {
 		return
@@ -190,8 +191,8 @@ func (c *cluster) resumeAt(out *updatev1beta1.Assessment, s *section, at time.Ti
 	out.Resumes = &updatev1beta1.ScheduledTime{Time: published(at), By: c.resumedBy(s)}
 }
 
-// resumeOf returns when a section resumes that waits for its window, or zero if it is unknown. The
-// UpgradeJob that delays a pool releases it.
+// resumeOf returns when a section that waits for its window resumes, or zero if this is unknown. A delayed
+// pool is released by the UpgradeJob that delays it.
 func (c *cluster) resumeOf(s *section) time.Time {
 	if at, found := c.in.Resumes[refOf(s.pool)]; found {
 		return at
@@ -204,8 +205,8 @@ func (c *cluster) resumeOf(s *section) time.Time {
 	return time.Time{}
 }
 
-// resumedBy returns the object that lets a section resume: the upgrade that delays or suspends it, or
-// else the object that has the window.
+// resumedBy returns the object that makes a section resume: the upgrade that delays or suspends it, or
+// otherwise the object with the window.
 func (c *cluster) resumedBy(s *section) *updatev1beta1.ResourceReference {
 	for i := range c.in.Facts.Upgrades {
 		u := &c.in.Facts.Upgrades[i]
@@ -230,7 +231,7 @@ func boundedRef(apiVersion string, of checks.Resource) *updatev1beta1.ResourceRe
 	}
 }
 
-// next returns the next scheduled update of a cluster that is idle.
+// next returns the next scheduled update of an idle cluster.
 func (c *cluster) next(state updatev1beta1.AssessmentState) *updatev1beta1.ScheduledTime {
 	if state != updatev1beta1.StateIdle {
 		return nil
@@ -249,7 +250,7 @@ func (c *cluster) next(state updatev1beta1.AssessmentState) *updatev1beta1.Sched
 	}
 	for i := range c.in.Facts.Schedules {
 		s := &c.in.Facts.Schedules[i]
-		if s.Start.After(c.now) && (next == nil || s.Start.Before(next.Time.Time)) { // its UpgradeJob, if it exists, shows more
+		if s.Start.After(c.now) && (next == nil || s.Start.Before(next.Time.Time)) { // its UpgradeJob, if there is one, has more detail
 			next = &updatev1beta1.ScheduledTime{Time: published(s.Start), Release: bounded(s.To, maxRelease), By: boundedRef(s.APIVersion, s.Resource)}
 		}
 	}
@@ -260,7 +261,7 @@ func scheduled(phase history.Phase) bool {
 	return phase == "" || phase == history.PhaseNew || phase == history.PhasePending
 }
 
-// lastKnown returns the last verdict with complete data, and when it was confirmed last.
+// lastKnown returns the last verdict based on complete data and when it was last confirmed.
 func (c *cluster) lastKnown() *updatev1beta1.LastKnown {
 	p := c.in.Previous
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The bounds of the API.
+// Limits of the API.
 const (
 	maxName      = 253
 	maxRelease   = 128
@@ -28,7 +28,7 @@ const (
 	maxSeconds   = math.MaxInt32
 )
 
-// The kinds of the objects of which chains of causes consist.
+// Kinds of the objects in causal chains.
 const (
 	kindBudget    = "PodDisruptionBudget"
 	kindPod       = "Pod"
@@ -39,21 +39,21 @@ const (
 	mcpAPIVersion = "machineconfiguration.openshift.io/v1"
 )
 
-// maxListed is how many names a clause has.
+// maxListed is the maximum number of names in a clause.
 const maxListed = 3
 
-// clean returns a text of others as one bounded line.
+// clean sanitizes foreign text and limits it to one line.
 func clean(s string) string { return bounded(s, maxText) }
 
-// bounded returns a text of others as one line of at most that many bytes, an ellipsis included.
+// bounded returns foreign text as one line of at most maxBytes bytes, including the ellipsis.
 func bounded(s string, maxBytes int) string {
 	return text.Fit(text.Sanitize(s, maxBytes), maxBytes)
 }
 
-// minutes formats a duration without its seconds.
+// minutes formats a duration rounded to minutes.
 func minutes(d time.Duration) string { return duration.HumanDuration(d.Round(time.Minute)) }
 
-// joinInOrder joins at most three names in their order.
+// joinInOrder joins up to three names without sorting them.
 func joinInOrder(names []string) string {
 	if len(names) <= maxListed {
 		return strings.Join(names, ", ")
@@ -61,10 +61,10 @@ func joinInOrder(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 }
 
-// joinClauses joins clauses to one bounded line.
+// joinClauses joins clauses into one line of limited length.
 func joinClauses(clauses []string) string { return clean(strings.Join(clauses, "; ")) }
 
-// upperFirst returns a clause as the beginning of a sentence.
+// upperFirst capitalizes a clause for the beginning of a sentence.
 func upperFirst(s string) string {
 	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		return s
@@ -79,7 +79,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// earlier returns the earlier of two times of which either may be unknown.
+// earlier returns the earlier of two times. Zero times are ignored.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

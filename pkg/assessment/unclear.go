@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// unclear returns why it is unknown whether a section progresses although its sources were read: what
-// they report is incomplete or contradictory. Empty if it is known.
+// unclear explains why it is unknown whether a section makes progress although its sources were read: their
+// reports are incomplete or contradictory. It returns "" if this is known.
 func (c *cluster) unclear(s *section) string {
 	switch rollout := c.rolloutOf(s); {
 	case !s.observed && s.unobserved != "":
@@ -57,7 +57,7 @@ func (c *cluster) unclearPool(s *section, rollout *clusterstate.PoolProgress) st
 		}
 	}
 	if c.in.Previous != nil {
-		return "" // what it shows of a drain counts from when the drain was first seen
+		return "" // the drain counts from its first observation
 	}
 	for _, p := range s.parts {
 		if drain, found := c.in.Facts.Drains[p.name]; found && drain.Start.IsZero() {
@@ -67,7 +67,7 @@ func (c *cluster) unclearPool(s *section, rollout *clusterstate.PoolProgress) st
 	return ""
 }
 
-// summarizeUnknown names what cannot be judged.
+// summarizeUnknown names the section that cannot be judged.
 func (c *cluster) summarizeUnknown() string {
 	for _, s := range c.sections {
 		if !c.incomplete && s.state == updatev1beta1.StateUnknown && s.unclear != "" {
@@ -77,14 +77,14 @@ func (c *cluster) summarizeUnknown() string {
 	return "Too much data is missing to judge this cluster"
 }
 
-// managementField matches the field that cannot be understood.
+// managementField matches the field with the invalid value.
 var managementField = regexp.MustCompile(`spec\.versionManagement[A-Za-z0-9.\[\]]*`)
 
-// unclearNode matches the name of the node for which a section cannot be judged.
+// unclearNode matches the name of the node that makes a section unclear.
 var unclearNode = regexp.MustCompile(`^node ([a-z0-9][-a-z0-9.]*) `)
 
-// managedObject returns the object whose field cannot be understood: the ClusterVersion if the message is
-// about that, or else the pool.
+// managedObject returns the object with the invalid field: the ClusterVersion if the message is about it, or
+// the pool.
 func managedObject(s *section) string {
 	if s.pool == nil || strings.HasPrefix(s.unclear, kindVersion+" ") {
 		return kindVersion + " " + clusterstate.VersionKey.Name
@@ -93,7 +93,7 @@ func managedObject(s *section) string {
 	return o.kind + " " + o.fullName()
 }
 
-// adviseUnclear shows what the first section that cannot be judged consists of; nil if there is none.
+// adviseUnclear returns a remedy for the first section that cannot be judged, or nil if there is none.
 func (c *cluster) adviseUnclear() *updatev1beta1.Remedy {
 	for _, s := range c.sections {
 		switch {

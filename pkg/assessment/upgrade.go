@@ -14,14 +14,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// selfEnding are the reasons of waits that end without a person.
+// selfEnding lists the wait reasons that end without user action.
 var selfEnding = []string{
 	"AddingNodes", "AnalysisInProgress", "AnalysisRequested", "AnotherUpdateInProgress", "ChannelSet", "HooksRunning", "NotDelayed",
 	"NotDelivered", "NotSettled", "Requested", "Retrying", "Silenced",
 }
 
-// waitingUpgrade returns the first upgrade that has started and waits although no update is pending: the
-// cluster is not being updated, but is not done; nil if there is none.
+// waitingUpgrade returns the first upgrade that has started and is waiting although no update is pending,
+// either before or after the cluster itself is updated. It returns nil if there is none.
 func (c *cluster) waitingUpgrade() *checks.Upgrade {
 	if c.anyPending() {
 		return nil
@@ -35,13 +35,12 @@ func (c *cluster) waitingUpgrade() *checks.Upgrade {
 	return nil
 }
 
-// needsPerson reports whether only a person ends the wait of an upgrade.
+// needsPerson reports whether the upgrade waits for user action.
 func needsPerson(u *checks.Upgrade) bool {
 	return u.Step.Reason != "" && !slices.Contains(selfEnding, u.Step.Reason)
 }
 
-// summarizeUpgrade names what an upgrade waits for that has not begun to update the cluster, or has not
-// ended, and until when.
+// summarizeUpgrade says what an upgrade waits for outside of the cluster's update, and until when.
 func (c *cluster) summarizeUpgrade(out *updatev1beta1.Assessment, u *checks.Upgrade) {
 	out.FromRelease, out.Release = bounded(cmp.Or(u.From, c.release), maxRelease), bounded(u.To, maxRelease)
 	out.ActionRequired = needsPerson(u)

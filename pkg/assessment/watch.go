@@ -14,29 +14,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// ShownCauses is how many causes the first screen shows. Facts that are not among them are watched.
+// ShownCauses is the number of causes on the first screen. Facts not among these causes are watched.
 const ShownCauses = 3
 
-// maxWatched bounds the watched facts.
+// maxWatched limits the number of watched facts.
 const maxWatched = 64
 
-// beforeUpdate is the detail of a fact that is older than the update.
+// beforeUpdate is the detail of a fact older than the update.
 const beforeUpdate = "since before the update"
 
-// coveredFact identifies a fact about an object that a cause shows.
+// coveredFact identifies a fact about an object in a displayed cause.
 type coveredFact struct {
 	object
 	reason string
 }
 
-// cover notes the facts that the first causes show.
+// cover records the facts in the first causes.
 func (c *cluster) cover(chains []chain) {
 	c.covered = map[coveredFact]bool{}
 	for i := range chains[:min(len(chains), ShownCauses)] {
 		for _, l := range chains[i].links {
 			for _, v := range l.objects {
 				c.covered[coveredFact{v.object, l.reason}] = true
-				if l.reason == updatev1beta1.ReasonPaused { // the same fact, as a condition of the section
+				if l.reason == updatev1beta1.ReasonPaused { // the same fact as a condition of the section
 					c.covered[coveredFact{v.object, reasonPoolPaused}] = true
 				}
 			}
@@ -49,18 +49,17 @@ type watched struct {
 	group, reason string
 	level         updatev1beta1.Level
 	since         time.Time
-	// before reports that the facts are older than the update.
+	// before is set if the facts are older than the update.
 	before bool
 	kind   string
 	names  []string
-	// summary comes from the informer, and details holds anything else that is known.
+	// summary is the informer's text. details holds everything else.
 	summary string
 	details []string
 }
 
-// watch returns what people should know although it is not among the first causes: the warnings and errors
-// of all informers, and the parts that have not changed for too long although their section has. The worst
-// comes first.
+// watch returns facts worth knowing that are not among the first causes, worst first: warnings and errors of
+// all informers, and parts that have not changed for too long in a section that has.
 func (c *cluster) watch(shown bool) []updatev1beta1.WatchedFact {
 	if !shown {
 		c.covered = nil
@@ -89,7 +88,7 @@ func (c *cluster) watch(shown bool) []updatev1beta1.WatchedFact {
 	return facts
 }
 
-// isCovered reports whether the first causes show an insight.
+// isCovered reports whether the first causes already show an insight.
 func (c *cluster) isCovered(s *section, i insight) bool {
 	group, reason := groupOf(i.informer), bounded(i.Impact.Reason, maxDetail)
 	refs := i.Scope.Resources
@@ -110,7 +109,7 @@ func objectOf(group string, r updatev1beta1.ResourceReference) object {
 	return object{group: group, kind: bounded(r.Kind, 63), namespace: bounded(r.Namespace, 63), name: bounded(r.Name, maxName)}
 }
 
-// watchedInsight returns an insight as a group of one.
+// watchedInsight converts an insight to a group with a single member.
 func (c *cluster) watchedInsight(s *section, i insight) watched {
 	w := watched{
 		group: groupOf(i.informer), reason: bounded(i.Impact.Reason, maxDetail), level: updatev1beta1.Levels[i.Impact.Level.Rank()],
@@ -137,7 +136,7 @@ func (c *cluster) watchedInsight(s *section, i insight) watched {
 	if release, is := c.in.Facts.Version.RefusedElsewhere(); is && w.reason == reasonRequestRefused {
 		w.details = append(w.details, release.String()+"; withdraw it: oc adm upgrade --clear")
 	}
-	if i.informer == checks.InformerUpgrades { // it names what to fix
+	if i.informer == checks.InformerUpgrades { // it names what must be fixed
 		w.details = append(w.details, text.Excerpt(i.Impact.Description))
 	}
 	if w.reason == reasonVersionFailing {
@@ -146,8 +145,8 @@ func (c *cluster) watchedInsight(s *section, i insight) watched {
 	return w
 }
 
-// failingDetail returns the reason for which the cluster version operator is failing, and the operators
-// that it names, or else its message.
+// failingDetail returns the reason why the cluster version operator is failing together with the operators
+// that it names. If it names none, the message is used instead.
 func (c *cluster) failingDetail(s *section) string {
 	failing := c.in.Facts.Version.Failing
 	var named []string
@@ -168,7 +167,7 @@ func (c *cluster) failingDetail(s *section) string {
 	return clean(reason + ": " + about)
 }
 
-// addStalled adds the parts that have not changed for too long, although their section has.
+// addStalled adds parts that have not changed for too long in a section that has.
 func (c *cluster) addStalled(groups []watched, s *section) []watched {
 	if s.state == updatev1beta1.StateStuck {
 		return groups
@@ -189,8 +188,8 @@ func (c *cluster) addStalled(groups []watched, s *section) []watched {
 	return groups
 }
 
-// addWatched adds a group, or its objects to the group of the same informer, reason, and level, if one clause
-// can name the objects of both. The insights of third parties are shown in their own words.
+// addWatched adds a group. If a group with the same informer, reason, and level exists and one clause can
+// describe both, it adds the objects to that group. Insights of third parties keep their own words.
 func addWatched(groups []watched, w watched) []watched {
 	for i := range groups {
 		g := &groups[i]
@@ -219,13 +218,13 @@ func (w *watched) publish() updatev1beta1.WatchedFact {
 	return fact
 }
 
-// clause returns what a group of our own facts is, or "" if the reason has no clause.
+// clause describes a group of built-in facts, or returns "" if the reason has no clause.
 func (w *watched) clause() string {
 	if !w.hasClause() {
 		return ""
 	}
 	r := byReason[w.reason]
-	if w.kind == kindNode && strings.HasPrefix(w.reason, kindPod) { // its pods are not known
+	if w.kind == kindNode && strings.HasPrefix(w.reason, kindPod) { // its pods are unknown
 		r = drainWaits
 	}
 	clause := r.clause(len(w.names), text.JoinNames(w.names), len(w.names))
@@ -236,7 +235,7 @@ func (w *watched) clause() string {
 	return clean(clause)
 }
 
-// hasClause reports whether the reason of the group has a clause about its objects.
+// hasClause reports whether the reason has a clause that fits the group.
 func (w *watched) hasClause() bool {
 	r, found := byReason[w.reason]
 	return w.group == "" && found && (len(w.names) > 0 || !strings.Contains(r.one, "{names}"))

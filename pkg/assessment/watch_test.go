@@ -15,7 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// TestWatch_of_informers shows what a third party reports, and that it is degraded itself.
+// TestWatch_of_informers checks that a third-party informer's report is shown, and that the informer is
+// degraded.
 func TestWatch_of_informers(t *testing.T) {
 	t.Parallel()
 	f := progressingCluster()
@@ -36,7 +37,7 @@ func TestWatch_of_informers(t *testing.T) {
 	}
 }
 
-// TestWatch_names_nodes_that_are_down names three of them and counts the others.
+// TestWatch_names_nodes_that_are_down checks that three nodes are named and the others are counted.
 func TestWatch_names_nodes_that_are_down(t *testing.T) {
 	t.Parallel()
 	f := nodeUnchanged("NodeRebooting", time.Minute)
@@ -49,8 +50,8 @@ func TestWatch_names_nodes_that_are_down(t *testing.T) {
 	}
 }
 
-// TestWatch_keeps_facts_without_an_object beside facts with the same reason that have one, and in the words of
-// the informer if the reason is unknown.
+// TestWatch_keeps_facts_without_an_object checks that facts without an object are shown next to facts with
+// the same reason that have one, and in the informer's own words if the reason is unknown.
 func TestWatch_keeps_facts_without_an_object(t *testing.T) {
 	t.Parallel()
 	f := progressingCluster()
