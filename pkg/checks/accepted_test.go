@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// A finding that an administrator has accepted for the update is noted, and does not block a gate.
-// Another finding about the same object does.
+// A finding that an administrator has accepted for the update is noted and does not block a gate. Another
+// finding about the same object still does.
 func TestRunner_does_not_block_for_accepted_findings(t *testing.T) {
 	t.Parallel()
 	notReady := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }

@@ -20,8 +20,8 @@ func findAlerts(in Facts, phase Phase) []Finding {
 	return in.Options.blockingAlerts(in.CriticalAlerts)
 }
 
-// alertsNotConfigured returns the finding that alerts are unknown, because the operator has no source of
-// them. It blocks if they are required.
+// alertsNotConfigured returns a finding for an operator without a source of alerts. It blocks if alerts are
+// required.
 func alertsNotConfigured(required bool) Finding {
 	f := newFinding("AlertsNotConfigured", "alerts: not configured")
 	f.Key, f.Level = "alerts", LevelInfo

@@ -11,47 +11,47 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Load compares what a node has of a resource with what pods request of it, in cores or bytes.
+// Load compares a node's amount of a resource with what pods request, in cores or bytes.
 type Load struct {
 	Allocatable float64
-	// Requested is the sum of the requests of all pods of the node, and Movable the part of it that a drain moves to
-	// other nodes.
+	// Requested is the sum of the requests of all pods on the node. Movable is the part of it that a drain
+	// moves to other nodes.
 	Requested, Movable float64
-	// LargestPod is the largest request of a pod that a drain moves.
+	// LargestPod is the largest request of any pod that a drain moves.
 	LargestPod float64
 }
 
 func (l Load) free() float64 { return max(l.Allocatable-l.Requested, 0) }
 
-// NodeLoad holds the loads of a node, by resource.
+// NodeLoad holds the loads of a node.
 type NodeLoad struct {
 	Node string
-	// Schedulable reports that other nodes' pods may move to the node.
+	// Schedulable is set if pods of other nodes may move to the node.
 	Schedulable bool
-	// Loads are by the name of the resource; a resource that is not known is missing.
+	// Loads maps resource names to loads. Unknown resources are missing.
 	Loads map[string]Load
 }
 
-// PoolLoad holds the loads of the nodes of a pool.
+// PoolLoad holds the loads of a pool's nodes.
 type PoolLoad struct {
 	Pool string
-	// Unavailable is the number of nodes that are drained at a time.
+	// Unavailable is how many nodes are drained at a time.
 	Unavailable int
 	Nodes       []NodeLoad
 }
 
-// resourceUnit is how a resource is simulated and printed.
+// resourceUnit says how to simulate and print a resource.
 type resourceUnit struct {
 	name, label string
 	divisor     float64
 }
 
-// drainedResources are the resources whose requests must fit on the other nodes.
+// drainedResources lists the resources whose requests must fit on the other nodes.
 var drainedResources = []resourceUnit{{"cpu", "cores of CPU", 1}, {"memory", "GiB of memory", 1 << 30}}
 
-// Capacity simulates the drain of the fullest nodes of a pool and returns a finding for what does not
-// fit on the other nodes of the pool. It compares sums and the largest pod: affinities, taints, and
-// volumes may keep pods pending although it finds nothing.
+// Capacity simulates draining the fullest nodes of a pool and returns a finding for each resource that the
+// pool's other nodes lack. It only compares sums and the largest pod, so affinities, taints, and volumes may
+// still leave pods pending.
 func Capacity(pool PoolLoad) []Finding {
 	in, id := scope{ScopeWorkerPool, []Resource{poolResource(pool.Pool)}}, NewUID("capacity", pool.Pool)
 	var unknown []string
@@ -80,8 +80,8 @@ func Capacity(pool PoolLoad) []Finding {
 	return nil
 }
 
-// simulateDrain returns why the pods of the drained nodes do not fit on the others, or "" if they
-// do.
+// simulateDrain explains why the pods of the drained nodes do not fit on the others. It returns "" if they
+// fit.
 func simulateDrain(pool PoolLoad, resource resourceUnit) string {
 	nodes := slices.Clone(pool.Nodes)
 	slices.SortStableFunc(nodes, func(a, b NodeLoad) int {
@@ -113,7 +113,7 @@ func simulateDrain(pool PoolLoad, resource resourceUnit) string {
 	return ""
 }
 
-// Sample is a sample in the result of a PromQL expression.
+// Sample is one sample in the result of a PromQL expression.
 type Sample struct {
 	Labels map[string]string
 	Value  float64

@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// loaded returns a schedulable node with 4 cores and 16 GiB whose pods request this many cores.
+// loaded returns a schedulable node with 4 cores and 16 GiB whose pods have the given requests, in cores.
 func loaded(name string, requested, movable, largest float64) checks.NodeLoad {
 	return checks.NodeLoad{Node: name, Schedulable: true, Loads: map[string]checks.Load{
 		"cpu":    {Allocatable: 4, Requested: requested, Movable: movable, LargestPod: largest},

@@ -81,7 +81,7 @@ func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-// cordonedOfMachine cordons a node of the machine that the function machine returns.
+// cordonedOfMachine cordons a node and links it to the machine returned by machine.
 func cordonedOfMachine(n *corev1.Node) {
 	n.Spec.Unschedulable = true
 	n.Annotations["machine.openshift.io/machine"] = "openshift-machine-api/a"
@@ -107,7 +107,7 @@ func movedTo(namespace string, b *policyv1.PodDisruptionBudget) *policyv1.PodDis
 	return b
 }
 
-// uncounted returns a budget of which the status counts no pods.
+// uncounted clears the pod counts in a budget's status.
 func uncounted(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	b.Status.ExpectedPods, b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = 0, 0, 0
 	return b
@@ -126,7 +126,8 @@ func pod(name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: name, Labels: labels}}
 }
 
-// healthyCluster returns the objects of a healthy cluster, some replaced by others of the same name.
+// healthyCluster returns the objects of a healthy cluster. The given objects replace healthy ones of the same
+// name.
 func healthyCluster(objects ...client.Object) []client.Object {
 	for _, healthy := range []client.Object{clusterVersion(), healthyOperator("machine-config"), pool("master"), pool("worker"), node("worker-0")} {
 		if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == healthy.GetName() }) {
@@ -159,7 +160,7 @@ func sources(p *prometheus) *checks.Sources {
 	return &checks.Sources{Prometheus: p, Clock: testingclock.NewFakePassiveClock(noon), Interval: time.Minute}
 }
 
-// recordingReader records the kinds that are read.
+// recordingReader records which kinds are read.
 type recordingReader struct {
 	client.Reader
 	kinds map[string]bool
@@ -179,8 +180,8 @@ func (r recordingReader) List(ctx context.Context, list client.ObjectList, opts 
 	return r.Reader.List(ctx, list, opts...)
 }
 
-// The cache, the watches, and the permissions follow from what a check declares: a check that reads
-// another kind would fail in the operator, and one that reads fewer would cost memory.
+// The cache, watches, and permissions are derived from the declared needs. A check that reads an undeclared
+// kind would fail in the operator, and a declared kind that is never read would waste memory.
 func TestRules_of_gates_read_what_they_need(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"app": "etcd", "tier": "db"}
@@ -188,7 +189,7 @@ func TestRules_of_gates_read_what_they_need(t *testing.T) {
 		node("worker-1", cordonedOfMachine), machine(true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
 	)...)
 	const version, operators, pools, nodes, budgets = "*v1.ClusterVersion", "*v1.ClusterOperator", "*v1.MachineConfigPool", "*v1.Node", "*v1.PodDisruptionBudget"
-	want := map[string][2][]string{ // from the cache, and from the API server
+	want := map[string][2][]string{ // from the cache and from the API server
 		"version": {{version}, nil}, "operators": {{operators}, nil}, "pools": {{pools, nodes}, nil},
 		"rollout": {{operators, version, pools, nodes}, nil}, "nodes": {{nodes}, {"*v1beta1.Machine"}},
 		"pdbs": {{budgets}, {"*v1.Pod"}}, "queries": {nil, nil}, "alerts": {nil, nil},
@@ -417,7 +418,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Required alerts keep the gate closed while the operator has no source of them. Otherwise, a note says so.
+// If alerts are required, the gate stays closed while the operator has no source of alerts. If not, a note
+// says so.
 func TestAlerts_without_a_source(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -511,7 +513,7 @@ func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 	}
 }
 
-// All objects share one query an interval, and each filters its result.
+// All objects share one query per interval, and each object filters the result.
 func TestObjectsShareQueries(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
@@ -528,7 +530,7 @@ func TestObjectsShareQueries(t *testing.T) {
 	}
 }
 
-// A source that does not respond costs the timeout of a few queries only.
+// An unresponsive source costs the timeout of only a few queries.
 func TestCustomQueriesThatFail(t *testing.T) {
 	t.Parallel()
 	r, p := simulation.NewFakeClient(t), &prometheus{err: errors.New("no complete response in time")}
@@ -545,7 +547,7 @@ func TestCustomQueriesThatFail(t *testing.T) {
 	}
 }
 
-// However many different queries there are, each is sent at most once an interval.
+// Each query is sent at most once per interval, regardless of how many different queries there are.
 func TestManyCustomQueries(t *testing.T) {
 	t.Parallel()
 	const limit = 4096
@@ -575,7 +577,8 @@ func TestManyCustomQueries(t *testing.T) {
 	}
 }
 
-// A confirmation reads from the API server, where the operator may get the ClusterVersion alone.
+// A confirmation reads from the API server, where the operator may only have permission to get the
+// ClusterVersion.
 func TestConfirmation_gets_only_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster()...)
@@ -591,7 +594,8 @@ func TestConfirmation_gets_only_the_ClusterVersion(t *testing.T) {
 	}
 }
 
-// Only what blocks is confirmed: nothing is read again about a healthy cluster, or after an error.
+// Only blocking findings are confirmed. A healthy cluster is not read again, and neither is one after an
+// error.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster()...)
@@ -615,7 +619,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// Objects that are not cached are listed at most once an interval.
+// Objects that are not cached are listed at most once per interval.
 func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(
@@ -631,7 +635,7 @@ func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	}
 }
 
-// Nothing is asked about the Machine of a node that has none, as on bare metal.
+// A node without a Machine, as on bare metal, causes no Machine requests.
 func TestNodesWithoutMachines(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", func(n *corev1.Node) { n.Spec.Unschedulable = true }))...)
@@ -642,7 +646,7 @@ func TestNodesWithoutMachines(t *testing.T) {
 	}
 }
 
-// The reason that an operator gives is shown beside its name.
+// The reason given by an operator is shown next to its name.
 func TestReasonsOfOperators(t *testing.T) {
 	t.Parallel()
 	down, degraded := healthyOperator("dns"), healthyOperator("etcd")
@@ -668,7 +672,7 @@ func (c *countingLister) List(ctx context.Context, list client.ObjectList, opts 
 	return c.Reader.List(ctx, list, opts...)
 }
 
-// pausedPools returns pools that were paused in different ways. Only pool night is going to be unpaused.
+// pausedPools returns pools paused in different ways. Only the pool night will be unpaused.
 func pausedPools() []client.Object {
 	var pools []client.Object
 	for name, mark := range map[string]string{
@@ -717,7 +721,7 @@ func TestIsInstalled(t *testing.T) {
 	}
 }
 
-// If something cannot be determined, the result is not good, although nothing is found.
+// If something cannot be determined, the report is not healthy even without findings.
 func TestRunner_observes_what_is_unknown(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(operator("dns", configv1.OperatorAvailable))...)
@@ -729,7 +733,7 @@ func TestRunner_observes_what_is_unknown(t *testing.T) {
 	}
 }
 
-// allBut returns the names of the rules apart from one.
+// allBut returns the names of all rules except one.
 func allBut(name string) []string {
 	var names []string
 	for _, rule := range checks.Rules() {

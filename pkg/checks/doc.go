@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checks holds the rules that turn facts about a cluster into findings. Health gates, UpdatePlans,
-// and the built-in update informers use the same rules.
+// Package checks implements the rules that turn facts about a cluster into findings. Health gates, UpdatePlans, and the
+// built-in update informers share these rules.
 //
-// A rule writes nothing. Objects that cannot be read are missing, and missing facts are never a good
-// result.
+// Rules do not write anything. Objects that cannot be read are reported as missing, and missing facts never count as a
+// good result.
 package checks

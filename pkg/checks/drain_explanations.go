@@ -20,59 +20,59 @@ import (
 const (
 	// LongDrain is how long a drain lasts before it is explained.
 	LongDrain = 10 * time.Minute
-	// drainInterval is how long an explanation is used. Pods are not cached, so each costs a
-	// request.
+	// drainInterval is how long an explanation is reused. Each one costs a request because pods are not
+	// cached.
 	drainInterval = 5 * time.Minute
-	// unknownInterval is how long it is not tried again to read what holds a drain.
+	// unknownInterval is the time before a failed explanation is retried.
 	unknownInterval = time.Minute
-	// maxDrains bounds the explanations that are kept.
+	// maxDrains limits the number of cached explanations.
 	maxDrains = 64
-	// maxHolderNames bounds the names of a pod or of budgets in an explanation, in bytes.
+	// maxHolderNames limits the length of pod and budget names in an explanation, in bytes.
 	maxHolderNames = 160
 )
 
-// Drains explains what holds the drains of nodes.
+// Drains explains what blocks the drains of nodes.
 type Drains struct {
-	// Reader reads the PodDisruptionBudgets from the cache, and Live the pods from the API server. A
-	// nil Live means that drains are not explained.
+	// Reader reads PodDisruptionBudgets from the cache. Live reads pods from the API server. If Live is nil,
+	// drains are not explained.
 	Reader, Live client.Reader
-	// TimeOut is how long a drain may take before pods are forced that no budget selects. PDBTimeout
-	// is that time for pods that one selects. Negative means without limit.
+	// TimeOut is how long a drain may take before pods without a PodDisruptionBudget are forced. PDBTimeout
+	// is the time for pods with one. A negative value disables the limit.
 	TimeOut, PDBTimeout time.Duration
-	// IgnoreNamespaces are patterns of the namespaces whose pods are never forced.
+	// IgnoreNamespaces lists patterns of namespaces whose pods are never forced.
 	IgnoreNamespaces []string
-	// Explanations keeps the last explanation of each drain. It must not be nil if Live is not.
+	// Explanations caches the last explanation of each drain. It is required if Live is set.
 	Explanations *DrainExplanations
 }
 
-// DrainExplanations keeps explanations for five minutes at most. All upgrades share them.
+// DrainExplanations caches explanations for up to five minutes. All upgrades share it.
 type DrainExplanations struct {
 	mu   sync.Mutex
 	last map[string]drainExplanation // by node
 }
 
 type drainExplanation struct {
-	of        string    // what it depends on
-	at, until time.Time // when it was read, and when it is read again
+	of        string    // the inputs
+	at, until time.Time // when it was read and when to read again
 	text      string
-	pods      []clusterstate.DrainedPod // that are left on the node
+	pods      []clusterstate.DrainedPod // pods left on the node
 }
 
-// isValid reports whether the explanation holds now for what it depends on.
+// isValid reports whether the explanation is current and was made for the same inputs.
 func (e drainExplanation) isValid(of string, now time.Time) bool {
 	return e.of == of && !now.Before(e.at) && now.Before(e.until)
 }
 
-// IsLong reports whether the drain of a node is explained: it takes long.
+// IsLong reports whether a drain has taken long enough to be explained.
 func (d Drains) IsLong(node clusterstate.Node, upgradeStart, now time.Time) bool {
 	start, active := d.start(node, upgradeStart, now)
 	return active && now.Sub(start) >= LongDrain
 }
 
-// Explain returns which pod and which budgets hold the drain of a node, and when the pod is forced; it
-// is empty if nothing holds it or the drain is not a long one yet. The pods are listed once in five
-// minutes, and earlier if an answer is missing, if it depends on something that changed, or if a pod
-// should be gone. The drain counts from the start of the upgrade at the earliest.
+// Explain says which pod and PodDisruptionBudgets block the drain of a node and when the pod is forced. It
+// returns "" if nothing blocks the drain or it is not a long one yet. Pods are listed once every five
+// minutes, or earlier if the last attempt failed, an input changed, or a pod should be gone. The drain counts
+// from the start of the upgrade at the earliest.
 func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStart, now time.Time) string {
 	if !d.IsLong(node, upgradeStart, now) {
 		return ""
@@ -90,7 +90,7 @@ func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStar
 	return explanation.text
 }
 
-// Left returns the pods that the last explanation of the drain of a node has found there.
+// Left returns the pods on the node that the last explanation of its drain found.
 func (d Drains) Left(node clusterstate.Node) []clusterstate.DrainedPod {
 	if d.Live == nil || !node.Drain.Active {
 		return nil
@@ -99,8 +99,8 @@ func (d Drains) Left(node clusterstate.Node) []clusterstate.DrainedPod {
 	return last.pods
 }
 
-// NextChange returns when a drain of these nodes becomes a long one, or its explanation is read again
-// earlier than usual; zero means neither.
+// NextChange returns the next time when a drain becomes long or an explanation must be read ahead of the
+// regular interval. Zero stands for neither.
 func (d Drains) NextChange(nodes []clusterstate.Node, upgradeStart, now time.Time) time.Time {
 	var next time.Time
 	for _, node := range nodes {
@@ -119,7 +119,7 @@ func (d Drains) NextChange(nodes []clusterstate.Node, upgradeStart, now time.Tim
 	return next
 }
 
-// start returns when the drain of a node began to count; false if it is not explained.
+// start returns when the drain of a node started to count, or false if it is not explained.
 func (d Drains) start(node clusterstate.Node, upgradeStart, now time.Time) (time.Time, bool) {
 	if d.Live == nil || !node.Drain.Active {
 		return time.Time{}, false
@@ -128,12 +128,12 @@ func (d Drains) start(node clusterstate.Node, upgradeStart, now time.Time) (time
 	return start, !start.IsZero()
 }
 
-// dependencies returns what an explanation depends on, apart from the pods and the budgets.
+// dependencies returns the inputs of an explanation other than pods and PodDisruptionBudgets.
 func (d Drains) dependencies(node clusterstate.Node, start time.Time) string {
 	return fmt.Sprintf("%s %d %d %d %t %q", node.Drain.Request, start.UnixNano(), d.TimeOut, d.PDBTimeout, node.Ready, d.IgnoreNamespaces)
 }
 
-// explain returns what holds the drain of a node, and until when that is an answer.
+// explain reads what blocks the drain of a node and sets how long the explanation is valid.
 func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines clusterstate.DrainDeadlines, now time.Time) drainExplanation {
 	holders, err := d.holders(ctx, node, deadlines, now)
 	if err != nil {
@@ -155,16 +155,16 @@ func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines c
 	return explanation
 }
 
-// holder is a pod that holds a drain.
+// holder is a pod that blocks a drain.
 type holder struct {
 	clusterstate.DrainedPod
 	clusterstate.Hold
 
-	refused bool // it should be gone
+	refused bool // should be gone
 }
 
-// holders returns the pods that hold a drain: first those that should be gone, then those that are
-// never forced or forced last.
+// holders returns the pods that block a drain. Pods that should be gone come first, then pods that are never
+// forced or forced last.
 func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines clusterstate.DrainDeadlines, now time.Time) ([]holder, error) {
 	lister := clusterstate.DrainedPods{Reader: d.Reader, Live: d.Live, IgnoreNamespaces: d.IgnoreNamespaces}
 	pods, _, err := lister.List(ctx, node.Name, node.Ready)
@@ -174,7 +174,7 @@ func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines c
 	found := make([]holder, 0, len(pods))
 	for _, pod := range pods {
 		hold := pod.Hold(deadlines)
-		if hold.Reason == clusterstate.HeldByOther && hold.IsOverdue(now) { // it was to be evicted, and is only deleted later
+		if hold.Reason == clusterstate.HeldByOther && hold.IsOverdue(now) { // was to be evicted and is only deleted later
 			pod.Refused = true
 			hold = pod.Hold(deadlines)
 		}
@@ -186,7 +186,7 @@ func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines c
 	return found, nil
 }
 
-// rank orders the pods by how firmly they hold a drain.
+// rank orders pods by how strongly they block a drain.
 func (h holder) rank() int {
 	switch {
 	case h.refused:
@@ -201,7 +201,7 @@ func (h holder) rank() int {
 	return 0
 }
 
-// String returns the pod, what holds it, and when it is forced.
+// String names the pod, what blocks its eviction, and when it is forced.
 func (h holder) String() string {
 	message := "pod " + text.Truncate(h.Namespace+"/"+h.Name, maxHolderNames)
 	switch {
@@ -230,7 +230,7 @@ func (h holder) String() string {
 	}
 }
 
-// budgets returns the budgets that select the pod: all of them if the names are short.
+// budgets names the PodDisruptionBudgets that select the pod. It names all of them if the names are short.
 func (h holder) budgets() string {
 	names := text.JoinNames(h.PDBs)
 	switch others := len(h.PDBs) - 1; {

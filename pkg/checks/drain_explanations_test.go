@@ -21,8 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
-// podLister is an API server that lists pods, and counts the requests. The grace period of the pod
-// "instant" is 0.
+// podLister is an API server that lists pods and counts requests. The pod "instant" has a grace period of 0.
 type podLister struct {
 	client.Reader
 	pods     []metav1.PartialObjectMetadata
@@ -75,7 +74,7 @@ func budgetFor(namespace, name, app string) client.Object {
 	}
 }
 
-// drainsOf explains with a time of 20 minutes, and of 2 hours for budgets.
+// drainsOf returns Drains with timeouts of 20 minutes and, for pods with a budget, 2 hours.
 func drainsOf(t *testing.T, live client.Reader, budgets ...client.Object) checks.Drains {
 	t.Helper()
 	return checks.Drains{
@@ -102,7 +101,7 @@ func TestDrains_Explain(t *testing.T) {
 		budgets []client.Object
 
 		notReady bool
-		after    time.Duration // since the start of the drain; 0 means 15 minutes
+		after    time.Duration // since the start of the drain; 15 minutes if 0
 	}{
 		"no pod":                                {},
 		"pods of a DaemonSet":                   {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}},
@@ -140,7 +139,7 @@ func TestDrains_Explain(t *testing.T) {
 	}
 }
 
-// A drain counts from the start of the upgrade at the earliest, as for the pods that are forced.
+// A drain counts from the start of the upgrade at the earliest, as it does for forcing pods.
 func TestDrains_Explain_deadline_counts_from_the_upgrade(t *testing.T) {
 	t.Parallel()
 	drains := drainsOf(t, &podLister{pods: []metav1.PartialObjectMetadata{shopPod("api")}}, budgetFor("shop", "api", "api"))
@@ -150,8 +149,8 @@ func TestDrains_Explain_deadline_counts_from_the_upgrade(t *testing.T) {
 	}
 }
 
-// TestDrains_Explain_reads_are_bounded checks that pods are listed for long drains only, and once in
-// five minutes for each.
+// TestDrains_Explain_reads_are_bounded checks that pods are listed only for long drains and once every five
+// minutes per drain.
 func TestDrains_Explain_reads_are_bounded(t *testing.T) {
 	t.Parallel()
 	lister := &podLister{}
@@ -182,7 +181,7 @@ func TestDrains_Explain_reads_are_bounded(t *testing.T) {
 	}
 }
 
-// An explanation holds until what it depends on changes.
+// An explanation is valid until one of its inputs changes.
 func TestDrains_Explain_reads_again(t *testing.T) {
 	t.Parallel()
 	const first = "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"
@@ -221,7 +220,7 @@ func TestDrains_Explain_reads_again(t *testing.T) {
 	}
 }
 
-// An explanation that is missing is requested again after a minute, and not with every pass.
+// A failed explanation is retried after a minute, not in every pass.
 func TestDrains_Explain_after_an_error(t *testing.T) {
 	t.Parallel()
 	lister := &podLister{err: errors.New("the API server is down")}
@@ -250,7 +249,7 @@ func TestDrains_NextChange(t *testing.T) {
 	nodes := []clusterstate.Node{drainingNode, {Name: "worker-1"}}
 	for _, step := range []struct {
 		name     string
-		at, want time.Duration // since the start of the drain; 0 means no change
+		at, want time.Duration // since the start of the drain; 0 for no change
 	}{
 		{"drain that is not long yet", time.Minute, 10 * time.Minute},
 		{"explained drain", 10 * time.Minute, 0},
@@ -273,7 +272,7 @@ func TestDrains_NextChange(t *testing.T) {
 	}
 }
 
-// An explanation is forgotten once the node is no longer being drained.
+// An explanation is dropped once the node is no longer being drained.
 func TestDrains_Left(t *testing.T) {
 	t.Parallel()
 	drains := drainsOf(t, &podLister{pods: []metav1.PartialObjectMetadata{shopPod("api")}})

@@ -10,91 +10,90 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Missing is why a source could not be read.
+// Missing explains why a source could not be read.
 type Missing struct {
 	// Reason is one of the constants below.
 	Reason string
-	// Message is one bounded line, such as "you are not allowed to list them".
+	// Message is one line of limited length, such as "you are not allowed to list them".
 	Message string
 }
 
-// The reasons for which a source is missing.
+// Reasons why a source is missing.
 const (
-	MissingForbidden     = "Forbidden"     // the API server refuses the read
-	MissingNotFound      = "NotFound"      // the object that every cluster has does not exist
+	MissingForbidden     = "Forbidden"     // the API server denies access
+	MissingNotFound      = "NotFound"      // an object that every cluster must have does not exist
 	MissingNotInstalled  = "NotInstalled"  // the API server does not serve a required kind
-	MissingUnavailable   = "Unavailable"   // no answer, or no valid one
+	MissingUnavailable   = "Unavailable"   // no valid answer
 	MissingNotConfigured = "NotConfigured" // the source is unknown
 )
 
-// Facts hold what is known about a cluster at one time. They are never changed: facts that come from a cache share
-// memory with it.
+// Facts holds everything known about a cluster at one time. Facts are immutable because they may share memory
+// with a cache.
 type Facts struct {
-	// Now is when the facts were read.
+	// Now is the time when the facts were read.
 	Now time.Time
-	// ClusterID is the ID of the cluster; empty if unknown.
+	// ClusterID is the ID of the cluster, or empty if it is unknown.
 	ClusterID string
 	Version   clusterstate.Version
-	// VersionManagement is spec.versionManagement of the ClusterVersion, as it was decoded from JSON;
-	// nil if it is absent.
+	// VersionManagement is spec.versionManagement of the ClusterVersion as decoded from JSON, or nil if it is
+	// absent.
 	VersionManagement any
 	Operators         []clusterstate.ClusterOperator
 	Nodes             []clusterstate.Node
 	Pools             []clusterstate.Pool
-	// Configs are the rendered MachineConfigs, by name.
+	// Configs maps names to rendered MachineConfigs.
 	Configs map[string]clusterstate.Rendered
-	// ImageBuilds are the builds of OS images that have not ended, by rendered configuration. They are read
-	// while a pool has outdated nodes and updates none of them.
+	// ImageBuilds maps rendered configurations to unfinished builds of OS images. They are read only while a
+	// pool has outdated nodes and updates none of them.
 	ImageBuilds map[string]clusterstate.ImageBuild
-	// MachinePools are the MachineSets, MachineDeployments, and NodePools.
+	// MachinePools lists the MachineSets, MachineDeployments, and NodePools.
 	MachinePools []MachinePool
 	PDBs         []clusterstate.PDB
-	// PDBOverlaps are the pairs of budgets that select a common pod, and UncomparedPDBs the namespaces
-	// in which this is unknown. They are determined in gates and for plans.
+	// PDBOverlaps lists the pairs of PodDisruptionBudgets that select a common pod. UncomparedPDBs lists the
+	// namespaces in which this is unknown. Both are determined for gates and plans only.
 	PDBOverlaps    []clusterstate.PDBPair
 	UncomparedPDBs []string
-	// Drains are the drains of nodes for the update, by node.
+	// Drains maps nodes to their drains for the update.
 	Drains map[string]Drain
-	// BudgetPods are the pods, by namespace, that are selected by budgets that hold a long drain. A
-	// namespace that was not read has no entry.
+	// BudgetPods maps namespaces to the pods selected by budgets that block a long drain. Namespaces that
+	// were not read are missing.
 	BudgetPods map[string][]clusterstate.Pod
-	// Alerts are those that fire or are pending. They are read only while an update is in progress,
-	// or for plans.
+	// Alerts lists the firing and pending alerts. They are read only during an update or for plans.
 	Alerts []clusterstate.Alert
-	// Upgrades are the UpgradeConfigs and UpgradeJobs, sorted by kind, namespace, and name.
+	// Upgrades lists the UpgradeConfigs and UpgradeJobs, sorted by kind, namespace, and name.
 	Upgrades []Upgrade
-	// Schedules are the next starts of the UpgradeConfigs that create UpgradeJobs, sorted by namespace
-	// and name. They are read only while no update is in progress.
+	// Schedules lists the next starts of UpgradeConfigs that create UpgradeJobs, sorted by namespace and
+	// name. They are read only while no update is in progress.
 	Schedules []Schedule
-	// Missing are the sources that could not be read. An optional kind that is not installed is not
+	// Missing holds the sources that could not be read. Optional kinds that are not installed do not count as
 	// missing.
 	Missing map[Source]Missing
-	// Read are the sources that were read, in the order of reading. A source that is neither read
-	// nor missing is not installed, or is not needed now.
+	// Read lists the sources that were read, in order. A source that is neither read nor missing is not
+	// installed or not needed now.
 	Read []Source
-	// MachineConfigImage is the image of the operator machine-config that the release has deployed. It
-	// is read while an update changes only the image; empty if unknown.
+	// MachineConfigImage is the machine-config operator image that the release has deployed. It is read only
+	// while an update changes nothing but the image, and is empty if unknown.
 	MachineConfigImage string
 
-	// Options narrow what counts, for one upgrade object. They are zero for an update status.
+	// Options narrow the checks for one upgrade object. They are zero for an update status.
 	Options Options
-	// Target is the release of a plan, and Plan what is known only for plans.
+	// Target is the release of a plan. Plan holds facts that are known only for plans.
 	Target string
 	Plan   PlanFacts
-	// DeletingMachines are the Machines that are being deleted, see clusterstate.Node.
+	// DeletingMachines holds the Machines that are being deleted. See clusterstate.Node.
 	DeletingMachines map[string]bool
-	// CriticalAlerts are the critical alerts of a gate, and QueriesWithSamples the custom queries with a result.
-	// AlertsDisabled reports that there is no source of alerts.
+	// CriticalAlerts lists the critical alerts of a gate. QueriesWithSamples lists the custom queries with
+	// results. AlertsDisabled is set if alerts are not queried.
 	CriticalAlerts     []clusterstate.Alert
 	AlertsDisabled     bool
 	QueriesWithSamples []string
-	// FailingObjects are the objects of a gate that do not satisfy their conditions.
+	// FailingObjects lists the objects of a gate that fail their conditions.
 	FailingObjects []FailingObject
 
-	shared func() rollout // computes the rollouts once; nil means they are computed each time
+	shared func() rollout // computes the rollouts once; if nil, each use computes them
 }
 
-// Has reports whether nothing of the source is missing. It has also what is not installed.
+// Has reports whether nothing is missing from the source. A source that is not installed is not missing.
 func (f Facts) Has(source Source) bool {
 	_, missing := f.Missing[source]
 	return !missing
@@ -105,46 +104,47 @@ func (f Facts) Complete() bool {
 	return !slices.ContainsFunc(Required(), func(s Source) bool { return !f.Has(s) })
 }
 
-// MachinePool holds the facts of a MachineSet, a MachineDeployment, or a NodePool.
+// MachinePool holds the facts about a MachineSet, MachineDeployment, or NodePool.
 type MachinePool struct {
 	Resource   Resource
 	APIVersion string
 	UID        string
-	// Deployment is the name of the MachineDeployment that controls a MachineSet; empty means none.
+	// Deployment names the MachineDeployment that controls a MachineSet. It is empty if there is none.
 	Deployment string
-	// Version is the version that the machines are to have, as far as the object names it.
+	// Version is the desired version of the machines, if the object specifies one.
 	Version string
-	// Updating reports that not all machines have the version yet.
+	// Updating is set while machines lack the desired version.
 	Updating bool
-	// Unknown is why it is not known whether they have; empty if it is.
+	// Unknown explains why it is unknown whether the machines have the version. It is empty if this is known.
 	Unknown string
-	// VersionManagement is spec.versionManagement, as it was decoded from JSON; nil if it is absent.
+	// VersionManagement is spec.versionManagement as decoded from JSON, or nil if it is absent.
 	VersionManagement any
 }
 
-// Drain is the drain of a node that the machine config operator is draining for the update.
+// Drain describes how the machine config operator drains a node for the update.
 type Drain struct {
 	Node string
-	// Start is when the drain began to count; zero if unknown.
+	// Start is the time from which the drain counts, or zero if this is unknown.
 	Start time.Time
-	// Read reports that the pods were read. Only so many drains are read at a time, the longest first.
+	// Read is set if the pods were read. The number of drains read at a time is limited. The longest come
+	// first.
 	Read bool
-	// Pods are those that are still on the node, except those that a drain ignores.
+	// Pods lists the pods left on the node, except pods that a drain ignores.
 	Pods []clusterstate.DrainedPod
 }
 
-// Informer is a built-in informer.
+// Informer is one of the built-in informers.
 type Informer struct {
 	// Name identifies the informer. It starts with "builtin-".
 	Name string
-	// Doc is one sentence about what the informer finds.
+	// Doc describes the informer's findings in one sentence.
 	Doc string
-	// Requires lists the sources that the informer cannot do without. Without any of them, its findings
-	// confirm and resolve nothing but themselves.
+	// Requires lists the sources that the informer depends on. If any of them is missing, a pass confirms
+	// only the insights it finds and resolves none.
 	Requires []Source
 }
 
-// The names of the built-in informers.
+// Names of the built-in informers.
 const (
 	InformerControlPlane = "builtin-control-plane"
 	InformerNodes        = "builtin-nodes"
@@ -152,7 +152,7 @@ const (
 	InformerUpgrades     = "builtin-upgrades"
 )
 
-// Informers returns the informers about the update that is in progress.
+// Informers returns the informers that report on the update in progress.
 func Informers() []Informer {
 	return []Informer{
 		{
@@ -177,7 +177,7 @@ func Informers() []Informer {
 	}
 }
 
-// Find returns the findings. It is pure, and a source that is missing yields no finding.
+// Find returns the findings. It is pure. A missing source yields no findings.
 func (i Informer) Find(f Facts) []Finding {
 	var found []Finding
 	for _, rule := range rulesOf(Update) {

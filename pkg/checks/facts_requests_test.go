@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// request sets spec.desiredUpdate of a cluster to which the next minor version and a patch release are offered, after
-// the cluster version operator has observed it.
+// request sets spec.desiredUpdate, and the cluster version operator has observed it. The cluster is offered
+// the next minor version and a patch release.
 func request(desired configv1.Update, changes ...func(*cluster)) func(*cluster) {
 	return func(c *cluster) {
 		c.version.Generation, c.version.Status.ObservedGeneration = 2, 2
@@ -29,18 +29,18 @@ func request(desired configv1.Update, changes ...func(*cluster)) func(*cluster) 
 	}
 }
 
-// unobserved lets the cluster version operator not have seen the request yet.
+// unobserved makes the request unobserved by the cluster version operator.
 func unobserved(c *cluster) { c.version.Status.ObservedGeneration = 1 }
 
-// refuse lets the cluster version operator refuse a release.
+// refuse makes the cluster version operator refuse a release.
 func refuse(version, image string) func(*cluster) {
 	return func(c *cluster) {
 		setVersion(c, "ReleaseAccepted", configv1.ConditionFalse, `Retrieving payload failed version="`+version+`" image="`+image+`" failure=no signature`)
 	}
 }
 
-// requestQuestions are about the request in spec.desiredUpdate. The upgrade that is asked leads to the next minor
-// version, and has requested nothing.
+// requestQuestions ask about the request in spec.desiredUpdate. The upgrade in question targets the next
+// minor version and has not requested anything.
 var requestQuestions = []question{
 	{"what became of the request?", "the target", request(configv1.Update{Version: nextMinor}), map[string]string{
 		commit:  "Pending AnotherUpdateInProgress",
@@ -156,7 +156,7 @@ func unresolved(name, status string) func(*cluster) {
 	})
 }
 
-// sourceQuestions are about alerts that are not configured, and about the operators of OLM.
+// sourceQuestions ask about alerts that are not configured and about operators managed by OLM.
 var sourceQuestions = []question{
 	{"is the set of alerts known?", "no source", func(c *cluster) { c.prometheus = nil }, map[string]string{gate: "no source of alerts is configured", plan: "warning unreadable/alerts"}},
 	{"is the set of alerts known?", "disabled", func(c *cluster) { c.prometheus, c.alertsDisabled = nil, true }, map[string]string{notes: "alerts: not configured", plan: "warning unreadable/alerts"}},

@@ -30,38 +30,38 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// The consumers of facts. Each answers a question about a cluster in its own terms.
+// Consumers of facts. Each answers a question about a cluster in its own terms.
 const (
-	gate    = "gate"    // the message of the health gates
-	plan    = "plan"    // the findings of an UpdatePlan, apart from what cannot be read here
-	update  = "update"  // the findings of the built-in informers about an update
-	figures = "figures" // the progress of the control plane and the workers
-	verdict = "verdict" // the state of the assessment
-	step    = "step"    // the gate of an update to another minor version
-	notes   = "notes"   // what the health gates name although it does not close them
-	busy    = "busy"    // the gate that waits for the updates of other clients
-	commit  = "commit"  // what the engine observes of a request for the release, and the answer of the step that makes it
-	pending = "pending" // the condition UpdatePending of the control plane
-	olm     = "olm"     // the approver of InstallPlans
+	gate    = "gate"    // message of the health gates
+	plan    = "plan"    // findings of an UpdatePlan, except sources that cannot be read in this test
+	update  = "update"  // findings of the built-in informers about an update
+	figures = "figures" // progress of the control plane and the workers
+	verdict = "verdict" // state of the assessment
+	step    = "step"    // gate of an update to another minor version
+	notes   = "notes"   // notes of the health gates; they do not close a gate
+	busy    = "busy"    // gate that waits for the updates of other clients
+	commit  = "commit"  // what the engine observes of a request for the release, and the result of the step that makes the request
+	pending = "pending" // condition UpdatePending of the control plane
+	olm     = "olm"     // approver of InstallPlans
 )
 
 // nextMinor is the release of the plan.
 const nextMinor = "4.21.0"
 
-// question is a question about a cluster, with inputs for which every consumer must give the same answer.
+// question is a question about a cluster with an input on which all consumers must agree.
 type question struct {
 	question, input string
 	change          func(*cluster)
-	// want has what consumers answer otherwise than about the cluster without the change, see changes.
+	// want holds the answers that differ from those about the unchanged cluster. See changes.
 	want map[string]string
 }
 
-// operatorCondition sets a condition of operator dns an hour ago; an empty status removes it.
+// operatorCondition sets a condition of the operator dns an hour ago. An empty status removes it.
 func operatorCondition(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus) func(*cluster) {
 	return func(c *cluster) { c.setOperator("dns", name, status, time.Hour) }
 }
 
-// alert lets an alert fire. Its namespace is shop.
+// alert makes an alert fire in the namespace shop.
 func alert(name, severity string, since time.Duration, labels ...string) func(*cluster) {
 	return func(c *cluster) {
 		a := clusterstate.Alert{Name: name, Namespace: "shop", Severity: severity, Firing: true, Since: now.Add(-since), Labels: map[string]string{}}
@@ -79,7 +79,7 @@ func pendingAlert(change func(*cluster)) func(*cluster) {
 	}
 }
 
-// during applies a change to a cluster whose control plane is being updated.
+// during applies a change while the control plane is being updated.
 func during(change func(*cluster)) func(*cluster) {
 	return func(c *cluster) {
 		c.version.Status.History[0].State, c.version.Status.History[0].CompletionTime = configv1.PartialUpdate, nil
@@ -104,7 +104,7 @@ func (c *cluster) degradeWorkers(name mcfgv1.MachineConfigPoolConditionType, mes
 	})
 }
 
-// blocking adds a budget that is changed, and a pod that it selects on a node whose drain is long.
+// blocking adds one budget for each change, and a pod that it selects on a node with a long drain.
 func blocking(changes ...func(*policyv1.PodDisruptionBudget)) func(*cluster) {
 	return func(c *cluster) {
 		for i, change := range changes {
@@ -119,7 +119,7 @@ func blocking(changes ...func(*policyv1.PodDisruptionBudget)) func(*cluster) {
 
 func unchanged(*policyv1.PodDisruptionBudget) {}
 
-// idle returns a cluster that is completely updated to the newest release for which an update is offered.
+// idle returns a cluster that is up to date with the newest offered release.
 func idle() *cluster {
 	c := newCluster()
 	c.complete()
@@ -140,7 +140,7 @@ func idle() *cluster {
 	return c
 }
 
-// alertSource is a Prometheus.
+// alertSource is a Prometheus that returns fixed alerts.
 type alertSource []clusterstate.Alert
 
 func (s alertSource) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) { return s, nil }
@@ -199,7 +199,7 @@ func consult(t *testing.T, c *cluster) map[string]string {
 	return answers
 }
 
-// consultUpgrade asks an upgrade to the next minor version that has requested nothing yet.
+// consultUpgrade asks an upgrade to the next minor version that has not requested anything yet.
 func consultUpgrade(t *testing.T, reader client.Reader, version clusterstate.Version, answers map[string]string) {
 	t.Helper()
 	target := clusterstate.Target{Version: nextMinor}
@@ -213,7 +213,7 @@ func consultUpgrade(t *testing.T, reader client.Reader, version clusterstate.Ver
 	answers[commit] = strings.TrimSpace(clusterstate.Observed(observed).String() + " " + answer.Reason())
 }
 
-// consultApprover looks once at the operators of OLM.
+// consultApprover makes the approver look at the operators of OLM once.
 func consultApprover(t *testing.T, cluster client.WithWatch, at time.Time, answers map[string]string) {
 	t.Helper()
 	var out strings.Builder
@@ -237,8 +237,8 @@ func describeAll(found []checks.Finding, except string) string {
 	return strings.Join(all, ", ")
 }
 
-// changes returns what consumers answer otherwise than before: the entries of a list that were added, and
-// those that are gone, after a minus sign.
+// changes returns the difference between two sets of answers: the added list entries, and the removed ones
+// after a minus sign.
 func changes(before, after map[string]string) map[string]string {
 	changed := map[string]string{}
 	for consumer, separator := range map[string]string{gate: "; ", plan: ", ", update: ", ", figures: "\n", verdict: "\n", step: "\n", notes: "; ", busy: "\n", commit: "\n", pending: "\n", olm: "\n"} {
@@ -279,8 +279,8 @@ func TestFacts_are_the_same_for_every_consumer(t *testing.T) {
 	}
 }
 
-// questions are the rows of the table of facts. An input that ends with "during an update" is compared
-// with a cluster that is being updated.
+// questions are the rows of the facts table. If an input ends with "during an update", the reference is a
+// cluster that is being updated.
 var questions = []question{
 	{"is an update being installed?", "Progressing=True with Completed history", func(c *cluster) { c.setProgressing(configv1.ConditionTrue, 10*time.Minute) }, map[string]string{
 		gate:    "it is unknown whether an update is being installed: condition Progressing is True, but the history shows 4.20.6 as Completed (Working towards 4.20.6)",

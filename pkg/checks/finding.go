@@ -16,7 +16,7 @@ import (
 // Level is the severity of a finding.
 type Level int
 
-// The levels in ascending order.
+// Levels in ascending order.
 const (
 	LevelStatus Level = iota
 	LevelInfo
@@ -25,22 +25,22 @@ const (
 	LevelCritical
 )
 
-// Blocks reports whether a finding of the level closes a health gate.
+// Blocks reports whether a finding of this level closes a health gate.
 func (l Level) Blocks() bool { return l >= LevelWarning }
 
 // Scope is the part of the cluster that a finding is about.
 type Scope string
 
-// The scopes.
+// Scopes of findings.
 const (
 	ScopeControlPlane Scope = "ControlPlane"
 	ScopeWorkerPool   Scope = "WorkerPool"
 )
 
-// Type is the kind of impact of a finding on an update.
+// Type is the kind of impact that a finding has on an update.
 type Type string
 
-// The types.
+// Types of impact.
 const (
 	TypeUnknown             Type = "Unknown"
 	TypeClusterCapacity     Type = "Cluster Capacity"
@@ -50,12 +50,12 @@ const (
 	TypeClusterAvailability Type = "Cluster Availability"
 )
 
-// Resource identifies an object that a finding is about.
+// Resource identifies an object of a finding.
 type Resource struct {
 	Group, Kind, Namespace, Name string
 }
 
-// String returns the namespace and the name.
+// String returns the namespace, if any, and the name.
 func (r Resource) String() string {
 	if r.Namespace == "" {
 		return r.Name
@@ -67,13 +67,13 @@ func (r Resource) compare(other Resource) int {
 	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
 }
 
-// Finding describes a problem that a check found.
+// Finding describes a problem found by a check.
 type Finding struct {
-	// Informer is the name of the check, which is the built-in informer for update status.
+	// Informer is the name of the check. For an update status, it is the built-in informer.
 	Informer string
-	// Key identifies what the finding is about if it has no resources.
+	// Key identifies the subject of a finding without resources.
 	Key string
-	// ID is the UID of a finding that reason, key, and resources do not identify; empty if they do.
+	// ID overrides the UID if the reason, key, and resources do not identify the finding.
 	ID        string
 	Scope     Scope
 	Resources []Resource
@@ -81,26 +81,25 @@ type Finding struct {
 	Type      Type
 	// Reason is one CamelCase word.
 	Reason string
-	// Summary is one line about what is wrong with all objects of this reason, such as "nodes not
-	// ready". Messages list findings of one summary together.
+	// Summary is one line that describes the problem for all objects with this reason, such as "nodes not
+	// ready". Messages group findings by summary.
 	Summary string
-	// Description is the object's own report about it, in one bounded line; it may be empty.
+	// Description is what the object itself reports, as one line of limited length. It may be empty.
 	Description string
-	// Since is when it began; zero if unknown.
+	// Since is when the problem began, or zero if this is unknown.
 	Since time.Time
-	// Reference is an https URL with more about it; empty means none.
+	// Reference is an https URL with more information, or empty.
 	Reference string
-	// Remedy describes what a person can do about it; empty if no remedy is known.
+	// Remedy describes what users can do, or is empty if no remedy is known.
 	Remedy string
-	// Err is why something could not be determined; nil if it could. A gate reports the error in place
-	// of the finding.
+	// Err explains why something could not be determined, or is nil. A gate reports the error instead of the
+	// finding.
 	Err error
 	// CausedBy lists the UIDs of the findings that cause this one.
 	CausedBy []string
 }
 
-// UID identifies the finding by what is wrong and with which objects, never by text, time, count,
-// or index.
+// UID identifies the finding by its problem and objects, and never by a text, time, count, or index.
 func (f Finding) UID() string {
 	if f.ID != "" {
 		return f.ID
@@ -115,11 +114,10 @@ func (f Finding) UID() string {
 	return strings.Join(parts, "/")
 }
 
-// maxUID bounds the UID of a finding of a plan, in bytes.
+// maxUID limits the UID of a plan's finding, in bytes.
 const maxUID = 253
 
-// NewUID returns the UID of a finding of a plan: its parts, with a hash in place of the end if it is too
-// long.
+// NewUID joins the parts to the UID of a plan's finding. If it is too long, a hash replaces the end.
 func NewUID(parts ...string) string {
 	id := strings.Join(parts, "/")
 	if len(id) <= maxUID {
@@ -129,9 +127,8 @@ func NewUID(parts ...string) string {
 	return text.Cut(id, maxUID-len(suffix)) + suffix
 }
 
-// PlanUID returns the UID with which an UpdatePlan reports the finding, by what is wrong and with which
-// object. Health gates and plans report the same: what an administrator has accepted in a plan is
-// recognized by it. Empty if plans report no such finding.
+// PlanUID returns the UID that UpdatePlans use for the finding, or "" if plans do not report such findings.
+// Health gates use it to recognize findings that an administrator has accepted in a plan.
 func (f Finding) PlanUID() string {
 	switch {
 	case f.Key == keyClusterVersion:
@@ -154,18 +151,18 @@ func (f Finding) PlanUID() string {
 	}
 }
 
-// planKinds are the kinds of objects about which plans have findings, as their UIDs name them.
+// planKinds maps the kinds that plans report on to their names in UIDs.
 var planKinds = map[string]string{
 	"ClusterOperator": "operator", "MachineConfigPool": "pool", "Node": "node", "Alert": "alert", "PodDisruptionBudget": "pdb",
 }
 
-// IsPlanUID reports whether PlanUID may return a UID.
+// IsPlanUID reports whether a UID may come from PlanUID.
 func IsPlanUID(uid string) bool {
 	kind, _, _ := strings.Cut(uid, "/")
 	return kind == "version" || slices.Contains(slices.Collect(maps.Values(planKinds)), kind)
 }
 
-// item returns the object and its details, for a message that lists several findings.
+// item returns the object and its details for a message that lists several findings.
 func (f *Finding) item() string {
 	details := f.Description
 	if details == "" {
@@ -185,14 +182,14 @@ func anyBlocks(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Level.Blocks() })
 }
 
-// Message names every finding that blocks, grouped by summary, in the order of the findings.
+// Message lists all blocking findings, grouped by summary in the order of the findings.
 func Message(findings []Finding) string { return joinFindings(findings, true) }
 
-// joinFindings names the findings that block, or those that do not, grouped by summary.
+// joinFindings lists the blocking or the other findings, grouped by summary.
 func joinFindings(findings []Finding, blocking bool) string {
 	var messages []string
 	items := map[string][]string{}
-	for i := range findings { // there may be thousands, of few summaries
+	for i := range findings { // there may be thousands of findings with few summaries
 		f := &findings[i]
 		if f.Level.Blocks() != blocking {
 			continue

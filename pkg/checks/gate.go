@@ -17,23 +17,23 @@ import (
 // Report is the result of the rules of a gate.
 type Report struct {
 	Findings []Finding
-	// RetryAfter is when a source that limits its queries has a newer result, also after an error; 0 means
-	// that there is nothing to wait for. A report with RetryAfter does not open a gate.
+	// RetryAfter is the time until a rate-limited source can provide a newer result, including after an
+	// error. 0 if there is nothing to wait for. A report with RetryAfter does not open a gate.
 	RetryAfter time.Duration
 	// Err joins the errors of the checks that could not be completed.
 	Err error
 }
 
-// Healthy reports whether everything was checked just now and nothing was found.
+// Healthy reports whether everything was checked just now without blocking findings or errors.
 func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && !anyBlocks(r.Findings) }
 
-// Message names every finding that blocks.
+// Message lists all blocking findings.
 func (r Report) Message() string { return Message(r.Findings) }
 
-// Notes names every finding that does not block, such as an exclusion that matches nothing.
+// Notes lists all other findings, such as an exclusion that matches nothing.
 func (r Report) Notes() string { return joinFindings(r.Findings, false) }
 
-// Error returns the error with what was found in spite of it, or nil if all checks were completed.
+// Error returns the error together with the findings so far, or nil if all checks were completed.
 func (r Report) Error() error {
 	switch message := r.Message(); {
 	case r.Err == nil:
@@ -51,17 +51,16 @@ type Runner struct {
 	Reader, Live client.Reader
 	Sources      *Sources
 	Options      Options
-	// Accepted returns the UIDs, see Finding.PlanUID, of the findings whose risk an administrator has
-	// accepted for this update. An accepted finding is noted and does not block. It is called only if
-	// something blocks. Nil means nothing is accepted.
+	// Accepted returns the UIDs (see Finding.PlanUID) of findings that an administrator has accepted for this
+	// update. Accepted findings are noted but do not block. It is called only if something blocks. If nil,
+	// nothing is accepted.
 	Accepted func(context.Context) map[string]bool
-	// Ahead means that the result opens no gate, so results of limited queries suffice although
-	// they are outdated.
+	// Ahead is set if the result does not open a gate. Outdated results of rate-limited queries are then
+	// sufficient.
 	Ahead bool
 }
 
-// Run applies the rules of the gates to what it reads. The metrics observe them at the given time; zero means
-// they do not.
+// Run applies the rules of the gates. Metrics record the results at observeAt, unless it is zero.
 func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 	var report Report
 	g := r.gathering()
@@ -93,7 +92,7 @@ func (r Runner) rules() []Rule {
 	})
 }
 
-// splitUnknown separates the errors of the findings that something could not be determined.
+// splitUnknown separates findings from errors about facts that could not be determined.
 func splitUnknown(all []Finding) (found []Finding, unknown []error) {
 	found = slices.DeleteFunc(all, func(f Finding) bool {
 		if f.Err != nil {
@@ -104,7 +103,7 @@ func splitUnknown(all []Finding) (found []Finding, unknown []error) {
 	return found, unknown
 }
 
-// accept lowers the level of the findings that are accepted, so they do not block.
+// accept lowers the level of accepted findings, so they do not block.
 func accept(found []Finding, accepted map[string]bool) {
 	for i := range found {
 		if found[i].Level.Blocks() && accepted[found[i].PlanUID()] {
@@ -113,8 +112,8 @@ func accept(found []Finding, accepted map[string]bool) {
 	}
 }
 
-// Confirm returns a report of the API server itself: what a cache reports to be wrong may be
-// outdated. A report without findings needs no confirmation.
+// Confirm repeats blocking checks against the API server, because the cache may be outdated. Without blocking
+// findings, it returns the report unchanged.
 func (r Runner) Confirm(ctx context.Context, report Report) Report {
 	if report.Err != nil || !anyBlocks(report.Findings) {
 		return report

@@ -24,42 +24,42 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AlertSource returns alerts. Each call is one request.
+// AlertSource returns alerts. Each call sends one request.
 type AlertSource interface {
-	// ActiveAlerts returns the alerts that fire or are pending, of every namespace.
+	// ActiveAlerts returns the firing and pending alerts of all namespaces.
 	ActiveAlerts(context.Context) ([]clusterstate.Alert, error)
 }
 
-// Readers hold the sources of facts: a cache, the API server, or a dump.
+// Readers holds the sources of facts: a cache, the API server, or a dump.
 type Readers struct {
-	// Reader reads all kinds but pods, which are read through Live. Programs that run on a cluster have a
-	// cache for it. The CLI and a dump use one reader for both.
+	// Reader reads everything except pods, which are read through Live. Programs on a cluster use a cache for
+	// Reader. The CLI uses a single reader for both, including for dumps.
 	Reader, Live client.Reader
-	// Cached reports that Reader is a cache, whose lists cost no requests.
+	// Cached is set if Reader is a cache, so its lists cost no requests.
 	Cached bool
-	// Prometheus is the source of alerts, and Metrics the source of what pods request; nil if none is
-	// configured. The sources of gates are in Sources.
+	// Prometheus is the source of alerts, and Metrics the source of pod requests. They are nil if not
+	// configured. Gates use Sources instead.
 	Prometheus AlertSource
 	Metrics    Metrics
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
 	Clock         clock.PassiveClock
-	// Sources limits how often what is not cached is read; nil means it is read each time.
+	// Sources limits how often uncached data is read. If nil, it is read every time.
 	Sources *Sources
 }
 
-// gathering reads the facts of one pass: it is the only place that reads what rules find something in. A rule
-// of a gate reads what it needs, in its turn.
+// gathering reads the facts for one pass. Only gathering reads what the rules need. For a gate, each rule's
+// needs are read when it is the rule's turn.
 type gathering struct {
 	Readers
 
 	phase Phase
 	facts Facts
 	tried map[Source]bool
-	lists int     // that the API server was sent
+	lists int     // sent to the API server
 	errs  []error // of a gate
-	// urgent reports that a gate waits for nothing that an earlier rule has found, and retry collects when its
-	// queries can be repeated; 0 means never.
+	// urgent is set while no earlier rule has found anything, so the gate depends on the current rule alone.
+	// retry is the time until queries can be repeated, or 0 for never.
 	urgent bool
 	retry  time.Duration
 }
@@ -68,15 +68,15 @@ func newGathering(phase Phase, r Readers) *gathering {
 	return &gathering{Readers: r, phase: phase, tried: map[Source]bool{}, facts: Facts{Missing: map[Source]Missing{}}}
 }
 
-// gathered are the sources of plans and updates that are read whatever the others hold, in this order.
+// gathered lists the sources that are always read for plans and updates, in this order.
 var gathered = []Source{
 	SourceClusterVersion, SourceOperators, SourceNodes, SourcePools, SourceConfigs, SourcePDBs, SourceUpgradeConfigs, SourceUpgradeJobs,
 	SourceMachineSets, SourceClusterMachineSets, SourceMachineDeployments, SourceNodePools,
 }
 
-// Gather reads the facts of an update, or those that a plan shares with it. It never fails: what cannot be
-// read is missing. It sends at most 12 lists and one other read, however many nodes the cluster has, apart
-// from the pages of long lists.
+// Gather reads the facts for an update, or the ones that a plan shares with an update. It never fails:
+// sources that cannot be read are missing. It sends at most 12 lists and one other read regardless of the
+// number of nodes, not counting further pages of long lists.
 func Gather(ctx context.Context, phase Phase, r Readers) Facts {
 	g := newGathering(phase, r)
 	g.facts.Now = r.Clock.Now()
@@ -89,10 +89,10 @@ func Gather(ctx context.Context, phase Phase, r Readers) Facts {
 	}
 	g.readDrains(ctx)
 	if phase == Plan && g.facts.Has(SourcePDBs) {
-		_ = readOverlaps(ctx, g) // the facts name the namespaces in which that is unknown
+		_ = readOverlaps(ctx, g) // the facts name the namespaces that could not be compared
 	}
 	g.forgetPods()
-	if !g.facts.Updating() { // an UpgradeJob shows what follows from a schedule
+	if !g.facts.Updating() { // otherwise the UpgradeJob represents the schedule
 		g.need(ctx, SourceSchedules)
 		slices.SortFunc(g.facts.Schedules, func(a, b Schedule) int { return a.Resource.compare(b.Resource) })
 	}
@@ -102,7 +102,7 @@ func Gather(ctx context.Context, phase Phase, r Readers) Facts {
 	return g.facts
 }
 
-// need reads the sources that were not read yet. It reports whether nothing of them is missing.
+// need reads the sources that have not been read yet. It reports whether all of them are available.
 func (g *gathering) need(ctx context.Context, needed ...Source) bool {
 	complete := true
 	for _, source := range needed {
@@ -115,17 +115,17 @@ func (g *gathering) need(ctx context.Context, needed ...Source) bool {
 	return complete
 }
 
-// note notes that a source was read, that it is missing, or that the API server does not serve the kind.
+// note records whether a source was read, is missing, or is not installed.
 func (g *gathering) note(source Source, err error) {
 	if isNotInstalled(err) && !sources[source].required && g.phase != Gate || errors.Is(err, errNotManaged) {
 		return
 	}
-	if source != SourceClusterVersion && !g.Cached { // it is not listed
+	if source != SourceClusterVersion && !g.Cached { // the ClusterVersion is not listed
 		g.lists++
 	}
 	if err != nil {
 		missing := missingOf(err)
-		if source == SourceClusterVersion && missing.Reason == MissingForbidden { // there is only one
+		if source == SourceClusterVersion && missing.Reason == MissingForbidden { // there is only one object
 			missing.Message = "you are not allowed to get it"
 		}
 		g.facts.Missing[source] = missing
@@ -151,7 +151,7 @@ func (g *gathering) sort() {
 	})
 }
 
-// readVersion reads the ClusterVersion as it is stored: its Go type, which a gate has in its cache, has no
+// readVersion reads the ClusterVersion as stored. The Go type in the cache of gates lacks
 // spec.versionManagement.
 func readVersion(ctx context.Context, g *gathering) (err error) {
 	if g.phase == Gate {
@@ -168,7 +168,7 @@ func readVersion(ctx context.Context, g *gathering) (err error) {
 	return nil
 }
 
-// ReadVersion reads the facts of the ClusterVersion alone.
+// ReadVersion reads only the facts about the ClusterVersion.
 func ReadVersion(ctx context.Context, r client.Reader) (clusterstate.Version, error) {
 	version, _, err := readClusterVersion(ctx, r)
 	if err != nil {
@@ -200,14 +200,13 @@ func versionManagement(object *unstructured.Unstructured) any {
 }
 
 var (
-	// errNoPools is returned if the pools are missing: the machine config operator never runs without
-	// them.
+	// errNoPools is returned if pools are missing, because the machine config operator always has pools.
 	errNoPools = errors.New("there are none, although ClusterOperator machine-config exists")
-	// errNotManaged is returned if the cluster has no pools, and nothing is missing.
+	// errNotManaged is returned if the cluster has no pools and needs none.
 	errNotManaged = errors.New("the cluster has no machine config operator")
 )
 
-// readPools reads the MachineConfigPools. A cluster without the machine config operator has none.
+// readPools reads the MachineConfigPools. Clusters without the machine config operator have none.
 func readPools(ctx context.Context, g *gathering) (err error) {
 	g.facts.Pools, err = clusterstate.ListPools(ctx, g.Reader)
 	if g.phase == Gate {
@@ -227,8 +226,7 @@ func (f Facts) hasOperator(name string) bool {
 	return slices.ContainsFunc(f.Operators, func(o clusterstate.ClusterOperator) bool { return o.Name == name })
 }
 
-// isNotInstalled reports whether the API server does not serve the kind, or the program does not know
-// it.
+// isNotInstalled reports whether the kind is unknown to the API server or to the program.
 func isNotInstalled(err error) bool {
 	var group *discovery.ErrGroupDiscoveryFailed
 	return err != nil && (meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)) && !errors.As(err, &group)

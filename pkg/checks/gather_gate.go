@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Reads returns the kinds that gates read from the cache, each once.
+// Reads returns the kinds that gates read from the cache, without duplicates.
 func Reads() []client.Object {
 	var kinds []client.Object
 	for _, rule := range rulesOf(Gate) {
@@ -36,7 +36,7 @@ func (r Runner) gathering() *gathering {
 	return g
 }
 
-// readMachines reads which Machines are being deleted, if that is why a node may be cordoned.
+// readMachines determines which Machines are being deleted, if that may explain a cordoned node.
 func readMachines(ctx context.Context, g *gathering) error {
 	if g.Live == nil {
 		return nil
@@ -58,15 +58,16 @@ func readMachines(ctx context.Context, g *gathering) error {
 	return nil
 }
 
-// maxCompared bounds the namespaces whose pods are read to compare budgets for plans.
+// maxCompared limits the namespaces whose pods are read to compare the budgets for a plan.
 const maxCompared = 8
 
-// readOverlaps compares the budgets. Where selectors and counts do not decide, it reads the pods of the
-// namespace. An exempt budget blocks no eviction by itself, but together with another one it does.
+// readOverlaps finds overlapping budgets. It reads the pods of a namespace if selectors and counts are
+// inconclusive. An exempt budget does not block evictions by itself but does in combination with another
+// budget.
 func readOverlaps(ctx context.Context, g *gathering) error {
 	exempts := g.facts.Options.exemptsPDB
 	sorted := slices.Clone(g.facts.PDBs)
-	slices.SortStableFunc(sorted, func(a, b clusterstate.PDB) int { // the exempt ones of a namespace last
+	slices.SortStableFunc(sorted, func(a, b clusterstate.PDB) int { // exempt budgets last within a namespace
 		switch exempt := exempts(a); {
 		case a.Namespace != b.Namespace || exempt == exempts(b):
 			return 0
@@ -93,8 +94,8 @@ func readOverlaps(ctx context.Context, g *gathering) error {
 
 var errTooManyNamespaces = errors.New("there are too many namespaces")
 
-// overlapsOnPods returns the pairs of budgets of a namespace that select a common pod. The pods are
-// listed at most once an interval, unless a budget is changed.
+// overlapsOnPods returns the pairs of budgets in a namespace that select a common pod. Pods are listed at
+// most once per interval unless a budget changes.
 func (g *gathering) overlapsOnPods(ctx context.Context, pdbs []clusterstate.PDB) ([]clusterstate.PDBPair, error) {
 	namespace := pdbs[0].Namespace
 	if g.Live == nil {
@@ -127,8 +128,8 @@ func readCriticalAlerts(ctx context.Context, g *gathering) error {
 	return err
 }
 
-// maxFailedQueries bounds how many queries of an upgrade object may fail before the rest is not
-// sent: a source that does not respond must not delay the pass by the timeout of each query.
+// maxFailedQueries is the number of failed queries per upgrade object after which the rest is skipped,
+// because an unresponsive source must not delay the pass by one timeout per query.
 const maxFailedQueries = 3
 
 func eachQuery[T any](queries []T, send func(T) error) error {
@@ -161,8 +162,9 @@ func readQueries(ctx context.Context, g *gathering) error {
 	})
 }
 
-// ask returns the last result of a query of a gate, or sends it. A result that blocks, or that does not decide
-// because an earlier rule blocks, may be outdated. No other one opens the gate until it is renewed.
+// ask returns the last result of a gate's query, or sends the query. An outdated result is sufficient if it
+// blocks or if an earlier rule blocks anyway. Any other outdated result keeps the gate closed until it is
+// renewed.
 func ask[T any](ctx context.Context, g *gathering, q query, blocks func(T) bool, send func(context.Context) (T, error)) (T, error) {
 	last, err := remember(ctx, g.Sources, q, func(outdated T) bool { return g.urgent && !blocks(outdated) }, send)
 	switch {
@@ -174,7 +176,7 @@ func ask[T any](ctx context.Context, g *gathering, q query, blocks func(T) bool,
 	return last.value, err
 }
 
-// retryAfter notes when a newer result is available; 0 means that this one opens a gate.
+// retryAfter records when a newer result is available. 0 if this result can open a gate.
 func (g *gathering) retryAfter(after time.Duration) {
 	if after > 0 && (g.retry == 0 || after < g.retry) {
 		g.retry = after

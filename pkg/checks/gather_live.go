@@ -14,12 +14,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxLists bounds the lists of one pass, apart from their pages.
+// maxLists limits the lists of one pass, not counting further pages.
 const maxLists = 12
 
-// readDrains reads the pods of the nodes that are being drained for the update, the longest drains first:
-// as many of them as the bound of the lists allows, and at least one. One list is left for the pods of a
-// budget.
+// readDrains reads the pods of nodes that are being drained for the update, longest drains first. It reads as
+// many as the list limit allows, but at least one, and leaves one list for the pods of a budget.
 func (g *gathering) readDrains(ctx context.Context) {
 	var drains []Drain
 	ready := map[string]bool{}
@@ -36,7 +35,7 @@ func (g *gathering) readDrains(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(drains, func(a, b Drain) int {
-		// An unknown time is zero, thus first: it may be a long one.
+		// Unknown start times are zero and sort first, because such a drain may be a long one.
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Node, b.Node))
 	})
 	pdbs := map[string][]clusterstate.PDB{}
@@ -65,9 +64,8 @@ func (g *gathering) readDrains(ctx context.Context) {
 	}
 }
 
-// readBudgetPods reads the pods that share a budget with a pod that holds a long drain: they show whether
-// one more replica would help. It reads one namespace by one list, for as long as the bound of the lists
-// allows.
+// readBudgetPods reads the pods that share a budget with a pod that blocks a long drain, to find out whether
+// another replica would help. Each namespace takes one list, up to the list limit.
 func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
 	if !g.facts.Has(SourcePods) || !g.facts.Has(SourcePDBs) {
 		return
@@ -80,14 +78,14 @@ func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
 		g.lists++
 		pods, err := g.podsIn(ctx, namespace)
 		if err != nil {
-			return // what holds the drain is known without them
+			return // the drain is explained without them
 		}
 		g.facts.BudgetPods[namespace] = pods
 	}
 }
 
-// namespacesHeldByBudgets returns the namespaces of the pods that hold a long drain because of a budget, in
-// the order of the drains.
+// namespacesHeldByBudgets returns the namespaces of pods that block a long drain because of a budget, in the
+// order of the drains.
 func (g *gathering) namespacesHeldByBudgets(drains []Drain) []string {
 	var namespaces []string
 	for _, drain := range drains {
@@ -105,7 +103,7 @@ func (g *gathering) namespacesHeldByBudgets(drains []Drain) []string {
 	return namespaces
 }
 
-// readAlerts reads the alerts. A gate queries only those that are critical.
+// readAlerts reads all alerts. Gates query only critical alerts, elsewhere.
 func readAlerts(ctx context.Context, g *gathering) error {
 	switch {
 	case g.phase == Gate:
@@ -115,13 +113,13 @@ func readAlerts(ctx context.Context, g *gathering) error {
 	}
 	alerts, err := once(ctx, g.Sources, query{kind: queryActiveAlerts}, g.Prometheus.ActiveAlerts)
 	g.facts.Alerts = alerts
-	if err != nil { // it says nothing about a kind of the API server
+	if err != nil { // the error is unrelated to the kinds of the API server
 		return errors.New(text.Reason(err.Error()))
 	}
 	return nil
 }
 
-// podsIn returns the pods of a namespace that budgets select.
+// podsIn returns the pods of a namespace that are selected by budgets.
 func (g *gathering) podsIn(ctx context.Context, namespace string) ([]clusterstate.Pod, error) {
 	budgets := slices.DeleteFunc(slices.Clone(g.facts.PDBs), func(b clusterstate.PDB) bool { return b.Namespace != namespace })
 	return once(ctx, g.Sources, query{queryPodsIn, namespace}, func(ctx context.Context) ([]clusterstate.Pod, error) {
@@ -132,8 +130,8 @@ func (g *gathering) podsIn(ctx context.Context, namespace string) ([]clusterstat
 	})
 }
 
-// forgetPods drops the pods that the pass did not need: pods of nodes whose drain has ended, and of namespaces whose
-// budgets do not hold a drain.
+// forgetPods drops pods that this pass did not need: pods of nodes whose drain has ended, and of namespaces
+// whose budgets do not block a drain.
 func (g *gathering) forgetPods() {
 	if g.Sources == nil {
 		return

@@ -14,13 +14,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// machineKind is a kind of objects that own machines. They are read without their Go types, so
-// spec.versionManagement is kept and none of their definitions needs to be installed.
+// machineKind is a kind of object that owns machines. Such objects are read as unstructured data, which keeps
+// spec.versionManagement and works if the kind is not installed.
 type machineKind struct {
 	gvk schema.GroupVersionKind
-	// version is the path of the version that the machines are to have; nil means none.
+	// version is the path of the desired version, or nil if the kind has none.
 	version []string
-	// rollout reads into the facts whether the machines have that version; nil if nothing shows it.
+	// rollout reads whether the machines have the desired version. It is nil if the kind does not show this.
 	rollout func(*unstructured.Unstructured, *MachinePool)
 }
 
@@ -60,8 +60,8 @@ func machinePoolOf(object *unstructured.Unstructured, kind machineKind) MachineP
 	return pool
 }
 
-// readReplicas compares the replicas of a MachineSet or a MachineDeployment of the cluster API with those
-// that are up to date. The template has the version that new machines get.
+// readReplicas compares the number of replicas of a Cluster API MachineSet or MachineDeployment with the
+// number of up-to-date replicas. The template contains the version of new machines.
 func readReplicas(object *unstructured.Unstructured, pool *MachinePool) {
 	number := func(path ...string) (int64, bool) {
 		n, found, err := unstructured.NestedInt64(object.Object, path...)
@@ -87,8 +87,8 @@ func readReplicas(object *unstructured.Unstructured, pool *MachinePool) {
 	}
 }
 
-// readUpdatingVersion reads whether a NodePool is being updated. Its status has the version that all of
-// its nodes have.
+// readUpdatingVersion reads whether a NodePool is being updated. Its status contains the version that all its
+// nodes have reached.
 func readUpdatingVersion(object *unstructured.Unstructured, pool *MachinePool) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -98,8 +98,8 @@ func readUpdatingVersion(object *unstructured.Unstructured, pool *MachinePool) {
 	}
 }
 
-// readMachineConfigImage reads which image of the operator machine-config the release has deployed. It
-// is needed only while an update changes only the image.
+// readMachineConfigImage reads the machine-config operator image that the release has deployed. It is needed
+// only while an update changes nothing but the image.
 func (g *gathering) readMachineConfigImage(ctx context.Context) {
 	if !g.facts.isMigrating() {
 		return

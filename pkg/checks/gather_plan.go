@@ -15,34 +15,34 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// Metrics answers queries. Each call is one request.
+// Metrics answers queries. Each call sends one request.
 type Metrics interface {
 	// Samples returns the samples in the result of a PromQL expression.
 	Samples(ctx context.Context, expression string) ([]Sample, error)
 }
 
-// PlanFacts hold what is known about a cluster only for plans. They are never changed.
+// PlanFacts holds facts that only plans need. They are immutable.
 type PlanFacts struct {
-	// APIs are those that later releases remove.
+	// APIs lists the APIs that later releases remove.
 	APIs []clusterstate.DeprecatedAPI
-	// Gates lists what an administrator must acknowledge.
+	// Gates lists the administrator acknowledgments.
 	Gates []clusterstate.AdminGate
-	// Etcd are the conditions of etcd.
+	// Etcd lists the conditions of etcd.
 	Etcd []clusterstate.EtcdCondition
-	// OptionalOperators are the installed ClusterServiceVersions.
+	// OptionalOperators lists the installed ClusterServiceVersions.
 	OptionalOperators []clusterstate.ClusterServiceVersion
-	// Holder is the upgrade that holds the lock of the cluster; zero if it is free. HolderTarget is the
-	// version to which that upgrade leads; empty if unknown.
+	// Holder is the upgrade that holds the cluster's lock, or zero if the lock is free. HolderTarget is the
+	// version that the upgrade installs, or empty if it is unknown.
 	Holder       lock.Holder
 	HolderTarget string
-	// Loads compare what the nodes have with what is requested of it, by node and resource.
+	// Loads compares node resources with the requests of pods, by node and resource.
 	Loads map[string]map[string]Load
-	// Missing are the sources that could not be read.
+	// Missing holds the sources that could not be read.
 	Missing map[Source]Missing
 }
 
-// GatherPlan reads the facts that only plans need. It never fails: what cannot be read is missing. It
-// makes some 20 requests, apart from the pages of long lists.
+// GatherPlan reads the facts that only plans need. It never fails: sources that cannot be read are missing.
+// It sends about 20 requests, not counting further pages of long lists.
 func GatherPlan(ctx context.Context, r Readers) PlanFacts {
 	g := newGathering(Plan, r)
 	g.need(ctx, SourceAPIRequests, SourceAdminGates, SourceEtcd, SourceOptionalOperators, SourceLock, SourcePodRequests)
@@ -50,7 +50,7 @@ func GatherPlan(ctx context.Context, r Readers) PlanFacts {
 	return g.facts.Plan
 }
 
-// With returns the facts with those that only plans need.
+// With returns the facts combined with the facts of a plan.
 func (f Facts) With(plan PlanFacts) Facts {
 	missing := map[Source]Missing{}
 	maps.Copy(missing, f.Missing)
@@ -59,8 +59,8 @@ func (f Facts) With(plan PlanFacts) Facts {
 	return f
 }
 
-// readLock reads the holder of the upgrade lock. A cluster without the Lease has never been upgraded by the
-// operator.
+// readLock reads the holder of the upgrade lock. Without the Lease, the operator has never upgraded the
+// cluster.
 func readLock(ctx context.Context, g *gathering) error {
 	var lease coordinationv1.Lease
 	if err := g.Live.Get(ctx, client.ObjectKey{Namespace: g.LockNamespace, Name: lock.Name}, &lease); err != nil {
@@ -70,7 +70,7 @@ func readLock(ctx context.Context, g *gathering) error {
 	return nil
 }
 
-// The queries about the requests of pods. A drain does not delete static pods or pods of DaemonSets.
+// Queries for the requests of pods. Drains do not delete static pods or pods of DaemonSets.
 const (
 	queryAllocatable = `sum by (node, resource) (kube_node_status_allocatable{resource=~"cpu|memory"})`
 	queryRequested   = `sum by (node, resource) (kube_pod_container_resource_requests{resource=~"cpu|memory"}` + activePods + `)`
@@ -87,7 +87,7 @@ var (
 	errNoRequests = errors.New("Prometheus knows no requests of pods: kube-state-metrics is missing or has just been started")
 )
 
-// readLoads reads what the nodes have, and what pods request of it. A node of which either is unknown is
+// readLoads reads the resources of the nodes and the requests of pods. Nodes for which either is unknown are
 // missing.
 func readLoads(ctx context.Context, g *gathering) error {
 	if g.Metrics == nil {

@@ -25,11 +25,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// metrics answers the queries about what nodes have, what is requested of it, what moves, and the
-// largest pods, in this order of their first differences.
+// metrics answers the queries for allocatable resources, requests, movable requests, and the largest pods.
 type metrics struct {
 	err   error
-	empty string // a part of the query without a result
+	empty string // substring of the query without a result
 }
 
 func (m metrics) Samples(_ context.Context, query string) ([]checks.Sample, error) {

@@ -20,10 +20,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Source names where facts are read from, as messages name it.
+// Source names a source of facts, as used in messages.
 type Source string
 
-// The sources.
+// Sources of facts.
 const (
 	SourceClusterVersion     Source = "ClusterVersion"
 	SourceOperators          Source = "operators"
@@ -42,9 +42,9 @@ const (
 	SourceMachineDeployments Source = "MachineDeployments"
 	SourceNodePools          Source = "NodePools"
 
-	// SourceMachines are the Machines that are being deleted. They are read if a node is cordoned.
+	// SourceMachines stands for the Machines that are being deleted. They are read if a node is cordoned.
 	SourceMachines Source = "machines"
-	// SourcePDBOverlaps are the pods that budgets select. They are read if selectors do not decide.
+	// SourcePDBOverlaps stands for the pods selected by budgets. They are read if selectors are inconclusive.
 	SourcePDBOverlaps    Source = "overlaps of disruption budgets"
 	SourceCriticalAlerts Source = "critical alerts"
 	SourceQueries        Source = "custom queries"
@@ -58,19 +58,19 @@ const (
 	SourcePodRequests       Source = "requests of pods"
 )
 
-// source is how a source is read, and what depends on it.
+// source describes how to read a source and what depends on it.
 type source struct {
-	// required reports that no cluster is judged without the source. Without another one, less is known.
+	// required is set if clusters cannot be judged without the source.
 	required bool
-	// cached is the kind that gates read from the cache; nil if they read none.
+	// cached is the kind that gates read from the cache, or nil.
 	cached client.Object
-	// kind is the kind of the objects that findings of the phases involve.
+	// kind is the kind of object that findings in the phases refer to.
 	kind   string
 	phases Phase
 	read   func(context.Context, *gathering) error
 }
 
-// sources are all sources but the pods, which are read for each drain.
+// sources contains all sources except pods, which are read per drain.
 var sources = map[Source]source{
 	SourceClusterVersion: {required: true, cached: &configv1.ClusterVersion{}, read: readVersion},
 	SourceOperators: {
@@ -118,7 +118,7 @@ var sources = map[Source]source{
 	SourcePodRequests: {read: readLoads},
 }
 
-// list reads facts from the cache.
+// list reads facts through Reader.
 func list[T any](read func(context.Context, client.Reader) (T, error), into func(*Facts) *T) func(context.Context, *gathering) error {
 	return func(ctx context.Context, g *gathering) (err error) {
 		*into(&g.facts), err = read(ctx, g.Reader)
@@ -143,23 +143,23 @@ func each[O runtime.Object](of client.ObjectList, add func(*Facts, O)) func(cont
 	}
 }
 
-// Required returns the required sources, in the order of messages.
+// Required returns the required sources in the order of messages.
 func Required() []Source {
 	return []Source{SourceClusterVersion, SourceOperators, SourceNodes, SourcePools}
 }
 
-// IsOptional reports whether clusters are judged without the source.
+// IsOptional reports whether clusters can be judged without the source.
 func (s Source) IsOptional() bool {
 	source, known := sources[s]
 	return known && !source.required
 }
 
-// MissingOptional returns the optional sources that are missing, sorted.
+// MissingOptional returns the missing optional sources, sorted.
 func (f Facts) MissingOptional() []Source {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.Missing)), func(s Source) bool { return !s.IsOptional() })
 }
 
-// Unread returns the kinds of objects that findings of a phase involve and that could not be read: these findings
+// Unread returns the kinds that could not be read although findings of the phase refer to them. Such findings
 // are neither confirmed nor resolved.
 func (f Facts) Unread(phase Phase) []string {
 	var kinds []string

@@ -28,7 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// kindOf returns the kind of an object or a list, with the group of those without a Go type.
+// kindOf returns the kind of an object or list, with the group if it has no Go type.
 func kindOf(objectOrList any) string {
 	if o, ok := objectOrList.(interface {
 		GroupVersionKind() schema.GroupVersionKind
@@ -42,8 +42,8 @@ func kindOf(objectOrList any) string {
 // requests counts requests by verb and kind.
 type requests map[string]int
 
-// counting returns a reader that counts its requests, except for the pages after the first, and answers
-// some of them with errors by their kind.
+// counting returns a reader that counts requests, not counting further pages, and returns errors for some
+// kinds.
 func counting(tb testing.TB, objects []client.Object, counted requests, errs map[string]error) client.Reader {
 	tb.Helper()
 	return interceptor.NewClient(simulation.NewFakeClient(tb, objects...), interceptor.Funcs{
@@ -145,7 +145,7 @@ func TestGather_reports_what_is_missing(t *testing.T) {
 	}
 }
 
-// Without the machine config operator, no cluster has pools.
+// A cluster without the machine config operator has no pools.
 func TestGather_of_a_cluster_without_pools(t *testing.T) {
 	t.Parallel()
 	c := newCluster()
@@ -196,7 +196,7 @@ func TestGather_alerts(t *testing.T) {
 	}
 }
 
-// Pods and alerts are read once a minute, and errors count as answers.
+// Pods and alerts are read once a minute. Errors count as answers.
 func TestGather_reads_pods_and_alerts_once_a_minute(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"answers": nil, "errors": errors.New("down")} {
@@ -211,7 +211,7 @@ func TestGather_reads_pods_and_alerts_once_a_minute(t *testing.T) {
 			for _, step := range []struct {
 				at   time.Duration
 				want int
-			}{{0, 1}, {59 * time.Second, 1}, {time.Minute, 2}, {time.Second, 3}} { // at last, the clock is set back
+			}{{0, 1}, {59 * time.Second, 1}, {time.Minute, 2}, {time.Second, 3}} { // finally, the clock is set back
 				clock.SetTime(now.Add(step.at))
 				facts := checks.Gather(t.Context(), checks.Update, readers)
 				if counted["list Pod."] != step.want || prometheus.queries != step.want {
@@ -225,7 +225,7 @@ func TestGather_reads_pods_and_alerts_once_a_minute(t *testing.T) {
 	}
 }
 
-// The lists do not grow with the nodes, nor with the drains.
+// The number of lists does not grow with the number of nodes or drains.
 func TestGather_makes_few_requests(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -259,7 +259,7 @@ func TestGather_makes_few_requests(t *testing.T) {
 			facts := checks.Gather(t.Context(), checks.Update, checks.Readers{
 				Reader: reader, Live: reader, Prometheus: &fakePrometheus{}, Clock: clocktesting.NewFakePassiveClock(now), Cached: tc.cached,
 			})
-			if got := counted.lists(); got != tc.lists { // those that are not served cost no request
+			if got := counted.lists(); got != tc.lists { // kinds that are not served cost no request
 				t.Errorf("%d lists, want %d: %v", got, tc.lists, counted)
 			}
 			read := 0
@@ -278,7 +278,7 @@ func TestGather_makes_few_requests(t *testing.T) {
 	}
 }
 
-// The pods of a namespace are read if a budget in it holds a long drain, within the bound of the lists.
+// The pods of a namespace are read if one of its budgets blocks a long drain, within the list limit.
 func TestGather_reads_the_pods_of_a_budget(t *testing.T) {
 	t.Parallel()
 	notServed := map[string]error{}
@@ -289,7 +289,7 @@ func TestGather_reads_the_pods_of_a_budget(t *testing.T) {
 		since     time.Duration
 		budget    bool
 		notServed map[string]error
-		want      []string // the pods
+		want      []string // of the pods
 		lists     int      // of pods
 	}{
 		"long drain":              {11 * time.Minute, true, notServed, []string{"api-1", "api-2"}, 2},
@@ -326,15 +326,15 @@ func TestGather_reads_the_pods_of_a_budget(t *testing.T) {
 	}
 }
 
-// Budgets are compared for pre-checks: by their selectors, or else by the pods of a namespace, which are
-// read once a minute.
+// Pre-checks compare budgets by their selectors or, if that is inconclusive, by the pods of the namespace,
+// which are read once a minute.
 func TestGather_compares_budgets(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		namespaces int // with two budgets whose selectors do not decide
+		namespaces int // with two budgets whose selectors are inconclusive
 		phase      checks.Phase
 		forbidden  bool
-		want       int // pairs
+		want       int // of pairs
 		uncompared int
 		lists      int // of pods
 	}{
@@ -356,7 +356,7 @@ func TestGather_compares_budgets(t *testing.T) {
 				c.addPod("api-1", "api", "worker-0").Namespace = fmt.Sprintf("shop-%d", i)
 			}
 			for _, other := range c.others {
-				if b, is := other.(*policyv1.PodDisruptionBudget); is { // as before its pods were created
+				if b, is := other.(*policyv1.PodDisruptionBudget); is { // as before the pods were created
 					b.Status = policyv1.PodDisruptionBudgetStatus{}
 				}
 			}
@@ -383,7 +383,7 @@ func TestGather_compares_budgets(t *testing.T) {
 	}
 }
 
-// Pods are read only of nodes that are drained for the update.
+// Pods are read only for nodes that are being drained for the update.
 func TestGather_reads_no_pods_while_idle(t *testing.T) {
 	t.Parallel()
 	c := newCluster()
@@ -417,7 +417,7 @@ func TestGather_reads_version_management(t *testing.T) {
 	reader := interceptor.NewClient(world.Client("test"), interceptor.Funcs{
 		Get: func(ctx context.Context, cl client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			err := cl.Get(ctx, key, object, opts...)
-			if u, ok := object.(*unstructured.Unstructured); ok && err == nil { // the simulated one has the Go type
+			if u, ok := object.(*unstructured.Unstructured); ok && err == nil { // the simulated object has the Go type
 				err = unstructured.SetNestedMap(u.Object, managed, "spec", "versionManagement")
 			}
 			return err
@@ -439,7 +439,7 @@ func TestGather_reads_version_management(t *testing.T) {
 	}
 }
 
-// How far the machines of a pool are is read from what its controller reports of them.
+// The progress of a pool's machines is read from its controller's report.
 func TestGather_reads_the_rollout_of_machines(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -478,7 +478,7 @@ func TestGather_reads_the_rollout_of_machines(t *testing.T) {
 	}
 }
 
-// A pool is missing nodes if it counts more machines than there are nodes, and may have outdated ones.
+// A pool lacks nodes if it counts more machines than there are nodes and some of them may be outdated.
 func TestMissingNodes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -506,7 +506,7 @@ func TestMissingNodes(t *testing.T) {
 				if got := facts.MissingNodes(&facts.Rollouts()[i]); p.Pool.Name == "worker" && got != tc.want {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
-				if p.Joining = int(p.Pool.Machines); facts.MissingNodes(&p) != "" { // nodes that join are known
+				if p.Joining = int(p.Pool.Machines); facts.MissingNodes(&p) != "" { // joining nodes are known
 					t.Errorf("with nodes that join, %s", facts.MissingNodes(&p))
 				}
 			}
@@ -514,7 +514,7 @@ func TestMissingNodes(t *testing.T) {
 	}
 }
 
-// The pods of a node are forgotten once it is not drained: another drain of it begins with other pods.
+// The pods of a node are dropped once it is no longer being drained, so another drain starts from scratch.
 func TestGather_forgets_pods(t *testing.T) {
 	t.Parallel()
 	counted, clock := requests{}, clocktesting.NewFakePassiveClock(now)
@@ -532,7 +532,7 @@ func TestGather_forgets_pods(t *testing.T) {
 	}
 }
 
-// A NodePool is being updated unless its condition says that it is not.
+// A NodePool counts as updating unless its condition says otherwise.
 func TestGather_reads_the_rollout_of_node_pools(t *testing.T) {
 	t.Parallel()
 	condition := func(name, status string) any { return map[string]any{"type": name, "status": status} }

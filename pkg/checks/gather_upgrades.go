@@ -15,45 +15,44 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Upgrade holds the facts of an UpgradeConfig or an UpgradeJob.
+// Upgrade holds the facts about an UpgradeConfig or UpgradeJob.
 type Upgrade struct {
 	Resource   Resource
 	APIVersion string
 	UID        string
-	// To is the requested version, and Image its image; an empty one means any.
+	// To is the requested version. Image is the requested image, or empty for any.
 	To, Image string
-	// From is the version that was installed when the upgrade commenced; empty if it has not.
+	// From is the version that was installed when the update was requested, or empty before that.
 	From string
 	// Phase is the phase of the latest attempt.
 	Phase history.Phase
-	// Paused reports that a user has paused the upgrade.
+	// Paused is set if a user has paused the upgrade.
 	Paused bool
-	// Start is when the upgrade is to start at the earliest, and StartBefore at the latest; zero means
-	// no such time.
+	// Start and StartBefore are the earliest and latest start of the upgrade. They are zero if unset.
 	Start, StartBefore time.Time
-	// NextTime is when something is going to happen next, as the operator reports it.
+	// NextTime is the time of the next event, as reported by the operator.
 	NextTime time.Time
-	// Record is the record of the latest attempt; nil if none has begun.
+	// Record is the record of the latest attempt, or nil before the first one.
 	Record *history.Record
-	// Step is the step that the latest attempt is at: the one that failed or runs; nil means none.
+	// Step is the failed or running step of the latest attempt, or nil.
 	Step *history.StepCondition
 	// Conditions are the conditions of the object.
 	Conditions []metav1.Condition
-	// Pools are the states of the pools that an UpgradeJob delays.
+	// Pools holds the states of the pools that an UpgradeJob delays.
 	Pools []UpgradePool
-	// PDBTimeout is after which time of a drain the operator forces pods off the node that a
-	// PodDisruptionBudget protects, once the upgrade has commenced; negative means never.
+	// PDBTimeout is how long after the start of a drain the operator forces pods protected by a
+	// PodDisruptionBudget, once the upgrade has commenced. A negative value disables forcing.
 	PDBTimeout time.Duration
 }
 
-// Schedule holds the facts of an UpgradeConfig that creates UpgradeJobs.
+// Schedule holds the facts about an UpgradeConfig that creates UpgradeJobs.
 type Schedule struct {
 	Resource   Resource
 	APIVersion string
-	// Start is the next start that nothing suspends.
+	// Start is the next start that is not suspended.
 	Start time.Time
-	// To is the version that would be installed if the upgrade started now; empty if no update is
-	// available, or the available updates are unknown.
+	// To is the version that an upgrade starting now would install. It is empty if no update is available or
+	// the available updates are unknown.
 	To string
 }
 
@@ -63,7 +62,7 @@ type UpgradePool struct {
 	ReleaseAfter time.Time
 }
 
-// InProgress reports whether the latest attempt has started and is not finished.
+// InProgress reports whether the latest attempt has started and not finished.
 func (u Upgrade) InProgress() bool { return u.Record != nil && u.Record.InProgress() }
 
 // addSchedule adds the next start of an UpgradeConfig that creates UpgradeJobs.
@@ -71,7 +70,7 @@ func (f *Facts) addSchedule(config *maintenancev1beta1.UpgradeConfig) {
 	if config.DeletionTimestamp != nil || maintenance.IsSuspended(config) {
 		return
 	}
-	for _, next := range config.Status.NextPossibleSchedules { // the earliest first
+	for _, next := range config.Status.NextPossibleSchedules { // earliest first
 		if next.SuspendedBy != "" || !next.Time.After(f.Now) {
 			continue
 		}
@@ -84,7 +83,7 @@ func (f *Facts) addSchedule(config *maintenancev1beta1.UpgradeConfig) {
 	}
 }
 
-// upgradeOfConfig returns the facts of an UpgradeConfig. Its record is the record of the desired version.
+// upgradeOfConfig returns the facts about an UpgradeConfig, with the record for its desired version.
 func upgradeOfConfig(config *upgradev1alpha1.UpgradeConfig) Upgrade {
 	spec, status := &config.Spec, &config.Status
 	u := Upgrade{
@@ -109,7 +108,7 @@ func upgradeOfConfig(config *upgradev1alpha1.UpgradeConfig) Upgrade {
 	return u
 }
 
-// upgradeOfJob returns the facts of an UpgradeJob. Its record is the record of the latest attempt.
+// upgradeOfJob returns the facts about an UpgradeJob, with the record of its latest attempt.
 func upgradeOfJob(job *maintenancev1beta1.UpgradeJob) Upgrade {
 	u := Upgrade{
 		Resource:   Resource{Group: maintenancev1beta1.GroupVersion.Group, Kind: "UpgradeJob", Namespace: job.Namespace, Name: job.Name},
@@ -119,7 +118,7 @@ func upgradeOfJob(job *maintenancev1beta1.UpgradeJob) Upgrade {
 	}
 	if start, before, err := maintenance.Window(job); err == nil {
 		u.Start, u.StartBefore = start, before
-		if latest, err := maintenance.LatestStart(job); err == nil && !latest.Equal(start) { // a retry has a window of its own
+		if latest, err := maintenance.LatestStart(job); err == nil && !latest.Equal(start) { // a retry has its own window
 			u.Start, u.StartBefore = latest, latest.Add(before.Sub(start))
 		}
 	}
@@ -135,8 +134,8 @@ func upgradeOfJob(job *maintenancev1beta1.UpgradeJob) Upgrade {
 	return u
 }
 
-// setRecord sets the record of the latest attempt. Its step is the one that failed, or else the last
-// one that runs.
+// setRecord sets the record of the latest attempt and its current step: the failed step or, if none has
+// failed, the last running one.
 func (u *Upgrade) setRecord(record *history.Record) {
 	u.Record, u.Phase, u.From = record, record.Phase, record.PrecedingVersion
 	for i := range record.Conditions {

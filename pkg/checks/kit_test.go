@@ -31,7 +31,7 @@ const (
 	mco        = "machineconfiguration.openshift.io/"
 )
 
-// cluster is a cluster that is being updated. Tests change it before they gather its facts.
+// cluster is a cluster during an update. Tests modify it before they gather its facts.
 type cluster struct {
 	version    *configv1.ClusterVersion
 	operators  map[string]*configv1.ClusterOperator
@@ -40,12 +40,13 @@ type cluster struct {
 	nodes      map[string]*corev1.Node
 	others     []client.Object
 	prometheus checks.AlertSource
-	// alertsDisabled is set in the configuration of the operator, and requiresAlerts in the spec of an upgrade.
+	// alertsDisabled is set in the configuration of the operator. requiresAlerts is set in the spec of an
+	// upgrade.
 	alertsDisabled, requiresAlerts bool
 }
 
-// newCluster returns a cluster whose update began an hour ago: one of two operators is updated, and no
-// node of the pools master and worker is.
+// newCluster returns a cluster whose update began an hour ago. One of two operators is updated, and no node
+// of the pools master and worker.
 func newCluster() *cluster {
 	c := &cluster{
 		version: &configv1.ClusterVersion{
@@ -88,7 +89,7 @@ func (c *cluster) addOperator(name, release string) {
 	}
 }
 
-// setOperator sets a condition of an operator; an empty status removes it.
+// setOperator sets a condition of an operator. An empty status removes it.
 func (c *cluster) setOperator(name string, condition configv1.ClusterStatusConditionType, status configv1.ConditionStatus, since time.Duration) {
 	all := c.operators[name].Status.Conditions
 	for i := range all {
@@ -104,7 +105,8 @@ func (c *cluster) setOperator(name string, condition configv1.ClusterStatusCondi
 
 func rendered(pool, release string) string { return "rendered-" + pool + "-" + release }
 
-// addPool adds a pool with the configuration of the old release, and the configurations of both releases.
+// addPool adds a pool with the configuration of the old release, and the rendered configurations of both
+// releases.
 func (c *cluster) addPool(name string) {
 	c.pools[name] = &mcfgv1.MachineConfigPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
@@ -123,7 +125,7 @@ func (c *cluster) addConfig(name, release string, created time.Duration) {
 	}}
 }
 
-// addNode adds a node that has the configuration of the old release.
+// addNode adds a node with the configuration of the old release.
 func (c *cluster) addNode(role, name string, roles ...string) {
 	config := rendered(role, oldRelease)
 	node := &corev1.Node{
@@ -142,22 +144,22 @@ func (c *cluster) addNode(role, name string, roles ...string) {
 	c.nodes[name] = node
 }
 
-// release renders the configurations of the new release for all pools: from then on the machine config
-// operator updates the nodes.
+// release renders the configurations of the new release for all pools, so the machine config operator starts
+// to update nodes.
 func (c *cluster) release() {
 	for name, pool := range c.pools {
 		pool.Spec.Configuration.Name = rendered(name, newRelease)
 	}
 }
 
-// annotate sets annotations of the machine config operator on a node.
+// annotate sets annotations with the machine config operator's prefix on a node.
 func (c *cluster) annotate(node string, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		c.nodes[node].Annotations[mco+pairs[i]] = pairs[i+1]
 	}
 }
 
-// drain lets the machine config operator drain a node for the new release.
+// drain makes the machine config operator drain a node for the new release.
 func (c *cluster) drain(pool, node string, since time.Duration) {
 	config := rendered(pool, newRelease)
 	c.annotate(node, "desiredConfig", config, "state", "Working", "desiredDrain", "drain-"+config)
@@ -169,7 +171,7 @@ func (c *cluster) cordon(node string, since time.Duration) {
 	c.nodes[node].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(ago(since))}}
 }
 
-// update lets a node have the configuration of the new release, and nothing left to be done.
+// update completes the update of a node to the new release.
 func (c *cluster) update(pool, node string) {
 	config := rendered(pool, newRelease)
 	c.annotate(node, "currentConfig", config, "desiredConfig", config, "state", "Done", "desiredDrain", "uncordon-"+config, "lastAppliedDrain", "uncordon-"+config)
@@ -187,7 +189,7 @@ func (c *cluster) condition(node string, name corev1.NodeConditionType, status c
 	c.nodes[node].Status.Conditions = append(conditions, corev1.NodeCondition{Type: name, Status: status, LastTransitionTime: ago(since)})
 }
 
-// addPod adds a pod of namespace shop on a node, with a label app.
+// addPod adds a pod with a label app to a node, in the namespace shop.
 func (c *cluster) addPod(name, app, node string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": app}},
@@ -197,7 +199,7 @@ func (c *cluster) addPod(name, app, node string) *corev1.Pod {
 	return pod
 }
 
-// addPDB adds a budget of the pods with a label app, which allows that many disruptions.
+// addPDB adds a budget for the pods with a label app that allows the given number of disruptions.
 func (c *cluster) addPDB(namespace, name, app string, allowed int32) {
 	c.others = append(c.others, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -245,7 +247,7 @@ func gather(tb testing.TB, reader client.Reader, prometheus checks.AlertSource) 
 
 var levels = map[checks.Level]string{checks.LevelStatus: "status", checks.LevelInfo: "info", checks.LevelWarning: "warning", checks.LevelError: "error", checks.LevelCritical: "critical"}
 
-// found returns the levels and UIDs of what an informer finds, in its order.
+// found returns the levels and UIDs of an informer's findings, in order.
 func found(tb testing.TB, name string, facts checks.Facts) []string {
 	tb.Helper()
 	var all []string

@@ -30,7 +30,7 @@ func findObjects(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// The reasons of findings about objects.
+// Reasons of findings about objects.
 const (
 	reasonObjectCondition = "ObjectConditionFalse"
 	reasonObjectMissing   = "ObjectMissing"
@@ -43,20 +43,20 @@ var objectSummaries = map[string]string{
 	reasonNoObject:        "kinds of which no object is selected",
 }
 
-// ObjectCheck is a condition that objects of one kind must satisfy.
+// ObjectCheck is a condition that objects of a kind must satisfy.
 type ObjectCheck struct {
 	APIVersion string
 	Kind       string
-	// Namespace is the namespace of the objects; empty means all, or that the kind has none.
+	// Namespace limits the check to a namespace. It is empty for all namespaces and for cluster-scoped kinds.
 	Namespace string
-	// Name selects one object, Selector all objects with its labels.
+	// Name selects one object. Selector selects all objects with matching labels.
 	Name     string
 	Selector *metav1.LabelSelector
-	// Expr is an expression that is true for an object that is well.
+	// Expr is an expression that is true for a healthy object.
 	Expr string
 }
 
-// FailingObject is an object that is not well, or the kind of which none is selected.
+// FailingObject is an object that fails its condition, or a check that selects no object.
 type FailingObject struct {
 	ObjectCheck
 
@@ -66,13 +66,13 @@ type FailingObject struct {
 
 // Conditions evaluates expressions about objects.
 type Conditions interface {
-	// Compile returns why an expression is invalid, or nil if it is valid.
+	// Compile returns an error if an expression is invalid.
 	Compile(expression string) error
 	// Holds reports whether an expression is true for an object.
 	Holds(ctx context.Context, expression string, object map[string]any) (bool, error)
 }
 
-// Validate returns what is wrong with a check, as the name of its field and an error; nil means nothing.
+// Validate returns the first invalid field of a check and the error, or nil if the check is valid.
 func (o ObjectCheck) Validate(conditions Conditions) (string, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	switch {
@@ -99,13 +99,13 @@ func (o ObjectCheck) Validate(conditions Conditions) (string, error) {
 
 var errNoConditions = errors.New("conditions on objects cannot be evaluated here")
 
-// Bounds of the objects that one check reads.
+// Limits on the objects that one check reads.
 const (
 	objectsPage = 50
 	maxObjects  = 500
 )
 
-// failing reads the objects of a check, and returns those that are not well.
+// failing reads the objects of a check and returns those that fail it.
 func (o ObjectCheck) failing(ctx context.Context, live client.Reader, conditions Conditions) ([]FailingObject, error) {
 	if field, err := o.Validate(conditions); err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
@@ -164,7 +164,7 @@ func (o ObjectCheck) fails(reason, namespace, name string) FailingObject {
 	return FailingObject{ObjectCheck: o, reason: reason, object: Resource{Group: gvk.Group, Kind: o.Kind, Namespace: namespace, Name: name}}
 }
 
-// readError describes what to do about a right that the operator lacks.
+// readError explains how to grant a permission that the operator lacks.
 func readError(verb string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the operator lacks the right to %s them: bind a ClusterRole with that right to its ServiceAccount: %w", verb, err)
@@ -176,7 +176,7 @@ func (o ObjectCheck) key() string {
 	return text.Hash(strings.Join([]string{o.APIVersion, o.Kind, o.Namespace, o.Name, metav1.FormatLabelSelector(o.Selector), o.Expr}, "\x00"), 32)
 }
 
-// readObjects reads the objects of the checks, at most once an interval.
+// readObjects reads the objects of the checks at most once per interval.
 func readObjects(ctx context.Context, g *gathering) error {
 	return eachQuery(g.facts.Options.Objects, func(o ObjectCheck) error {
 		var failing []FailingObject

@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// deployments returns a reader of Deployments that counts its reads.
+// deployments returns a client of Deployments that counts reads.
 func deployments(t *testing.T, reads *int, err error, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -59,7 +59,7 @@ func deployment(name string, ready int32) *appsv1.Deployment {
 
 const allReady = "object.status.readyReplicas == object.status.replicas"
 
-// named returns the check of one Deployment.
+// named returns a check of one Deployment.
 func named(name string, edits ...func(*checks.ObjectCheck)) checks.ObjectCheck {
 	check := checks.ObjectCheck{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, Expr: allReady}
 	for _, edit := range edits {
@@ -79,7 +79,7 @@ func TestObjects(t *testing.T) {
 		check   checks.ObjectCheck
 		err     error // of reads
 		want    string
-		unknown string // the gate reports this error
+		unknown string // error reported by the gate
 	}{
 		"the condition holds":           {check: named("api")},
 		"the condition does not hold":   {check: named("cart"), want: "objects whose condition is false: shop/cart (" + allReady + ")"},
@@ -117,7 +117,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// However often the gates look, the objects are read once an interval, and more than 500 are not judged.
+// The objects are read once per interval, however often gates run. If there are more than 500, they are not
+// judged.
 func TestObjects_are_read_once_an_interval(t *testing.T) {
 	t.Parallel()
 	reads, clk := 0, testingclock.NewFakePassiveClock(noon)
@@ -146,7 +147,7 @@ func TestObjects_are_read_once_an_interval(t *testing.T) {
 	}
 }
 
-// The same rule reports ahead of time, without another read.
+// The same rule reports ahead of time without another read.
 func TestObjects_ahead_of_time(t *testing.T) {
 	t.Parallel()
 	reads := 0
@@ -166,7 +167,8 @@ func TestObjects_ahead_of_time(t *testing.T) {
 	}
 }
 
-// A result that is ten seconds old is renewed at once if nothing else keeps the gate shut, and with the interval otherwise.
+// A result older than ten seconds is renewed immediately if nothing else keeps the gate closed, and after the
+// interval otherwise.
 func TestGate_renews_what_alone_keeps_it_shut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

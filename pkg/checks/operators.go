@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// findOperators returns the ClusterOperators that are unavailable or degraded, and the ClusterOperators about which
-// nothing is known because they do not report a condition.
+// findOperators returns findings for ClusterOperators that are unavailable or degraded, or that do not report
+// these conditions.
 func findOperators(in Facts, phase Phase) []Finding {
 	if phase == Update {
 		return in.findOperators()
@@ -61,7 +61,7 @@ func (o Options) excludesOperator(name string) bool {
 	return text.MatchesAny(name, o.ExcludeOperators) || text.MatchesAny(operatorPrefix+name, o.ExcludeOperators)
 }
 
-// unusedOperatorPatterns reports the patterns that match no ClusterOperator, such as typos.
+// unusedOperatorPatterns reports patterns that match no ClusterOperator, for example because of a typo.
 func (o Options) unusedOperatorPatterns(operators []clusterstate.ClusterOperator) []Finding {
 	var found []Finding
 	for _, pattern := range o.ExcludeOperators {

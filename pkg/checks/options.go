@@ -5,50 +5,48 @@ package checks
 
 import "time"
 
-// Options select and narrow the checks for one upgrade object. In every pattern an asterisk matches
-// any characters. The zero Options run every check without exceptions.
+// Options select and narrow the checks for one upgrade object. In all patterns, an asterisk matches any
+// characters. The zero Options run every check without exceptions.
 type Options struct {
-	// Checks are the names of the checks to run; empty means all.
+	// Checks lists the checks to run. If empty, all checks run.
 	Checks []string
 
-	// AlertNamespaces are patterns of the namespaces whose alerts count; empty means every one. An
-	// alert without a namespace always counts.
+	// AlertNamespaces lists patterns of namespaces whose alerts count. If empty, all namespaces count. Alerts
+	// without a namespace always count.
 	AlertNamespaces []string
-	// ExcludeNamespaces are patterns of namespaces whose alerts do not count.
+	// ExcludeNamespaces lists patterns of namespaces whose alerts are ignored.
 	ExcludeNamespaces []string
-	// ExcludeAlerts are patterns of the names of alerts that do not count.
+	// ExcludeAlerts lists patterns of alerts to ignore.
 	ExcludeAlerts []string
-	// RequireAlerts makes it a finding that alerts are not queried (Sources.AlertsDisabled).
+	// RequireAlerts adds a finding if alerts are not queried (Sources.AlertsDisabled).
 	RequireAlerts bool
-	// PendingAlerts makes pending alerts count as well.
+	// PendingAlerts includes pending alerts.
 	PendingAlerts bool
 
-	// ExcludeOperators are patterns of the names of ClusterOperators that do not count, with or
-	// without the prefix "openshift-".
+	// ExcludeOperators lists patterns of ClusterOperators to ignore, with or without the prefix "openshift-".
 	ExcludeOperators []string
-	// ExcludeNodes are patterns of the names of nodes that do not count.
+	// ExcludeNodes lists patterns of nodes to ignore.
 	ExcludeNodes []string
 
-	// PausedPoolsOnly makes degraded machine config pools not count.
+	// PausedPoolsOnly ignores degraded machine config pools.
 	PausedPoolsOnly bool
 
-	// IgnoreDelayedPools makes paused machine config pools not count that the operator itself unpauses,
-	// see clusterstate.PoolMark.
+	// IgnoreDelayedPools ignores paused machine config pools that the operator itself will unpause. See
+	// clusterstate.PoolMark.
 	IgnoreDelayedPools bool
 
-	// PDBNamespaces are patterns of the namespaces in which a PodDisruptionBudget that blocks
-	// evictions is a finding.
+	// PDBNamespaces lists patterns of namespaces in which PodDisruptionBudgets must not block evictions.
 	PDBNamespaces []string
-	// ExcludePDBs are patterns of namespace/name of PodDisruptionBudgets that do not count.
+	// ExcludePDBs lists namespace/name patterns of PodDisruptionBudgets to ignore.
 	ExcludePDBs []string
 
-	// Queries are PromQL expressions; any sample in a result is a finding.
+	// Queries lists PromQL expressions that must not return samples.
 	Queries []string
 
-	// Objects are conditions that objects must satisfy.
+	// Objects lists conditions that objects must satisfy.
 	Objects []ObjectCheck
 
-	// Timeout is how long a gate waits for a healthy cluster before the upgrade fails; 0 means that
-	// the runbook alone limits it.
+	// Timeout is how long a gate waits for a healthy cluster before the upgrade fails. If 0, only the runbook
+	// limits the wait.
 	Timeout time.Duration
 }

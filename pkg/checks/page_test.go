@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reasonPattern matches the reasons of the informers of updates.
+// reasonPattern matches the reasons of the update informers.
 var reasonPattern = regexp.MustCompile(`^(ControlPlane|ClusterVersion|PreviousUpdate|Release|Request|Operator|Drain|Node|Pod|Pool|Alert|CriticalAlert|Upgrade)[A-Za-z]*$`)
 
-// notReasons are literals of the code that look like reasons.
+// notReasons lists literals in the code that look like reasons but are not.
 var notReasons = []string{"Alert", "PodDisruptionBudget", "Pod", "Node", "ClusterVersion", "ClusterOperator", "ClusterOperators", "Release", "ReleaseAccepted", "UpgradeConfig", "UpgradeJob"}
 
 func TestPage_lists_the_reasons_of_the_code(t *testing.T) {
@@ -48,7 +48,7 @@ func TestPage_lists_the_reasons_of_the_code(t *testing.T) {
 	}
 }
 
-// reasonsIn returns the literals of a file that are reasons.
+// reasonsIn returns the literals in a file that are reasons.
 func reasonsIn(t *testing.T, name string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)

@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// findPDBs finds budgets that allow no disruption, that cannot be computed or are not observed yet,
-// and pairs of budgets that guard the same pod, which the Eviction API never evicts.
+// findPDBs finds budgets that allow no disruptions, cannot be computed, or are not observed yet. It also
+// finds pairs of budgets that guard the same pod, because the Eviction API never evicts such a pod.
 func findPDBs(in Facts, phase Phase) []Finding {
 	found := slices.Concat(in.blockingPDBs(), in.overlappingPDBs())
 	if phase == Gate {
@@ -34,15 +34,15 @@ func findPDBs(in Facts, phase Phase) []Finding {
 	return found
 }
 
-// exemptsPDB reports whether a budget does not count by itself.
+// exemptsPDB reports whether a budget is ignored by itself.
 func (o Options) exemptsPDB(pdb clusterstate.PDB) bool {
 	return text.MatchesAny(pdb.Namespace+"/"+pdb.Name, o.ExcludePDBs)
 }
 
-// reasonPDBBlocksEviction is the reason of a finding about a budget that allows no disruption.
+// reasonPDBBlocksEviction is the reason of a finding about a budget that allows no disruptions.
 const reasonPDBBlocksEviction = "PDBBlocksEviction"
 
-// pdbProblems are the blocks of evictions, in the order of findings.
+// pdbProblems lists the reasons why evictions are blocked, in the order of findings.
 var pdbProblems = []struct {
 	block           clusterstate.EvictionBlock
 	reason, summary string
@@ -52,7 +52,7 @@ var pdbProblems = []struct {
 	{clusterstate.BlockedUnobserved, "PDBNotObserved", "PodDisruptionBudgets not observed yet"},
 }
 
-// blockingPDBs returns the budgets that allow no disruption, that cannot be computed, or that are not
+// blockingPDBs returns findings for budgets that allow no disruptions, cannot be computed, or are not
 // observed yet.
 func (f Facts) blockingPDBs() []Finding {
 	var found []Finding
@@ -70,8 +70,8 @@ func (f Facts) blockingPDBs() []Finding {
 	return found
 }
 
-// overlappingPDBs returns the pairs of budgets that guard the same pod. Only a pair of exempt budgets is
-// exempt.
+// overlappingPDBs returns findings for pairs of budgets that guard the same pod. A pair is exempt only if
+// both budgets are.
 func (f Facts) overlappingPDBs() []Finding {
 	var found []Finding
 	for _, pair := range f.PDBOverlaps {

@@ -25,10 +25,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// TestPDBs_that_the_real_disruption_controller_leaves_behind creates pairs of budgets before and after
-// the pods that both select. The disruption controller updates one budget of a pair when its pods
-// change: the other one keeps the counts from its creation. The gate sees each pair, because the Eviction
-// API refuses to evict its pods, whatever the counts are.
+// TestPDBs_that_the_real_disruption_controller_leaves_behind creates pairs of budgets before and after the
+// pods that both select. When pods change, the disruption controller updates one budget of the pair. The
+// other keeps the counts from its creation. The gate must report every pair because the Eviction API refuses
+// to evict the pods, whatever the counts are.
 func TestPDBs_that_the_real_disruption_controller_leaves_behind(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -84,7 +84,7 @@ func TestPDBs_that_the_real_disruption_controller_leaves_behind(t *testing.T) {
 		options := checks.Options{Checks: []string{"pdbs"}, PDBNamespaces: []string{namespace}, ExcludePDBs: []string{"*/*-primary"}}
 		report := checks.Runner{Reader: api, Live: api, Sources: sources(&prometheus{}), Options: options}.Run(ctx, time.Now())
 		want := "PodDisruptionBudgets that guard the same pods: " + namespace + "/shop and " + namespace + "/shop-primary"
-		if slices.Contains(left, namespace+"/shop") { // the disruption controller has updated the other one of the pair
+		if slices.Contains(left, namespace+"/shop") { // the disruption controller has updated the other budget
 			want = "PodDisruptionBudgets that allow no disruption: " + namespace + "/shop; " + want
 		}
 		if got := report.Message(); got != want {
@@ -100,7 +100,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// createPDBs creates two budgets that allow a disruption. The second one is exempt by default.
+// createPDBs creates two budgets that allow a disruption. The second is exempt by default.
 func createPDBs(ctx context.Context, t *testing.T, api client.Client, namespace string, selectors [2]*metav1.LabelSelector) {
 	t.Helper()
 	for i, name := range []string{"shop", "shop-primary"} {
@@ -116,7 +116,7 @@ func createPDBs(ctx context.Context, t *testing.T, api client.Client, namespace 
 	}))
 }
 
-// createPod creates a pod and its ReplicationController, without which the disruption controller cannot
+// createPod creates a pod and its ReplicationController. The disruption controller needs the latter to
 // compute a budget with maxUnavailable.
 func createPod(ctx context.Context, t *testing.T, api client.Client, namespace string) {
 	t.Helper()
@@ -138,7 +138,7 @@ func createPod(ctx context.Context, t *testing.T, api client.Client, namespace s
 	}))
 }
 
-// waitUntilCounted waits until a budget of each namespace counts the ready pod, and returns those that
+// waitUntilCounted waits until one budget in each namespace counts the ready pod. It returns the budgets that
 // count no pod.
 func waitUntilCounted(ctx context.Context, t *testing.T, api client.Client, namespaces []string) []string {
 	t.Helper()

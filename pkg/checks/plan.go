@@ -18,22 +18,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// InformerReadiness is the name of the built-in informer about updates that may be started.
+// InformerReadiness is the name of the built-in informer that reports on updates before they start.
 const InformerReadiness = "builtin-readiness"
 
-// UIDNotOffered is the UID of the finding that the release is not offered.
+// UIDNotOffered is the UID of the finding for a release that is not offered.
 const UIDNotOffered = "not-offered"
 
-// minCertificateLife is how long the certificates of a pool must be valid.
+// minCertificateLife is how long the certificates of a pool must remain valid.
 const minCertificateLife = 7 * 24 * time.Hour
 
-// crossesMinor reports that the update leaves the minor version, or that this is unknown.
+// crossesMinor reports whether the update changes the minor version. It also returns true if this is unknown.
 func (f Facts) crossesMinor() bool {
 	change, err := f.Version.ChangeTo(clusterstate.Target{Version: f.Target})
 	return err != nil || change.CrossesMinor()
 }
 
-// Readiness returns what may go wrong if the cluster is updated to the target. It is pure.
+// Readiness returns findings about the risks of updating the cluster to the target. It is pure.
 func Readiness(facts Facts, target string) []Finding {
 	facts.Target, facts.Options = target, Options{IgnoreDelayedPools: true}
 	var found []Finding
@@ -76,8 +76,7 @@ func findRisks(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// RiskOf returns the name of the risk that a finding of Readiness with a UID is about; false if it is
-// about something else.
+// RiskOf returns the name of the risk in a UID of Readiness, or false if the finding is not about a risk.
 func RiskOf(uid string) (string, bool) { return strings.CutPrefix(uid, "risk/") }
 
 func findOffer(in Facts, _ Phase) []Finding {
@@ -103,10 +102,11 @@ func findOffer(in Facts, _ Phase) []Finding {
 	return []Finding{f}
 }
 
-// isRunning reports whether the cluster is at the target or being updated to it. Such a release is no longer offered.
+// isRunning reports whether the cluster is at the target or being updated to it. Such a release is no longer
+// offered.
 func (f Facts) isRunning() bool { return f.Version.Current.Version == f.Target }
 
-// findOtherUpdate returns the update, in progress or requested, that another one would replace.
+// findOtherUpdate returns a finding for a requested or running update that this one would replace.
 func findOtherUpdate(in Facts, _ Phase) []Finding {
 	if unknown, is := controlPlaneUpdating(in.Version, in.Now); is && unknown.Reason == reasonControlPlaneUnknown {
 		unknown.ID = unknown.PlanUID()
@@ -193,8 +193,8 @@ func findCapacity(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// planAlerts returns the alerts that fire and count, each name and namespace once: the most severe, and of these the
-// first.
+// planAlerts returns findings for the relevant firing alerts. For each name and namespace, it picks the most
+// severe and then the oldest.
 func (f Facts) planAlerts() []Finding {
 	levels := map[clusterstate.AlertWeight]Level{
 		clusterstate.AlertBlocks: LevelError, clusterstate.AlertRisk: LevelWarning, clusterstate.AlertNoted: LevelInfo,
@@ -236,8 +236,8 @@ func findEtcd(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// findCertificates returns the bundles of pools with a certificate that expires within seven days: a pool
-// whose nodes are not updated by then loses them.
+// findCertificates returns findings for pool certificate bundles that expire within seven days. Nodes that
+// have not received a new bundle by then are lost.
 func findCertificates(in Facts, _ Phase) []Finding {
 	var found []Finding
 	for _, pool := range in.Pools {
@@ -262,8 +262,8 @@ func findCertificates(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// findOptionalOperators returns the operators that are not installed completely, and those that do not
-// support the minor version of the target.
+// findOptionalOperators returns findings for operators that are not completely installed or do not support
+// the target's minor version.
 func findOptionalOperators(in Facts, _ Phase) []Finding {
 	var found []Finding
 	for _, csv := range in.Plan.OptionalOperators {
@@ -286,8 +286,8 @@ func findOptionalOperators(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// supports reports whether an operator with that last minor version supports a release. An operator
-// that names none supports every release, one whose version cannot be read none.
+// supports reports whether an operator with the given maximum minor version supports a release. Without a
+// maximum, all releases are supported. If it cannot be parsed, none is.
 func supports(maxVersion, target string) bool {
 	if maxVersion == "" {
 		return true
@@ -300,8 +300,8 @@ func supports(maxVersion, target string) bool {
 	return err == nil && (v.Major < last.Major || v.Major == last.Major && v.Minor <= last.Minor)
 }
 
-// findLock returns the upgrade that is in progress. An upgrade to the target is not a risk: it may have
-// requested this plan.
+// findLock returns a finding for an upgrade in progress. An upgrade to the target itself is not a risk,
+// because it may have requested this plan.
 func findLock(in Facts, _ Phase) []Finding {
 	if in.Plan.Holder == (lock.Holder{}) {
 		return nil
@@ -314,7 +314,7 @@ func findLock(in Facts, _ Phase) []Finding {
 	return []Finding{f}
 }
 
-// unreadable returns a finding about a source that could not be read: what it would show is unknown.
+// unreadable returns a finding for a source that could not be read.
 func (f Facts) unreadable(source Source) Finding {
 	finding := about(LevelWarning, TypeUnknown, "Unreadable", NewUID("unreadable", strings.ReplaceAll(string(source), " ", "-")), "not checked, because it could not be read: "+string(source))
 	if sources[source].required {

@@ -28,7 +28,7 @@ const (
 	minorTarget = "4.15.2"
 )
 
-// ready describes a cluster at 4.14.8 that may be updated to any offered release.
+// ready is a cluster at 4.14.8 that can be updated to any offered release.
 type ready struct {
 	version configv1.ClusterVersion
 	nodes   []corev1.Node
@@ -105,7 +105,7 @@ func blockedBudget(name string) clusterstate.PDB {
 	})
 }
 
-// TestReadiness breaks one thing of a cluster that is ready. Each line lists level and UID.
+// TestReadiness breaks one aspect of a ready cluster at a time. Each line lists a level and a UID.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	notUpgradeable := configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Reason: "AdminAckRequired"}
@@ -249,7 +249,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// What holds the cluster at its minor version is in the first line that people see: the cluster version operator
+// Whatever blocks a minor update appears in the first line that users see. The cluster version operator
 // repeats what the Operator Lifecycle Manager reports about optional operators.
 func TestReadiness_names_what_is_not_upgradeable(t *testing.T) {
 	t.Parallel()

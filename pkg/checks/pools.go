@@ -10,10 +10,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// findPools returns the pools that are degraded, and those that are paused although they have machines,
-// because an upgrade would skip these. Paused pools that the operator unpauses itself are left out if
-// the options select that, and in the plan of a release that the control plane runs: what is left is to
-// unpause them.
+// findPools returns findings for degraded pools and for paused pools with machines, which an upgrade would
+// skip. It ignores paused pools that the operator itself will unpause if the options say so. It also ignores
+// paused pools in the plan of a release that the control plane already runs, because the only remaining task
+// is to unpause them.
 func findPools(in Facts, phase Phase) []Finding {
 	var degraded, paused []Finding
 	for _, pool := range in.Pools {
@@ -31,8 +31,8 @@ func findPools(in Facts, phase Phase) []Finding {
 	return slices.Concat(degraded, paused, in.poolConflicts())
 }
 
-// PausedBy returns who paused the pool, unless a user did, and what a person can do about it. To
-// unpause a pool before its release window would reboot its nodes outside of it.
+// PausedBy returns who paused the pool, unless it was a user, and a remedy. A pool must not be unpaused
+// before its release window, because its nodes would reboot outside of it.
 func PausedBy(pool clusterstate.Pool, release clusterstate.PoolRelease) (by, remedy string) {
 	remedy = "Set spec.paused of the MachineConfigPool to false."
 	switch release.State {
@@ -55,8 +55,8 @@ func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {
 	return f
 }
 
-// poolConflicts returns the nodes that several custom pools select: the machine config operator leaves them
-// alone, so they are not updated.
+// poolConflicts returns findings for nodes selected by several custom pools. The machine config operator
+// ignores these nodes, so they are not updated.
 func (f Facts) poolConflicts() []Finding {
 	custom := 0
 	for i := range f.Pools {
@@ -65,7 +65,7 @@ func (f Facts) poolConflicts() []Finding {
 		}
 	}
 	if custom < 2 {
-		return nil // a cluster may have thousands of nodes
+		return nil // clusters may have thousands of nodes
 	}
 	var found []Finding
 	for i := range f.Nodes {

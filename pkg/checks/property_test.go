@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Unexpected values that objects may hold.
+// Unexpected values for the fields of objects.
 var (
 	oddTexts    = []string{"", "x", "4.20.6", "not a version", "a\x1b[31m\nb\u202ec", strings.Repeat("long ", 10000)}
 	oddStatuses = []string{"True", "False", "Unknown", "", "Perhaps"}
@@ -30,7 +30,7 @@ var (
 	oddStates   = []string{"Done", "Working", "Degraded", "Unreconcilable", "Rebooting", "", "Odd"}
 )
 
-// garble changes a cluster at random.
+// garble randomly changes a cluster.
 func garble(t *rapid.T, c *cluster) {
 	pick := func(from []string) string { return rapid.SampledFrom(from).Draw(t, "text") }
 	at := func() metav1.Time { return metav1.NewTime(rapid.SampledFrom(oddTimes).Draw(t, "time")) }
@@ -55,7 +55,7 @@ func garble(t *rapid.T, c *cluster) {
 		pool.Spec.Paused, pool.Spec.Configuration.Name = odd(), pick([]string{rendered(pool.Name, newRelease), rendered(pool.Name, oldRelease), "", "gone"})
 		pool.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionStatus(pick(oddStatuses)), Message: pick(oddTexts)}}
 		if odd() {
-			pool.Spec.NodeSelector = &metav1.LabelSelector{} // it selects every node
+			pool.Spec.NodeSelector = &metav1.LabelSelector{} // selects every node
 		}
 	}
 	for name, node := range c.nodes {
@@ -88,8 +88,8 @@ func garble(t *rapid.T, c *cluster) {
 	c.prometheus = alerts
 }
 
-// Whatever the objects hold: each finding has an identity of its own, a level, texts of one bounded
-// line, and is the same whenever the same facts are judged.
+// Whatever the objects contain, each finding has a unique identity, a level, and single-line texts of limited
+// length. The same facts always produce the same findings.
 func TestInformers_of_odd_clusters(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -129,7 +129,7 @@ func validate(f checks.Finding, seen map[string]bool) error {
 	}
 }
 
-// A source that is missing never makes a node count as updated.
+// A missing source never makes a node count as updated.
 func TestRollouts_never_trust_missing_configurations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// rolloutNeeds are the sources that show what is still being installed.
+// rolloutNeeds lists the sources that show what is still being installed.
 var rolloutNeeds = []Source{SourceClusterVersion, SourceOperators, SourcePools, SourceNodes}
 
 func findRollout(in Facts, _ Phase) []Finding {
@@ -29,9 +29,9 @@ func findRollout(in Facts, _ Phase) []Finding {
 	return found
 }
 
-// Unsettled returns what is still being installed, by the cluster version operator or, in the pools,
-// on the nodes; nothing if the cluster is settled. It is the only answer to that question: the
-// health gates and the cleanup of an upgrade use it. A paused pool rolls out nothing.
+// Unsettled returns findings for what is still being installed, by the cluster version operator or on the
+// nodes of the pools. It returns none if the cluster is settled. Both the health gates and the cleanup of an
+// upgrade rely on it. Paused pools count as settled.
 func Unsettled(ctx context.Context, r client.Reader, now time.Time) ([]Finding, error) {
 	g := Runner{Reader: r}.gathering()
 	g.facts.Now = now
@@ -52,7 +52,7 @@ func (f Facts) unsettled() ([]Finding, error) {
 		return []Finding{updating}, nil
 	}
 	if !f.Has(SourceOperators) || !f.Has(SourcePools) || !f.Has(SourceNodes) {
-		return nil, nil // a gate reports that
+		return nil, nil // reported by a gate
 	}
 	rollout, err := f.configRollout()
 	if err != nil {
@@ -72,8 +72,8 @@ func (f Facts) unsettled() ([]Finding, error) {
 	return found, nil
 }
 
-// controlPlaneUpdating returns what is being installed, and whether anything is. It is unknown while
-// the history contradicts the condition Progressing, and counts as being installed.
+// controlPlaneUpdating reports whether a release is being installed, and returns a finding if so. If the
+// history contradicts the condition Progressing, the answer is unknown and counts as being installed.
 func controlPlaneUpdating(version clusterstate.Version, now time.Time) (Finding, bool) {
 	f := newFinding("ControlPlaneUpdating", "the cluster version operator is installing an update")
 	f.Key = keyClusterVersion
@@ -91,22 +91,22 @@ func controlPlaneUpdating(version clusterstate.Version, now time.Time) (Finding,
 	return f, true
 }
 
-// Rollout is the state of the rollout of the installed release to the nodes.
+// Rollout is the progress of rolling out the installed release to the nodes.
 type Rollout struct {
-	// OperatorBehind is why the machine config operator may still change the pools; empty if it will
-	// not.
+	// OperatorBehind explains why the machine config operator may still change the pools. It is empty if it
+	// will not.
 	OperatorBehind string
-	// Pools are all pools, sorted by name.
+	// Pools lists all pools, sorted by name.
 	Pools []clusterstate.PoolProgress
 }
 
-// Pending returns the pools that are not updated, or that may have been skipped.
+// Pending returns pools that are not updated or may have been skipped.
 func (r Rollout) Pending() []*clusterstate.PoolProgress {
 	return r.pools(func(p *clusterstate.PoolProgress) bool { return p.State() != clusterstate.PoolDone })
 }
 
-// Outdated returns the pending pools with machines that do not have the configuration of the installed
-// release, and those that are degraded. Paused ones whose machines are all updated are left out.
+// Outdated returns pending pools that are degraded or have machines without the configuration of the
+// installed release. It omits paused pools whose machines are all updated.
 func (r Rollout) Outdated() []*clusterstate.PoolProgress {
 	return r.pools(func(p *clusterstate.PoolProgress) bool { return !p.UpToDate() })
 }
@@ -121,24 +121,23 @@ func (r Rollout) pools(are func(*clusterstate.PoolProgress) bool) []*clusterstat
 	return some
 }
 
-// UpToDate reports whether a pool, paused or not, has nothing to update. While the machine config operator may still
-// change the pools, that is not known of any.
+// UpToDate reports whether a pool, paused or not, has nothing to update. It returns false while the machine
+// config operator may still change the pools.
 func (r Rollout) UpToDate(pool string) bool {
 	return r.OperatorBehind == "" && slices.ContainsFunc(r.Pools, func(p clusterstate.PoolProgress) bool { return p.Pool.Name == pool && p.UpToDate() })
 }
 
-// Complete reports whether the machines of every pool have the configuration of the installed
-// release.
+// Complete reports whether the machines of all pools have the configuration of the installed release.
 func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pending()) == 0 }
 
 // GetRollout reads the state of the rollout.
 //
-// A pool that reports "updated" may not have begun yet, so it counts only once the machine config operator reports the
-// installed release and is not progressing. It reports a release only when it has rendered that release's
-// configurations and the pools that the control plane needs have theirs; by then the others have their new
-// spec.configuration. From then on a pool that is not updated cannot hide: the observed generation or the configuration
-// in its status is behind its spec, or a node has another configuration. Therefore a node that joins later, with the
-// old configuration, counts although the pool has not counted it yet.
+// A pool that reports "updated" may simply not have started, so this counts only once the machine config operator
+// reports the installed release and is not progressing. It reports a release only after it has rendered the release's
+// configurations and the pools required by the control plane have theirs. By then, the other pools have their new
+// spec.configuration. From then on, an outdated pool is always visible: the observed generation or the configuration in
+// its status is behind its spec, or a node has another configuration. A node that joins later with the old
+// configuration therefore counts even before the pool has counted it.
 func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
 	g := Runner{Reader: r}.gathering()
 	if !g.need(ctx, rolloutNeeds...) {
@@ -147,7 +146,7 @@ func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
 	return g.facts.configRollout()
 }
 
-// configRollout returns the rollout of the configurations of the pools to their nodes.
+// configRollout returns the progress of rolling out the pools' configurations to their nodes.
 func (f Facts) configRollout() (Rollout, error) {
 	behind, err := f.operatorBehind()
 	switch {
@@ -161,15 +160,15 @@ func (f Facts) configRollout() (Rollout, error) {
 	return rollout, nil
 }
 
-// RolloutOf returns the state of the rollout of the configurations that the pools have now, whatever
-// release they are of.
+// RolloutOf returns the progress of rolling out the current configurations of the pools, regardless of their
+// release.
 func RolloutOf(pools []clusterstate.Pool, nodes []clusterstate.Node) Rollout {
 	progress, _ := clusterstate.ProgressOf(pools, nodes, clusterstate.ConfigProgress)
 	return Rollout{Pools: progress}
 }
 
-// IsInstalled reports whether the target is completely installed: on the control plane, and on the
-// nodes of every pool. It is the only answer to the question whether an upgrade has nothing to do.
+// IsInstalled reports whether the target is completely installed on the control plane and on the nodes of all
+// pools. All code must use it to decide whether an upgrade has nothing to do.
 func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Target) (bool, error) {
 	g := Runner{Reader: r}.gathering()
 	if !g.need(ctx, SourceClusterVersion) || g.facts.Version.Observe(target) != clusterstate.ObservedDone || !g.need(ctx, rolloutNeeds...) {
@@ -179,7 +178,8 @@ func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Targe
 	return err == nil && rollout.Complete(), err
 }
 
-// operatorBehind returns why the machine config operator may still change the pools; empty if it will not.
+// operatorBehind explains why the machine config operator may still change the pools. It returns "" if it
+// will not.
 func (f Facts) operatorBehind() (string, error) {
 	at := slices.IndexFunc(f.Operators, func(o clusterstate.ClusterOperator) bool { return o.Name == clusterstate.MachineConfigOperator })
 	if at < 0 {

@@ -9,39 +9,38 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Phase is a use of findings.
+// Phase is a context in which findings are used.
 type Phase uint8
 
-// The phases.
+// Phases of rules.
 const (
-	// Gate is the phase of the health gates of an upgrade.
+	// Gate is the phase for the health gates of an upgrade.
 	Gate Phase = 1 << iota
-	// Plan is the phase of an UpdatePlan, before an update is started.
+	// Plan is the phase for UpdatePlans, before an update starts.
 	Plan
-	// Update is the phase of the status of an update.
+	// Update is the phase for the status of an update.
 	Update
 )
 
-// Rule turns facts into findings. It is pure, and written once for all phases in which it counts.
+// Rule turns facts into findings. It is pure. The same implementation serves all phases.
 type Rule struct {
 	// Name identifies the rule in options and metrics.
 	Name string
-	// Doc is one sentence about what the rule finds.
+	// Doc describes the rule's findings in one sentence.
 	Doc string
-	// Informer is the built-in informer that reports the findings of phase Update.
+	// Informer is the built-in informer that reports the findings in the phase Update.
 	Informer string
-	// Needs are the sources that the rule reads. In a gate, one that is missing is an error, and in a plan
-	// a finding.
+	// Needs lists the sources that the rule reads. A missing source is an error in a gate and a finding in a
+	// plan.
 	Needs []Source
-	// Phases are those in which the rule counts.
+	// Phases are the phases of the rule.
 	Phases Phase
-	// Find returns what is wrong. The level of a finding may differ by phase. A source that is missing
-	// yields no finding.
+	// Find returns the findings. Their levels may depend on the phase. A missing source yields no findings.
 	Find func(Facts, Phase) []Finding
 }
 
-// rules are in the order of the findings. Alerts are the last of the gates: whether they are queried beyond their
-// interval depends on what the others find.
+// rules is in the order of findings. Alerts are last among the gates, because the findings of other rules
+// determine whether alerts are queried before the interval has passed.
 var rules = []Rule{
 	{
 		Name: "risks", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findRisks,
@@ -136,7 +135,7 @@ func rulesOf(phase Phase) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.Phases&phase == 0 })
 }
 
-// The names of the rules that an upgrade object may select.
+// Names of rules that upgrade objects may select.
 const (
 	NameOperators = "operators"
 	NamePools     = "pools"
@@ -150,7 +149,8 @@ func newFinding(reason, summary string, resources ...Resource) Finding {
 	return controlPlane.finding(LevelError, TypeUpdateStalled, reason, summary, resources...)
 }
 
-// unknownFinding returns a finding that something could not be determined. A gate reports the error.
+// unknownFinding returns a finding for something that could not be determined. A gate reports the error
+// instead.
 func unknownFinding(reason, id, summary string, err error) Finding {
 	f := about(LevelWarning, TypeUnknown, reason, id, summary)
 	f.Description, f.Err = text.Reason(err.Error()), err

@@ -16,42 +16,42 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Prometheus answers queries. Each call is one request.
+// Prometheus answers queries. Each call sends one request.
 type Prometheus interface {
-	// CriticalAlerts returns the critical alerts of every namespace, firing and pending. Alerts that differ
+	// CriticalAlerts returns the firing and pending critical alerts of all namespaces. Alerts that differ
 	// only in other labels count as one.
 	CriticalAlerts(context.Context) ([]clusterstate.Alert, error)
-	// HasSamples reports whether the result of an expression has a sample.
+	// HasSamples reports whether an expression returns any samples.
 	HasSamples(ctx context.Context, expression string) (bool, error)
 }
 
 // Sources are queried by checks in addition to the cache. All upgrade objects share them, and checks run far more often
-// than a source should be queried. Therefore each query is sent at most once an interval on average:
+// than a source should be queried. Therefore each query is sent at most once per interval on average:
 //
-//   - While something else blocks, a query is repeated once an interval. In between, the last
-//     result counts, also if it is an error.
-//   - No gate opens on a result that is older than a few seconds. If nothing else blocks, the query
-//     is sent at once, at most twice in a row, and following queries are delayed for that.
+//   - While something else blocks, a query is repeated once per interval. In between, the last
+//     result counts, even if it is an error.
+//   - A gate opens only on a result that is at most a few seconds old. If nothing else blocks, the query
+//     is sent immediately, at most twice in a row, and later queries are delayed to make up for it.
 type Sources struct {
-	// AlertsDisabled means that alerts are not queried. They block only with Options.RequireAlerts.
+	// AlertsDisabled is set if alerts are not queried. This blocks only with Options.RequireAlerts.
 	AlertsDisabled bool
-	// Prometheus is the source of alerts; nil means none is known, and no gate opens.
+	// Prometheus is the source of alerts. If it is nil, no source is known, and gates stay closed.
 	Prometheus Prometheus
-	// Conditions evaluates the conditions on objects; nil means none can be evaluated.
+	// Conditions evaluates the conditions of objects. If it is nil, conditions cannot be evaluated.
 	Conditions Conditions
 	Clock      clock.PassiveClock
 	Interval   time.Duration
-	// Observe is called with the result of each check of a step that waits; nil means no observer.
+	// Observe is called with the result of each check while a step waits. It may be nil.
 	Observe func(check string, ok bool, at time.Time)
 
 	mu   sync.Mutex
 	last map[query]idler
 }
 
-// query identifies what is queried. A kind has always the same type of result.
+// query identifies a query. All queries of a kind have the same result type.
 type query struct{ kind, id string }
 
-// The kinds of queries.
+// Kinds of queries.
 const (
 	queryCriticalAlerts = "critical alerts"
 	queryActiveAlerts   = "active alerts"
@@ -63,7 +63,7 @@ const (
 	queryPodsIn         = "pods of a namespace"
 )
 
-// NewSources returns sources without a Prometheus, whose queries are sent at most once a minute.
+// NewSources returns sources without a Prometheus. Queries are sent at most once a minute.
 func NewSources(clk clock.PassiveClock) *Sources { return &Sources{Clock: clk, Interval: time.Minute} }
 
 func (s *Sources) observe(check string, ok bool, at time.Time) {
@@ -80,7 +80,7 @@ func (s *Sources) now() time.Time {
 	return s.Clock.Now()
 }
 
-// errNoPrometheus means that nothing is known about alerts.
+// errNoPrometheus is returned if nothing is known about alerts.
 var errNoPrometheus = errors.New("no source of alerts is configured")
 
 func (s *Sources) prometheus() (Prometheus, error) {
@@ -90,14 +90,14 @@ func (s *Sources) prometheus() (Prometheus, error) {
 	return s.Prometheus, nil
 }
 
-// once returns the last result of a query, which is sent at most once an interval.
+// once returns the last result of a query, or sends it. It sends a query at most once per interval.
 func once[T any](ctx context.Context, s *Sources, q query, send func(context.Context) (T, error)) (T, error) {
 	last, err := remember(ctx, s, q, nil, send)
 	return last.value, err
 }
 
-// remember returns the last result of a query, or sends the query, see limited.get. Without a clock it is
-// sent each time.
+// remember returns the last result of a query, or sends it. See limited.get. Without a clock, it sends the
+// query every time.
 func remember[T any](ctx context.Context, s *Sources, q query, urgent func(T) bool, send func(context.Context) (T, error)) (result[T], error) {
 	if s == nil || s.Clock == nil {
 		value, err := send(ctx)
@@ -116,15 +116,14 @@ func remember[T any](ctx context.Context, s *Sources, q query, urgent func(T) bo
 	return last.get(ctx, s, urgent, send)
 }
 
-// maxEntries bounds how many results are kept of each kind.
+// maxEntries limits the number of cached results per kind.
 const maxEntries = 4096
 
-// errTooManyQueries is returned if a result could not be kept, so its query would be sent too
-// often.
+// errTooManyQueries is returned if a result cannot be cached, because its query would be sent too often.
 var errTooManyQueries = fmt.Errorf("more than %d different queries are in use", maxEntries)
 
-// hasRoomFor reports whether one more result of a kind can be kept. To make room, results are dropped whose query
-// may be sent at once anyway.
+// hasRoomFor reports whether another result of a kind can be cached. If necessary, it drops results whose
+// queries could be sent immediately anyway.
 func (s *Sources) hasRoomFor(kind string) bool {
 	if s.last == nil {
 		s.last = map[query]idler{}
@@ -143,43 +142,42 @@ func (s *Sources) hasRoomFor(kind string) bool {
 	return kept < maxEntries
 }
 
-// idler is a limited of any type.
+// idler is implemented by limited of any type.
 type idler interface{ idleSince() time.Time }
 
 func (l *limited[T]) idleSince() time.Time { return l.updated }
 
-// maxResultAge is the age of the oldest result that opens a gate.
+// maxResultAge is the maximum age of a result that opens a gate.
 const maxResultAge = 5 * time.Second
 
-// Bounds of the credit of a query, in intervals. A repeated query leaves some credit for an urgent
-// one.
+// Limits on the credit of a query, in intervals. A repeated query leaves some credit for an urgent one.
 const (
 	maxCredit    = 3
 	repeatCredit = 2
 	urgentCredit = 1
 )
 
-// limited is the last result of a query that is sent at most once an interval on average.
+// limited holds the last result of a query that is sent at most once per interval on average.
 type limited[T any] struct {
-	sent    time.Time     // when the last query was answered; zero means never
-	updated time.Time     // when the credit was updated
+	sent    time.Time     // when the last query was answered; zero if never
+	updated time.Time     // when the credit was last updated
 	credit  time.Duration // a query costs one interval
 	value   T
 	err     error
 }
 
-// result is a result that may be outdated.
+// result is a possibly outdated result.
 type result[T any] struct {
 	value T
-	// fresh reports that the result may open a gate.
+	// fresh is set if the result is recent enough to open a gate.
 	fresh bool
-	// urgentIn and repeatIn are when an urgent query and any query is sent again.
+	// urgentIn and repeatIn are the times until an urgent query and any query can be sent again.
 	urgentIn, repeatIn time.Duration
 }
 
-// get returns the last result, or sends the query. An outdated result for which urgent returns true
-// is renewed at once, as far as the credit allows; an error is renewed with the interval only. A
-// nil function means that an outdated result suffices.
+// get returns the last result, or sends the query. If urgent returns true for an outdated result, the query
+// is sent immediately as far as the credit allows. Errors are renewed only once per interval. If urgent is
+// nil, an outdated result is sufficient.
 func (l *limited[T]) get(ctx context.Context, s *Sources, urgent func(T) bool, query func(context.Context) (T, error)) (result[T], error) {
 	now := s.Clock.Now()
 	if l.updated.IsZero() || now.Before(l.updated) { // the clock was set back
@@ -193,7 +191,7 @@ func (l *limited[T]) get(ctx context.Context, s *Sources, urgent func(T) bool, q
 	outdated := l.err == nil && age > maxResultAge && urgent != nil && urgent(l.value)
 	if due || outdated && l.credit >= urgentCredit*s.Interval {
 		value, err := query(ctx)
-		if ctx.Err() != nil { // the call was aborted: this is no result
+		if ctx.Err() != nil { // the call was aborted, so there is no result
 			return result[T]{}, ctx.Err()
 		}
 		l.sent, l.value, l.err, age = now, value, err, 0

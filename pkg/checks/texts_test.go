@@ -15,10 +15,10 @@ import (
 
 var compared sync.Map // names of cases
 
-// checkTexts compares all that people see of the findings of a test with the golden file.
+// checkTexts compares all user-visible texts of a test's findings with the golden file.
 func checkTexts(tb testing.TB, what string, found []checks.Finding) {
 	tb.Helper()
-	if _, again := compared.LoadOrStore(tb.Name()+" "+what, true); again { // a test may look several times
+	if _, again := compared.LoadOrStore(tb.Name()+" "+what, true); again { // a test may check more than once
 		return
 	}
 	lines := make([]string, len(found))

@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// findUpdateAlerts returns one finding for each object that alerts of one name are about. An alert shows
-// that something is wrong, but not that it holds the update, so it is at most a warning.
+// findUpdateAlerts returns one finding per alert name and object. An alert does not prove that the update is
+// blocked, so its level is at most warning.
 func findUpdateAlerts(f Facts) []Finding {
 	if !f.Has(SourceAlerts) || !f.Updating() {
 		return nil
@@ -42,7 +42,7 @@ func findUpdateAlerts(f Facts) []Finding {
 	})
 }
 
-// eachUID returns one finding for all that have the same UID, sorted by UID.
+// eachUID merges findings with the same UID and returns them sorted by UID.
 func eachUID(found []Finding, merge func([]Finding) Finding) []Finding {
 	byUID := map[string][]Finding{}
 	for _, f := range found {

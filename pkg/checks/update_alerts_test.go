@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// fakePrometheus answers with alerts, or an error.
+// fakePrometheus returns alerts or an error.
 type fakePrometheus struct {
 	alerts  []clusterstate.Alert
 	err     error
@@ -28,7 +28,7 @@ func (p *fakePrometheus) ActiveAlerts(context.Context) ([]clusterstate.Alert, er
 	return p.alerts, p.err
 }
 
-// fire returns an alert that began to fire a minute ago.
+// fire returns an alert that started to fire a minute ago.
 func fire(name, severity string, labels ...string) clusterstate.Alert {
 	alert := clusterstate.Alert{
 		Name: name, Namespace: "shop", Severity: severity, Firing: true, Since: now.Add(-time.Minute),
@@ -111,7 +111,7 @@ func TestAlerts_describe_themselves(t *testing.T) {
 	}
 }
 
-// Pre-checks read the alerts although no update is in progress: then they began during none.
+// Pre-checks read alerts outside of an update. Such alerts did not start during an update.
 func TestAlerts_while_no_update_is_in_progress(t *testing.T) {
 	t.Parallel()
 	c := newCluster()

@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// After these times an operator that is unavailable or degraded, or does not report it, is a warning, and an
-// error.
+// Time until an operator that is unavailable or degraded, or does not report this, becomes a warning and then
+// an error.
 const (
 	unreportedWarning  = 10 * time.Minute
 	unavailableWarning = 5 * time.Minute
@@ -30,10 +30,11 @@ func operatorResource(name string) Resource {
 	return Resource{Group: configv1.GroupName, Kind: "ClusterOperator", Name: name}
 }
 
-// controlPlane is the scope of findings about the control plane.
+// controlPlane is the scope of control plane findings.
 var controlPlane = scope{scope: ScopeControlPlane}
 
-// findVersion returns what the ClusterVersion reports, given the findings about operators.
+// findVersion returns findings about the ClusterVersion. It needs the findings about operators as possible
+// causes.
 func (f Facts) findVersion(operators []Finding) []Finding {
 	if !f.Has(SourceClusterVersion) {
 		return nil
@@ -58,8 +59,8 @@ func (f Facts) findVersion(operators []Finding) []Finding {
 	return found
 }
 
-// controlPlaneProgress reports the update that is in progress. The first entry of the history is the
-// installation of the cluster; an update to the same version installs another image.
+// controlPlaneProgress reports the update in progress. The first entry of the history is the installation of
+// the cluster. An update to the same version installs another image.
 func (f Facts) controlPlaneProgress() Finding {
 	newest := f.NewestUpdate()
 	reason, summary := "ControlPlaneUpdating", "the control plane is being updated"
@@ -75,12 +76,12 @@ func (f Facts) controlPlaneProgress() Finding {
 	return finding
 }
 
-// FailingLimit is how long the cluster version operator may be failing before that is an error, and an
-// update is stuck.
+// FailingLimit is how long the cluster version operator may be failing before this is an error and the update
+// is stuck.
 const FailingLimit = 10 * time.Minute
 
-// FailingSince returns since when the cluster version operator has been failing in the newest update,
-// or zero if it is not failing, or the time is unknown.
+// FailingSince returns since when the cluster version operator has been failing during the newest update. It
+// returns zero if it is not failing or the time is unknown.
 func (f Facts) FailingSince() time.Time {
 	failing := f.Version.Failing
 	if !failing.IsTrue() || !clusterstate.IsPlausible(failing.Since, f.Now) {
@@ -92,8 +93,8 @@ func (f Facts) FailingSince() time.Time {
 	return failing.Since
 }
 
-// versionFailing returns a finding unless the cluster version operator reports that it is not failing.
-// The operators that its message names cause that; if it names none, all of those with findings.
+// versionFailing returns a finding unless the cluster version operator reports that it is not failing. Its
+// causes are the operators that the message names or, if it names none, all operators with findings.
 func (f Facts) versionFailing(operators []Finding) (Finding, bool) {
 	failing := f.Version.Failing
 	if failing.IsFalse() {
@@ -113,8 +114,7 @@ func (f Facts) versionFailing(operators []Finding) (Finding, bool) {
 	return finding, true
 }
 
-// describeCondition returns the reason and the message of the condition of that name, or its status if it has
-// neither.
+// describeCondition returns the reason and message of a condition, or its status if it has neither.
 func describeCondition(c clusterstate.Condition, name string) string {
 	switch {
 	case c.Status == "":
@@ -125,8 +125,8 @@ func describeCondition(c clusterstate.Condition, name string) string {
 	return c.ReasonAndMessage()
 }
 
-// causedByOperators returns the UIDs of the warnings and errors about operators that a message names,
-// or else of all of them.
+// causedByOperators returns the UIDs of warnings and errors about the operators that a message names. If it
+// names none, it returns all of them.
 func causedByOperators(failing clusterstate.Condition, operators []Finding) []string {
 	var named, all []string
 	for i := range operators {
@@ -156,7 +156,7 @@ func (f Facts) releaseRefused() (Finding, bool) {
 	switch _, about := f.Version.Refusal(); {
 	case f.Version.Invalid.IsTrue():
 		refused = f.Version.Invalid
-	case !refused.IsFalse() || f.Version.Requested != nil && !about: // about a former request
+	case !refused.IsFalse() || f.Version.Requested != nil && !about: // about an earlier request
 		return Finding{}, false
 	}
 	finding := controlPlane.finding(LevelError, TypeUpdateStalled, "ReleaseRefused",
@@ -190,7 +190,7 @@ func (f Facts) findOperators() []Finding {
 func (f Facts) findOperator(operator *clusterstate.ClusterOperator) []Finding {
 	var found []Finding
 	resource := operatorResource(operator.Name)
-	if operator.Available.IsTrue() || !f.isInstalling() { // during an installation, nothing counts before
+	if operator.Available.IsTrue() || !f.isInstalling() { // an installing operator is not judged until it is available
 		found = f.judgeOperator(operator, resource)
 	}
 	found = slices.DeleteFunc(found, func(finding Finding) bool { return finding.Level < LevelWarning })
@@ -202,7 +202,7 @@ func (f Facts) findOperator(operator *clusterstate.ClusterOperator) []Finding {
 	return found
 }
 
-// judgeOperator returns what is wrong with an operator, at levels that depend on how long it has lasted.
+// judgeOperator returns findings about an operator. Their level depends on how long the problem has lasted.
 func (f Facts) judgeOperator(operator *clusterstate.ClusterOperator, resource Resource) []Finding {
 	var found []Finding
 	add := func(reason, summary, description string, level Level, since time.Time) {
@@ -223,9 +223,9 @@ func (f Facts) judgeOperator(operator *clusterstate.ClusterOperator, resource Re
 	return found
 }
 
-// levelSince returns the level of what has lasted since a time. If the time is unknown, it is a warning at
-// once, and never an error. During an update, a problem from before it is not an error: the update
-// continues in spite of it.
+// levelSince returns the level of a problem that started at the given time. If the time is unknown, the level
+// is warning and never error. During an update, a problem that predates it is not an error, because the
+// update continues in spite of it.
 func (f Facts) levelSince(since time.Time, warning, severe time.Duration) Level {
 	if !clusterstate.IsPlausible(since, f.Now) {
 		return LevelWarning

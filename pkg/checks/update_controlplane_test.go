@@ -133,7 +133,7 @@ func TestControlPlane_names_what_causes_a_failure(t *testing.T) {
 	for message, want := range map[string][]string{
 		"Cluster operator dns is degraded":            all[:1],
 		"Cluster operators dns, network are degraded": all,
-		"dns-default is not ready":                    all, // no name of an operator
+		"dns-default is not ready":                    all, // does not name an operator
 		"":                                            all,
 	} {
 		t.Run(message, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestControlPlane_names_what_causes_a_failure(t *testing.T) {
 			degraded(time.Hour)(c)
 			c.setOperator("network", "Degraded", "True", time.Hour)
 			setVersion(c, "Failing", "True", message)
-			c.addOperator("authentication", oldRelease) // is being updated, which is no cause
+			c.addOperator("authentication", oldRelease) // is being updated, so it is not a cause
 			c.setOperator("authentication", "Progressing", "True", time.Minute)
 			findings := find(t, checks.InformerControlPlane, c.facts(t))
 			failing := findings[slices.IndexFunc(findings, func(f checks.Finding) bool { return len(f.CausedBy) > 0 })]
@@ -171,7 +171,7 @@ func TestIsOperatorUpdated(t *testing.T) {
 	}
 	cases := map[string]struct {
 		change func(*cluster)
-		want   []string // the updated operators
+		want   []string // names of the updated operators
 	}{
 		"by the version":                  {func(*cluster) {}, []string{"dns"}},
 		"no history":                      {func(c *cluster) { c.version.Status.History = nil }, nil},
@@ -203,7 +203,7 @@ func TestIsOperatorUpdated(t *testing.T) {
 	}
 }
 
-// Findings keep their identity while texts and times change.
+// Findings keep their identity when texts and times change.
 func TestControlPlane_has_stable_uids(t *testing.T) {
 	t.Parallel()
 	uids := func(message string, since time.Duration) string {

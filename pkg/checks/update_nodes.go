@@ -16,18 +16,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// NotReadyLimit is how long a node may not be ready before that is a warning: a reboot takes some minutes.
+// NotReadyLimit is how long a node may be not ready before this is a warning. A reboot takes several minutes.
 const NotReadyLimit = 10 * time.Minute
 
-// After these times another condition of a node is a warning, and a degraded node an error.
+// Time until other conditions of a node become warnings and a degraded node becomes an error.
 const (
 	degradedLimit = 10 * time.Minute
-	// joiningLimit is how long the machine config operator need not have configured a new node.
+	// joiningLimit is how long the machine config operator may take to configure a new node.
 	joiningLimit    = 5 * time.Minute
 	pressureWarning = time.Minute
 )
 
-// findUpdateNodes needs the pools, because they are the scope of the findings.
+// findUpdateNodes requires the pools, because they are the scope of the findings.
 func findUpdateNodes(f Facts) []Finding {
 	if !f.Has(SourceNodes) || !f.Has(SourcePools) {
 		return nil
@@ -45,7 +45,7 @@ func findUpdateNodes(f Facts) []Finding {
 	}
 	conflicts := f.poolConflicts()
 	for i := range conflicts {
-		conflicts[i].Level = LevelWarning // it does not hold the update
+		conflicts[i].Level = LevelWarning // does not block the update
 	}
 	found = append(found, conflicts...)
 	for _, node := range rollout.others {
@@ -54,17 +54,17 @@ func findUpdateNodes(f Facts) []Finding {
 	return found
 }
 
-// scope is the part of the cluster to which the nodes of a pool belong.
+// scope is the part of the cluster that the nodes of a pool belong to.
 type scope struct {
 	scope Scope
-	pools []Resource // the pool, unless it contains the control plane
+	pools []Resource // the pool, except for the control plane pool
 }
 
 func poolResource(name string) Resource {
 	return Resource{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: name}
 }
 
-// poolScope returns the scope of a pool; an empty name means none.
+// poolScope returns the scope of a pool. The name is empty for nodes without a pool.
 func poolScope(name string) scope {
 	switch {
 	case name == "":
@@ -116,7 +116,7 @@ func (f Facts) appendNode(found []Finding, n *clusterstate.NodeProgress, pool cl
 	return found
 }
 
-// degradedSince returns since when a node is degraded, as its pool shows it, or zero if it is
+// degradedSince returns since when a node has been degraded according to its pool, or zero if this is
 // unknown.
 func (f Facts) degradedSince(node *clusterstate.Node, pool clusterstate.Pool) time.Time {
 	degraded := pool.NodeDegraded
@@ -147,8 +147,8 @@ func (f Facts) stepOf(n *clusterstate.NodeProgress, in scope) Finding {
 	return finding
 }
 
-// nodeConditions are warnings if they last, while they are True. The node controller sets them to Unknown if a node
-// does not answer, which is reported as such.
+// nodeConditions lists conditions that become warnings if they remain True. If a node stops responding, the
+// node controller sets them to Unknown. That is reported separately.
 var nodeConditions = []struct {
 	name            corev1.NodeConditionType
 	reason, summary string
@@ -157,8 +157,8 @@ var nodeConditions = []struct {
 	{corev1.NodeNetworkUnavailable, "NodeNetworkUnavailable", "nodes without a network"},
 }
 
-// appendConditions appends the findings about the conditions of a node. A condition whose time is
-// unknown counts as if it had lasted long enough.
+// appendConditions appends findings about the conditions of a node. A condition without a known time counts
+// as having lasted long enough.
 func (f Facts) appendConditions(found []Finding, node *clusterstate.Node, in scope) []Finding {
 	lasts := func(since time.Time, limit time.Duration) bool {
 		return !clusterstate.IsPlausible(since, f.Now) || f.Now.Sub(since) > limit
@@ -185,8 +185,8 @@ func (f Facts) appendConditions(found []Finding, node *clusterstate.Node, in sco
 	return found
 }
 
-// appendHolds appends what holds a drain that takes long: each pod, with the budgets that keep it from
-// being evicted. Without the budgets, it is unknown what holds a pod.
+// appendHolds appends findings about the pods that block a long drain, with the budgets that prevent their
+// eviction. If budgets cannot be read, it is unknown what blocks a pod.
 func (f Facts) appendHolds(found []Finding, node *clusterstate.Node, in scope) []Finding {
 	drain := f.Drains[node.Name]
 	if !drain.Read || !f.Has(SourcePDBs) || !f.isLong(drain) {
@@ -198,7 +198,7 @@ func (f Facts) appendHolds(found []Finding, node *clusterstate.Node, in scope) [
 	return found
 }
 
-// isLong reports whether a drain takes long; one whose start is unknown does.
+// isLong reports whether a drain takes long or its start is unknown.
 func (f Facts) isLong(drain Drain) bool {
 	return !clusterstate.IsPlausible(drain.Start, f.Now) || f.Now.Sub(drain.Start) >= LongDrain
 }
@@ -231,8 +231,8 @@ func (f Facts) holdFinding(pod *clusterstate.DrainedPod, drain Drain, in scope) 
 	return finding
 }
 
-// blockingBudgets returns the budgets that keep a pod from being evicted: those that allow no
-// disruption, or all of them if there are several, because the Eviction API then refuses.
+// blockingBudgets returns the budgets that prevent the eviction of a pod: budgets that allow no disruptions
+// or, if several budgets select the pod, all of them, because the Eviction API refuses the pod then.
 func (f Facts) blockingBudgets(pod *clusterstate.DrainedPod) []clusterstate.PDB {
 	var blocking []clusterstate.PDB
 	for i := range f.PDBs {
@@ -260,9 +260,9 @@ func budgetDescription(budgets []clusterstate.PDB, several bool) string {
 		b.Namespace, b.Name, b.Allowed, b.Healthy, b.Expected, b.Desired)
 }
 
-// appendPool appends the findings about a pool, given those about its nodes.
+// appendPool appends findings about a pool. The findings about its nodes are possible causes.
 func (f Facts) appendPool(found []Finding, pool *clusterstate.PoolProgress, in scope, nodes []Finding) []Finding {
-	in.pools = []Resource{poolResource(pool.Pool.Name)} // also the pool of the control plane
+	in.pools = []Resource{poolResource(pool.Pool.Name)} // includes the control plane pool
 	if degraded := pool.Pool.Degraded; degraded.IsTrue() {
 		finding := in.finding(LevelError, TypeUpdateStalled, "PoolDegraded", "machine config pools degraded")
 		finding.Since, finding.Description = degraded.Since, describeCondition(degraded, "Degraded")

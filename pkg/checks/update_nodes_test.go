@@ -218,7 +218,7 @@ func TestNodes_degraded_pool_is_caused_by_its_nodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster()
 	c.annotate("worker-1", "state", "Degraded")
-	c.condition("worker-2", corev1.NodeReady, "False", time.Hour) // no cause of it
+	c.condition("worker-2", corev1.NodeReady, "False", time.Hour) // unrelated to the degraded pool
 	c.pools["worker"].Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}}
 	all := find(t, checks.InformerNodes, c.facts(t))
 	if len(all) != 3 {
@@ -234,7 +234,7 @@ func TestNodes_degraded_pool_is_caused_by_its_nodes(t *testing.T) {
 	}
 }
 
-// Nothing is found where the facts are missing that a finding needs.
+// An informer finds nothing if the required facts are missing.
 func TestInformers_find_nothing_in_missing_facts(t *testing.T) {
 	t.Parallel()
 	forbidden := func(sources ...checks.Source) map[checks.Source]checks.Missing {
@@ -254,7 +254,7 @@ func TestInformers_find_nothing_in_missing_facts(t *testing.T) {
 	c := newCluster()
 	c.annotate("worker-0", "state", "Degraded")
 	facts = c.facts(t)
-	facts.Missing = forbidden(checks.SourcePools) // the last read of them failed
+	facts.Missing = forbidden(checks.SourcePools) // the last read failed
 	if got := found(t, checks.InformerNodes, facts); len(got) > 0 {
 		t.Errorf("%s finds %v without the pools", checks.InformerNodes, got)
 	}

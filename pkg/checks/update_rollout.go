@@ -12,15 +12,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// rollout is the progress of all pools, and the nodes that are joining or in no pool.
+// rollout holds the progress of all pools and the nodes that are joining or belong to no pool.
 type rollout struct {
 	pools  []clusterstate.PoolProgress
 	others []*clusterstate.Node
 }
 
-// MissingNodes returns why a pool has machines whose nodes are not known, and that may be outdated, or ""
-// if it has none. The machine config operator still counts a node shortly after it was deleted, so
-// machines that all have a configuration of the newest release are not missed.
+// MissingNodes explains which machines of a pool have unknown nodes that may be outdated, or returns "" if
+// there are none. The machine config operator still counts a node shortly after its deletion, so nodes are
+// not missing if all machines have a configuration of the newest release.
 func (f Facts) MissingNodes(p *clusterstate.PoolProgress) string {
 	newest := f.NewestUpdate().Version
 	known := p.Total() + p.Joining
@@ -36,10 +36,10 @@ func (f Facts) MissingNodes(p *clusterstate.PoolProgress) string {
 	return fmt.Sprintf("it has %s, but %s known", text.Plural(int(p.Pool.Machines), "machine", "machines"), text.Plural(known, "node is", "nodes are"))
 }
 
-// Rollouts returns the rollout of the newest release to each pool, in the order of Pools.
+// Rollouts returns the progress of the newest release in each pool, in the order of Pools.
 func (f Facts) Rollouts() []clusterstate.PoolProgress { return f.rollout().pools }
 
-// RolloutsByPool returns the rollouts by the name of the pool. It is empty if they cannot be observed.
+// RolloutsByPool maps pool names to rollouts. It is empty if they cannot be observed.
 func (f Facts) RolloutsByPool() map[string]*clusterstate.PoolProgress {
 	byPool := map[string]*clusterstate.PoolProgress{}
 	if f.Has(SourcePools) && f.Has(SourceNodes) {
@@ -58,7 +58,7 @@ func (f Facts) rollout() rollout {
 	return f.computeRollout()
 }
 
-// share returns the same facts, which compute the rollouts once for all informers.
+// share returns the same facts with rollouts that are computed only once for all informers.
 func (f Facts) share() Facts {
 	f.shared = sync.OnceValue(f.computeRollout)
 	return f
@@ -72,8 +72,8 @@ func (f Facts) computeRollout() rollout {
 	return rollout{pools, others}
 }
 
-// nodeProgress returns how far the rollout of the newest release to a node is. A rollout of a configuration
-// that changes no release is no step of it.
+// nodeProgress returns a node's progress towards the newest release. Rolling out a configuration within the
+// same release does not count.
 func (f Facts) nodeProgress(node *clusterstate.Node, pool *clusterstate.Pool, newest clusterstate.Update) clusterstate.NodeProgress {
 	n := clusterstate.NodeProgress{
 		Node: node, State: clusterstate.NodeStateOf(node),
@@ -86,7 +86,7 @@ func (f Facts) nodeProgress(node *clusterstate.Node, pool *clusterstate.Pool, ne
 	return n
 }
 
-// ImageBuildOf returns the build of the OS image that the pool waits for.
+// ImageBuildOf returns the OS image build that the pool is waiting for.
 func (f Facts) ImageBuildOf(p *clusterstate.PoolProgress) (clusterstate.ImageBuild, bool) {
 	if !p.Waits() {
 		return clusterstate.ImageBuild{}, false
@@ -95,7 +95,7 @@ func (f Facts) ImageBuildOf(p *clusterstate.PoolProgress) (clusterstate.ImageBui
 	return build, found
 }
 
-// NewestUpdate returns the newest entry of the history, or zero if it is empty.
+// NewestUpdate returns the newest entry of the history, or the zero value if the history is empty.
 func (f Facts) NewestUpdate() clusterstate.Update {
 	if len(f.Version.Updates) == 0 {
 		return clusterstate.Update{}
@@ -103,10 +103,10 @@ func (f Facts) NewestUpdate() clusterstate.Update {
 	return f.Version.Updates[0]
 }
 
-// isOutdated reports whether a node does not run the newest release. The rendered configuration of the
-// node names the version of its release. If that is unknown, the node counts as outdated for as long as
-// it does not have the configuration of its pool or the control plane is being updated. A node without a
-// configuration is outdated: nothing shows that it runs the release.
+// isOutdated reports whether a node does not run the newest release. The rendered configuration of the node
+// names its release. If that is unknown, the node is outdated while it lacks the configuration of its pool or
+// the control plane is being updated. A node without a configuration is outdated, because nothing shows that
+// it runs the release.
 func (f Facts) isOutdated(node *clusterstate.Node, pool *clusterstate.Pool, newest clusterstate.Update) bool {
 	current := f.Configs[node.CurrentConfig]
 	switch {
@@ -121,14 +121,14 @@ func (f Facts) isOutdated(node *clusterstate.Node, pool *clusterstate.Pool, newe
 		(f.UpdatingControlPlane() || node.CurrentConfig != pool.Config)
 }
 
-// isOfUpdate reports whether the newest update rendered a configuration: a configuration of the same
-// release that is rendered before or after it is no part of the update.
+// isOfUpdate reports whether a configuration was rendered for the newest update. Configurations of the same
+// release that are rendered before or after the update do not count.
 func (f Facts) isOfUpdate(config clusterstate.Rendered, newest clusterstate.Update) bool {
 	return config.Version != "" && config.Version == newest.Version && f.Version.UpdateKind(0) != clusterstate.UpdateInstallation &&
 		!config.Created.Before(newest.Start) && (newest.End.IsZero() || !config.Created.After(newest.End))
 }
 
-// UpdatingControlPlane reports whether the newest release is not completely installed.
+// UpdatingControlPlane reports whether the installation of the newest release is not complete.
 func (f Facts) UpdatingControlPlane() bool {
 	_, updating := f.Version.UpdatingTo()
 	return updating
@@ -139,7 +139,7 @@ func (f Facts) isMigrating() bool {
 	return f.UpdatingControlPlane() && f.Version.UpdateKind(0) == clusterstate.UpdateMigration
 }
 
-// Updating reports whether an update is in progress: on the control plane, or in a pool.
+// Updating reports whether the control plane or a pool is being updated.
 func (f Facts) Updating() bool {
 	if f.UpdatingControlPlane() {
 		return true
@@ -147,13 +147,13 @@ func (f Facts) Updating() bool {
 	return slices.ContainsFunc(f.Rollouts(), func(p clusterstate.PoolProgress) bool { return p.Outdated() })
 }
 
-// ReleaseOperators returns the ClusterOperators that come with the release, see clusterstate.Version.
+// ReleaseOperators returns the ClusterOperators that are part of the release. See clusterstate.Version.
 func (f Facts) ReleaseOperators() (operators []clusterstate.ClusterOperator, known bool) {
 	return f.Version.ReleaseOperators(f.Operators)
 }
 
-// IsOperatorUpdated reports whether a ClusterOperator runs the newest release, by the version that it reports. If only
-// the image changes, the operator machine-config must also report its new image: it is the one that updates the nodes.
+// IsOperatorUpdated reports whether a ClusterOperator reports the version of the newest release. If only the
+// image changes, machine-config must also report its new image, because it updates the nodes.
 func (f Facts) IsOperatorUpdated(operator clusterstate.ClusterOperator) bool {
 	switch {
 	case operator.HasRelease(f.NewestUpdate().Version) != clusterstate.Yes:

@@ -33,8 +33,8 @@ func findUpgrades(f Facts, _ Phase) []Finding {
 	return found
 }
 
-// finding returns a finding about an upgrade. Its UID is kind/namespace/name/attempt/step, whatever is
-// wrong with the step.
+// finding returns a finding about an upgrade. Its UID is kind/namespace/name/attempt/step, regardless of the
+// problem.
 func (u *Upgrade) finding(step string, level Level, reason, summary string) Finding {
 	attempt := int32(1)
 	if u.Record != nil && u.Record.Attempt > 0 {
@@ -45,10 +45,10 @@ func (u *Upgrade) finding(step string, level Level, reason, summary string) Find
 	return finding
 }
 
-// runningStep reports the step that an upgrade is at. It is a warning if it takes longer than it should,
-// or if its state cannot be determined.
+// runningStep reports the current step of an upgrade. It is a warning if the step takes longer than it should
+// or its state cannot be determined.
 func runningStep(u *Upgrade) Finding {
-	if u.Step == nil { // between two steps
+	if u.Step == nil { // between steps
 		finding := u.finding("Started", LevelStatus, "UpgradeInProgress", "upgrades in progress")
 		finding.Since = text.TimeOf(u.Record.StartTime)
 		return finding
@@ -66,18 +66,18 @@ func runningStep(u *Upgrade) Finding {
 	return finding
 }
 
-// sanitized returns a message, or if it is empty, the reason.
+// sanitized returns the sanitized message or, if it is empty, the reason.
 func sanitized(message, reason string) string {
 	return cmp.Or(text.Sanitize(message, text.MaxReason), text.Sanitize(reason, text.MaxReason))
 }
 
-// isInstalled reports whether the version of an upgrade was completely installed at any time.
+// isInstalled reports whether an upgrade's version was ever completely installed.
 func (f Facts) isInstalled(u *Upgrade) bool {
 	return slices.ContainsFunc(f.Version.Updates, func(update clusterstate.Update) bool { return update.Completed && update.Version == u.To })
 }
 
-// isFailed reports whether the latest attempt of an upgrade failed, its version is not installed, and
-// nothing was begun since: neither another upgrade nor an update without one.
+// isFailed reports whether the latest attempt of an upgrade failed, its version is not installed, and nothing
+// was started since, neither another upgrade nor an update outside of one.
 func (f Facts) isFailed(u *Upgrade) bool {
 	if u.Record == nil || u.Phase != history.PhaseFailed || f.isInstalled(u) {
 		return false
@@ -108,18 +108,18 @@ func failedUpgrade(u *Upgrade) Finding {
 	return finding
 }
 
-// waitingUpgrade reports an upgrade that has not started: when it is going to, and what is in its way.
+// waitingUpgrade reports when an upgrade will start and what prevents it.
 func (f Facts) waitingUpgrade(u *Upgrade) []Finding {
 	var found []Finding
 	switch {
 	case f.isInstalled(u):
-		return nil // there is nothing left to do
+		return nil // nothing left to do
 	case u.Paused:
 		found = append(found, u.finding("Paused", LevelInfo, "UpgradePaused", "upgrades that are paused"))
 	case !u.Start.IsZero():
 		finding := u.finding("Schedule", LevelInfo, "UpgradeScheduled", "upgrades that are scheduled")
 		finding.Description = fmt.Sprintf("The upgrade to %s is going to start at %s.", text.Excerpt(u.To), text.FormatTime(u.Start))
-		if !f.Now.Before(u.Start) { // it is due, and waits for something
+		if !f.Now.Before(u.Start) { // due and waiting for something
 			finding.Reason, finding.Summary = "UpgradeDue", "upgrades that are due and have not started"
 			finding.Description = fmt.Sprintf("The upgrade to %s was to start at %s.", text.Excerpt(u.To), text.FormatTime(u.Start))
 		}

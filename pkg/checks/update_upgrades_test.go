@@ -25,7 +25,7 @@ import (
 
 const later = "4.20.7"
 
-// newConfig returns an UpgradeConfig that is scheduled for an hour from now.
+// newConfig returns an UpgradeConfig scheduled to start in an hour.
 func newConfig() *upgradev1alpha1.UpgradeConfig {
 	return &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "weekly", UID: "uid"},
@@ -33,7 +33,7 @@ func newConfig() *upgradev1alpha1.UpgradeConfig {
 	}
 }
 
-// newRecord returns the record of a second attempt that started 30 minutes ago, with its steps.
+// newRecord returns the record of a second attempt that started 30 minutes ago and has the given steps.
 func newRecord(steps ...history.StepCondition) history.Record {
 	return history.Record{
 		Version: later, Attempt: 2, Phase: history.PhaseUpgrading, StartTime: new(ago(30 * time.Minute)), UpgradeAt: new(ago(30 * time.Minute)),
@@ -41,17 +41,17 @@ func newRecord(steps ...history.StepCondition) history.Record {
 	}
 }
 
-// stepDone returns step A.
+// stepDone returns the completed step A.
 func stepDone() history.StepCondition {
 	return history.StepCondition{Type: "A", Status: metav1.ConditionTrue, StartTime: new(ago(30 * time.Minute)), CompleteTime: new(ago(20 * time.Minute))}
 }
 
-// stepRunning returns step B.
+// stepRunning returns step B while it runs.
 func stepRunning() history.StepCondition {
 	return history.StepCondition{Type: "B", Status: metav1.ConditionFalse, Message: "waiting", StartTime: new(ago(20 * time.Minute))}
 }
 
-// stepFailed returns step B.
+// stepFailed returns step B after it failed.
 func stepFailed() history.StepCondition {
 	return history.StepCondition{Type: "B", Status: metav1.ConditionFalse, StartTime: new(ago(20 * time.Minute)), CompleteTime: new(ago(10 * time.Minute))}
 }
@@ -168,8 +168,8 @@ func newJob(change func(*history.Record)) *maintenancev1beta1.UpgradeJob {
 	}
 }
 
-// TestUpgrades_of_jobs has an UpgradeJob in the states that an UpgradeConfig may have, and in those that only an
-// UpgradeJob has.
+// TestUpgrades_of_jobs covers the states that UpgradeJobs share with UpgradeConfigs and those that only
+// UpgradeJobs have.
 func TestUpgrades_of_jobs(t *testing.T) {
 	t.Parallel()
 	status := func(name string, status metav1.ConditionStatus) func(*maintenancev1beta1.UpgradeJob) {
@@ -257,8 +257,8 @@ func TestGather_reads_upgrades_in_one_shape(t *testing.T) {
 	}
 }
 
-// The next start of a schedule is the first that is not suspended. The version is the version that would be installed
-// now.
+// The next start of a schedule is the first that is not suspended. Its version is the one that would be
+// installed now.
 func TestGather_reads_schedules(t *testing.T) {
 	t.Parallel()
 	const minor = "4.21.0"
@@ -273,7 +273,7 @@ func TestGather_reads_schedules(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(*maintenancev1beta1.UpgradeConfig)
-		begin  func(*cluster) // what happens to the cluster; nil means nothing
+		begin  func(*cluster) // change of the cluster; nil for none
 		want   []checks.Schedule
 	}{
 		"next start": {func(*maintenancev1beta1.UpgradeConfig) {}, nil, found(time.Hour, minor)},
@@ -314,7 +314,7 @@ func TestGather_reads_schedules(t *testing.T) {
 	}
 }
 
-// A cache lists objects in no order.
+// A cache lists objects in any order.
 func TestSchedules_are_sorted(t *testing.T) {
 	t.Parallel()
 	c := newCluster()

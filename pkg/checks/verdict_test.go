@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// states are clusters about which all is known, by what happens in them.
+// states maps names to clusters without missing facts.
 var states = map[string]func(*cluster){
 	"idle": func(c *cluster) {
 		c.complete()
@@ -66,7 +66,7 @@ var states = map[string]func(*cluster){
 	},
 }
 
-// losses returns what may be missing from a cluster, or contradict the rest of it.
+// losses returns changes that remove data from a cluster or make it contradict itself.
 func losses(c *cluster) map[string]func(*cluster) {
 	all := map[string]func(*cluster){
 		"history":                     func(c *cluster) { c.version.Status.History = nil },
@@ -124,8 +124,8 @@ func losses(c *cluster) map[string]func(*cluster) {
 }
 
 // TestLosses_improve_no_verdict removes details of clusters, one at a time. The verdict may become worse or
-// unknown, but a cluster whose update is not over never becomes idle, and one that needs attention never
-// progresses.
+// unknown. But a cluster with an unfinished update must never become idle, and a cluster that needs attention
+// must never look as if it progresses.
 func TestLosses_improve_no_verdict(t *testing.T) {
 	t.Parallel()
 	for happens, set := range states {

@@ -3,14 +3,14 @@
 
 package checks
 
-// keyClusterVersion identifies findings about the only ClusterVersion.
+// keyClusterVersion identifies findings about the ClusterVersion.
 const keyClusterVersion = "ClusterVersion/version"
 
-// reasonControlPlaneUnknown is the reason of a finding that it is unknown whether a release is being
+// reasonControlPlaneUnknown is the reason of the finding that it is unknown whether a release is being
 // installed.
 const reasonControlPlaneUnknown = "ControlPlaneUnknown"
 
-// findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
+// findVersion reads the condition Failing, because a ClusterVersion has no condition Degraded.
 func findVersion(in Facts, phase Phase) []Finding {
 	switch {
 	case phase == Update:
