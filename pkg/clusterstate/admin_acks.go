@@ -16,37 +16,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ConfigMaps in which a release states what an administrator must acknowledge before the next
-// minor version, and in which the administrator does.
+// ConfigMaps for acknowledgments. In the first, a release lists what an administrator must acknowledge before
+// the next minor version. In the second, the administrator acknowledges it.
 var (
 	adminGatesKey = client.ObjectKey{Namespace: "openshift-config-managed", Name: "admin-gates"}
 	adminAcksKey  = client.ObjectKey{Namespace: "openshift-config", Name: "admin-acks"}
 )
 
-// adminGateName matches the name of a gate, which begins with the minor version to which it applies,
-// as the cluster version operator reads it.
+// adminGateName matches the name of a gate like the cluster version operator does. The name starts with the
+// minor version that the gate applies to.
 var adminGateName = regexp.MustCompile(`^ack-([4-9]\.[0-9]{1,5})-[^-]`)
 
-// AdminGate is something that an administrator must acknowledge.
+// AdminGate is a gate that an administrator must acknowledge.
 type AdminGate struct {
 	Name string
-	// Minor is the minor version that a cluster with the gate has, for example 4.13; empty if the
+	// Minor is the minor version of the clusters that the gate applies to, such as 4.13. It is empty if the
 	// name is malformed.
 	Minor string
-	// Description describes what to acknowledge, in one bounded line.
+	// Description says what to acknowledge, in one line of limited length.
 	Description string
 	Acked       bool
 }
 
-// Applies reports whether the gate closes the way out of the minor version of a release. A gate whose
-// name is malformed applies to every release.
+// Applies reports whether the gate blocks updates from the release to another minor version. A gate with a
+// malformed name applies to every release.
 func (g AdminGate) Applies(release string) bool {
 	v, err := semver.Parse(release)
 	return err != nil || g.Minor == "" || g.Minor == fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// ListAdminGates lists the gates, sorted by name. A cluster without the ConfigMap admin-gates has
-// none; without the ConfigMap admin-acks nothing is acknowledged.
+// ListAdminGates lists the gates, sorted by name. Without the ConfigMap admin-gates, there are no gates.
+// Without admin-acks, nothing is acknowledged.
 func ListAdminGates(ctx context.Context, live client.Reader) ([]AdminGate, error) {
 	var gates, acks corev1.ConfigMap
 	if err := live.Get(ctx, adminGatesKey, &gates); client.IgnoreNotFound(err) != nil {

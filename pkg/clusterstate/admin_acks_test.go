@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// A gate applies to its minor version alone, unless its name or the release is malformed.
+// A gate applies only to its minor version, unless its name or the release is malformed.
 func TestAdminGate_applies(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

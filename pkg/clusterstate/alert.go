@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Alert is an alert of Prometheus that is firing or pending.
+// Alert is a firing or pending alert from Prometheus.
 type Alert struct {
 	Name      string
 	Namespace string // empty if it has none
 	Severity  string
-	// Firing reports that the alert fires; otherwise, its condition has not held long enough.
+	// Firing is set if the alert fires. If not, it is pending because its condition has not held long enough.
 	Firing bool
-	// Since is when its condition began to hold; zero if unknown.
+	// Since is when the condition became true, or zero if this is unknown.
 	Since time.Time
-	// Labels and Annotations are all that the alert has.
+	// Labels and Annotations are complete.
 	Labels, Annotations map[string]string
 }
 
-// OwnAlerts is the prefix of the names of the operator's own alerts. They report that an upgrade makes
-// no progress, so they must not be what blocks it, and its insights report the same.
+// OwnAlerts is the name prefix of the operator's own alerts. They report that an upgrade makes no progress.
+// They must not block that upgrade and add nothing to its insights.
 const OwnAlerts = "ManagedUpgrade"
 
-// AlertWeight describes what an alert means to an update.
+// AlertWeight describes how an alert affects an update.
 type AlertWeight int
 
-// The weights in ascending order.
+// Weights of alerts in ascending order.
 const (
-	// AlertIgnored is the weight of an alert that says nothing about updates.
+	// AlertIgnored is the weight of an alert unrelated to updates.
 	AlertIgnored AlertWeight = iota
-	// AlertNoted is the weight of an alert that is worth a look before an update.
+	// AlertNoted is the weight of an alert worth checking before an update.
 	AlertNoted
-	// AlertRisk is the weight of an alert by which OpenShift advises against an update.
+	// AlertRisk is the weight of an alert for which OpenShift advises against updating.
 	AlertRisk
 	// AlertBlocks is the weight of an alert that closes the health gates.
 	AlertBlocks
@@ -45,17 +45,17 @@ const (
 	severityCritical = "critical"
 	severityWarning  = "warning"
 
-	// labelPreCheck is the label of the alerts that OpenShift evaluates before an update.
+	// labelPreCheck labels the alerts that OpenShift evaluates before an update.
 	labelPreCheck = "openShiftUpdatePrecheck"
-	// budgetAlerts is the prefix of the names of the alerts about PodDisruptionBudgets.
+	// budgetAlerts is the name prefix of alerts about PodDisruptionBudgets.
 	budgetAlerts = "PodDisruptionBudget"
 )
 
-// riskyAlerts are the prefixes of the names of the alerts for which OpenShift advises against an update:
-// containers that wait, the health of nodes and kubelets, VMs that cannot be evicted, and budgets.
+// riskyAlerts lists name prefixes of alerts for which OpenShift advises against updating: waiting containers,
+// unhealthy nodes and kubelets, VMs that cannot be evicted, and PodDisruptionBudgets.
 var riskyAlerts = []string{"KubeContainerWaiting", "KubeNode", "Kubelet", "VMCannotBeEvicted", "VirtHandlerDaemonSetRolloutFailing", budgetAlerts}
 
-// Weight returns what the alert means to an update that has not begun. A pending alert means nothing yet.
+// Weight returns the effect on an update that has not started. Pending alerts have none.
 func (a Alert) Weight() AlertWeight {
 	switch {
 	case a.ClosesGates(false):
@@ -70,15 +70,16 @@ func (a Alert) Weight() AlertWeight {
 	return AlertIgnored
 }
 
-// ClosesGates reports whether the alert closes the health gates, also while it is pending if that counts.
+// ClosesGates reports whether the alert closes the health gates. Set pending to include pending alerts.
 func (a Alert) ClosesGates(pending bool) bool {
 	return a.IsCritical() && !a.isOwn() && (a.Firing || pending)
 }
 
 func (a Alert) isOwn() bool { return strings.HasPrefix(a.Name, OwnAlerts) }
 
-// ConcernsUpdate reports whether the alert is worth an insight about an update that began at a time: it
-// began during the update, or is about a budget. Unknown times may be during it.
+// ConcernsUpdate reports whether the alert deserves an insight about an update that started at the given
+// time. It does if it started during the update or is about a PodDisruptionBudget. Unknown times count as
+// during the update.
 func (a Alert) ConcernsUpdate(began time.Time) bool {
 	if a.Weight() == AlertIgnored || a.Severity != severityWarning && !a.IsCritical() {
 		return false

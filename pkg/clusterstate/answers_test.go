@@ -204,7 +204,7 @@ func TestDrainedPod_Hold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod    clusterstate.DrainedPod
 		reason clusterstate.HoldReason
-		forced time.Duration // after noon; 0 means never
+		forced time.Duration // after noon; 0 if never
 		exempt bool
 	}{
 		"nothing":            {ready, clusterstate.HeldByOther, time.Hour, false},

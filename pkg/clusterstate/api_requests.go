@@ -14,31 +14,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apiRequestPageSize is the number of APIRequestCounts in one page of a list. Each holds a day of
-// requests by node, user, and verb.
+// apiRequestPageSize is the page size for APIRequestCounts. Each contains a day of requests by node, user,
+// and verb.
 const apiRequestPageSize = 50
 
-// controllersOfEverything are the clients that watch every resource that exists. Their requests do
-// not show that a workload needs an API.
+// controllersOfEverything lists clients that watch every existing resource. Their requests do not prove that
+// a workload needs an API.
 var controllersOfEverything = []string{
 	"system:kube-controller-manager", "system:cluster-policy-controller", "system:serviceaccount:kube-system:generic-garbage-collector",
 	"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:resourcequota-controller",
 }
 
-// DeprecatedAPI is an API that a later release of Kubernetes removes, with its use in 24 hours.
+// DeprecatedAPI is an API that a later Kubernetes release removes, with its usage over 24 hours.
 type DeprecatedAPI struct {
 	// Resource is the name of the APIRequestCount: resource.version.group.
 	Resource string
-	// RemovedIn is the minor release of Kubernetes that removes it, for example 1.27.
+	// RemovedIn is the Kubernetes minor release that removes the API, such as 1.27.
 	RemovedIn string
-	// Requests is the number of requests in the last 24 hours, without the requests of the controllers that watch every
-	// resource.
+	// Requests counts the requests of the last 24 hours, except for controllers that watch every resource.
 	Requests int64
-	// Users are the users that sent most requests, sorted; some may be missing.
+	// Users lists the users with the most requests, sorted. It may be incomplete.
 	Users []string
 }
 
-// RemovedBy reports whether a release of OpenShift removes the API.
+// RemovedBy reports whether an OpenShift release removes the API.
 func (a DeprecatedAPI) RemovedBy(release string) Answer {
 	var major, minor uint64
 	if n, err := fmt.Sscanf(a.RemovedIn, "%d.%d", &major, &minor); err != nil || n != 2 || major != 1 {
@@ -53,8 +52,8 @@ func (a DeprecatedAPI) RemovedBy(release string) Answer {
 	return No
 }
 
-// KubernetesMinor returns the minor version of Kubernetes 1 in a release of OpenShift; false if it is
-// unknown. Only OpenShift 4 has a fixed relation to Kubernetes.
+// KubernetesMinor returns the Kubernetes 1 minor version in an OpenShift release, or false if it is unknown.
+// Only OpenShift 4 has a fixed relation to Kubernetes.
 func KubernetesMinor(release string) (uint64, bool) {
 	v, err := semver.Parse(release)
 	if err != nil || v.Major != 4 {
@@ -63,8 +62,8 @@ func KubernetesMinor(release string) (uint64, bool) {
 	return v.Minor + 13, true
 }
 
-// ListDeprecatedAPIs lists the APIs that are going to be removed, used or not, sorted by name. The
-// reader must read from the API server: APIRequestCounts are large and not cached.
+// ListDeprecatedAPIs lists the APIs that will be removed, whether used or not, sorted by name. The reader
+// must read from the API server, because APIRequestCounts are large and not cached.
 func ListDeprecatedAPIs(ctx context.Context, live client.Reader) ([]DeprecatedAPI, error) {
 	var found []DeprecatedAPI
 	err := EachItem(ctx, live, &apiserverv1.APIRequestCountList{}, apiRequestPageSize, func(count *apiserverv1.APIRequestCount) error {
@@ -80,8 +79,8 @@ func ListDeprecatedAPIs(ctx context.Context, live client.Reader) ([]DeprecatedAP
 	return found, nil
 }
 
-// deprecatedAPIOf returns the facts of an APIRequestCount. A request whose user is not listed counts:
-// only the busiest users of each node and hour are.
+// deprecatedAPIOf converts an APIRequestCount. Requests from unlisted users count too, because only the
+// busiest users per node and hour are listed.
 func deprecatedAPIOf(count *apiserverv1.APIRequestCount) DeprecatedAPI {
 	api := DeprecatedAPI{Resource: count.Name, RemovedIn: sanitize(count.Status.RemovedInRelease), Requests: count.Status.RequestCount}
 	if api.RemovedIn == "" {

@@ -14,23 +14,23 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AvailableUpdate is how the cluster version operator offers a release. The zero AvailableUpdate
-// means that it does not.
+// AvailableUpdate describes how the cluster version operator offers a release. The zero AvailableUpdate is a
+// release that is not offered.
 type AvailableUpdate struct {
 	// Available reports whether the release is offered.
 	Available bool
-	// Conditional reports that the release is offered, but not recommended because of its risks.
+	// Conditional is set if the release is offered but not recommended because of its risks.
 	Conditional bool
-	// Listed reports that status.availableUpdates has the release, so its version alone requests it,
-	// unless it is ambiguous.
+	// Listed is set if the release is in status.availableUpdates. It can then be requested by version alone,
+	// unless that is ambiguous.
 	Listed bool
-	// Ambiguous reports that releases of the same version with other images are also offered.
+	// Ambiguous is set if other images of the same version are also offered.
 	Ambiguous bool
-	// Risks are the risks that must be accepted.
+	// Risks lists the risks that must be accepted.
 	Risks []Risk
 	// Image is the pull spec of the release.
 	Image string
-	// Channels are those that have the release, as far as the update service reports them.
+	// Channels lists the channels that contain the release, according to the update service.
 	Channels []string
 }
 
@@ -40,19 +40,19 @@ type offer struct {
 	AvailableUpdate
 }
 
-// Risk is why a conditional update is not recommended.
+// Risk explains why a conditional update is not recommended.
 type Risk struct {
 	Name    string
 	Message string
 	URL     string
 }
 
-// String returns the message and the URL in one bounded line.
+// String returns the message and URL as one line of limited length.
 func (r Risk) String() string {
 	return text.Reason(r.Message + " " + r.URL)
 }
 
-// UnacceptedRisks returns the risks that the target does not accept.
+// UnacceptedRisks returns the risks that are not accepted for the target.
 func (u AvailableUpdate) UnacceptedRisks(target Target) []Risk {
 	var missing []Risk
 	for _, risk := range u.Risks {
@@ -63,9 +63,9 @@ func (u AvailableUpdate) UnacceptedRisks(target Target) []Risk {
 	return missing
 }
 
-// AvailableUpdate returns how the target is offered. A version and an image identify an offer. If
-// no offer has the image of the target, one with another image is returned. A release is no longer
-// offered once it is being installed.
+// AvailableUpdate returns how the target is offered. Offers are identified by version and image. If no offer
+// has the target's image, an offer with another image is returned. A release is no longer offered once its
+// installation has started.
 func (v Version) AvailableUpdate(target Target) AvailableUpdate {
 	var found AvailableUpdate
 	matches, images := false, map[string]bool{}
@@ -82,7 +82,7 @@ func (v Version) AvailableUpdate(target Target) AvailableUpdate {
 	return found
 }
 
-// OfferedVersions returns the versions that are offered, conditionally or not, the latest first.
+// OfferedVersions returns the offered versions, including conditional ones, latest first.
 func (v Version) OfferedVersions() []string {
 	versions := make([]string, 0, len(v.availableUpdates))
 	for _, o := range v.availableUpdates {
@@ -99,8 +99,8 @@ func (v Version) OfferedVersions() []string {
 	return slices.Compact(versions)
 }
 
-// availableUpdates returns what the status offers, recommended updates first. The cluster version operator also lists a
-// conditional update whose risks do not apply among the recommended ones.
+// availableUpdates returns the offers in the status, recommended updates first. The cluster version operator
+// lists a conditional update as recommended if its risks do not apply.
 func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
 	all := make([]offer, 0, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
 	add := func(release *configv1.Release, listed bool, risks []Risk) {
@@ -120,8 +120,8 @@ func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
 		case len(applicable) > 0:
 			add(&update.Release, false, applicable)
 		}
-		// The API promises at least one risk. Without any there is nothing to accept knowingly, so
-		// the update counts as not offered.
+		// The API promises at least one risk. Without one, nothing can be accepted knowingly, so the update
+		// counts as not offered.
 	}
 	return all
 }
@@ -130,8 +130,8 @@ func isRecommended(update *configv1.ConditionalUpdate) bool {
 	return hasStatus(update.Conditions, "Recommended", metav1.ConditionTrue)
 }
 
-// risks returns the risks that may apply to this cluster. A cluster version operator that does not report whether each
-// risk applies (as in 4.20) names the only one that does as its reason.
+// risks returns the risks that may apply to this cluster. A cluster version operator that does not evaluate
+// each risk separately (as in 4.20) puts the name of the only one that applies into the reason.
 func risks(update *configv1.ConditionalUpdate) []Risk {
 	var only string
 	for i := range update.Risks {

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// backwards returns a client that lists objects in reverse order: caches list them in any order.
+// backwards returns a client that lists objects in reverse order, because caches list them in any order.
 func backwards(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

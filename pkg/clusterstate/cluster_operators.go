@@ -15,48 +15,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MachineConfigOperator is the name of the ClusterOperator that updates the nodes.
+// MachineConfigOperator is the ClusterOperator that updates the nodes.
 const MachineConfigOperator = "machine-config"
 
-// operandOperator is the name under which a ClusterOperator reports its own version.
+// operandOperator is the name of a ClusterOperator's own version in its list of versions.
 const operandOperator = "operator"
 
-// operandImage is the name under which a ClusterOperator reports its own image.
+// operandImage is the name of a ClusterOperator's own image in its list of versions.
 const operandImage = "operator-image"
 
-// isProfileAnnotation reports whether an annotation describes which cluster profiles include the
+// isProfileAnnotation reports whether an annotation says which cluster profiles include or exclude the
 // object.
 func isProfileAnnotation(key string) bool {
 	return strings.HasPrefix(key, "include.release.openshift.io/") || strings.HasPrefix(key, "exclude.release.openshift.io/")
 }
 
-// ClusterOperator holds the facts of a ClusterOperator.
+// ClusterOperator holds the facts about a ClusterOperator.
 type ClusterOperator struct {
 	Name        string
-	Version     string // that it has rolled out; empty if it is not reported
+	Version     string // version that the operator has rolled out; empty if not reported
 	Available   Condition
 	Degraded    Condition
 	Progressing Condition
-	// Image is the image of the operator itself, as it reports it; most do not.
+	// Image is the operator's own image. Most operators do not report it.
 	Image string
-	// InRelease reports that the operator comes with the release: the cluster version operator has
+	// InRelease is set if the operator is part of the release. In this case the cluster version operator has
 	// annotated it with the cluster profiles that include or exclude it.
 	InRelease bool
-	// Created is when the object was created; zero if unknown.
+	// Created is when the object was created, or zero if this is unknown.
 	Created time.Time
 }
 
-// IsUnavailable reports whether the operator reports that it is not available, or that it does not know:
-// the cluster version operator treats both alike.
+// IsUnavailable reports whether the condition Available is False or Unknown. The cluster version operator
+// treats both alike.
 func (o ClusterOperator) IsUnavailable() bool {
 	return o.Available.Status != "" && !o.Available.IsTrue()
 }
 
-// IsDegraded reports whether the operator reports that it is degraded, or that it does not know.
+// IsDegraded reports whether the condition Degraded is True or Unknown.
 func (o ClusterOperator) IsDegraded() bool { return o.Degraded.Status != "" && !o.Degraded.IsFalse() }
 
-// Unreported returns which of the conditions Available and Degraded the operator does not report. Without
-// one of them, it is unknown how the operator is.
+// Unreported returns the missing ones of the conditions Available and Degraded. If one is missing, the health
+// of the operator is unknown.
 func (o ClusterOperator) Unreported() []string {
 	var names []string
 	for _, c := range []struct {
@@ -70,7 +70,8 @@ func (o ClusterOperator) Unreported() []string {
 	return names
 }
 
-// HasRelease reports whether the operator has rolled out a version. It is unknown if either is.
+// HasRelease reports whether the operator has rolled out a version. The answer is unknown if either version
+// is.
 func (o ClusterOperator) HasRelease(version string) Answer {
 	switch {
 	case version == "" || o.Version == "":
@@ -81,9 +82,9 @@ func (o ClusterOperator) HasRelease(version string) Answer {
 	return No
 }
 
-// ReleaseOperators returns the ClusterOperators that come with the release: those that the cluster
-// version operator has annotated, and those that report the version of a release of the history. If none
-// does, these are all of them, and known is false.
+// ReleaseOperators returns the ClusterOperators that are part of the release. The cluster version operator
+// has annotated them, or they report the version of a release in the history. If there are none, it returns
+// all operators, and known is false.
 func (v Version) ReleaseOperators(all []ClusterOperator) (operators []ClusterOperator, known bool) {
 	for i := range all {
 		if all[i].InRelease || v.HasRun(all[i].Version) {
@@ -110,7 +111,7 @@ func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperat
 	return operators, nil
 }
 
-// ClusterOperatorOf returns the facts of a ClusterOperator.
+// ClusterOperatorOf converts a ClusterOperator.
 func ClusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 	status := &operator.Status
 	facts := ClusterOperator{

@@ -19,43 +19,42 @@ import (
 )
 
 const (
-	// csvPageSize is the number of ClusterServiceVersions in one page of a list. Each may hold images
-	// of several 100 kB.
+	// csvPageSize is the page size for ClusterServiceVersions. Each may contain images of several hundred kB.
 	csvPageSize = 20
-	// labelCopiedFrom marks the copies of a ClusterServiceVersion in other namespaces.
+	// labelCopiedFrom labels copies of a ClusterServiceVersion in other namespaces.
 	labelCopiedFrom = "olm.copiedFrom"
-	// annotationProperties lists the properties of an optional operator, as its bundle has them.
+	// annotationProperties contains the properties of an optional operator from its bundle.
 	annotationProperties = "olm.properties"
-	// annotationResolvedProperties has those that the catalog had when the operator was installed, in
-	// the field properties. The Operator Lifecycle Manager judges by them.
+	// annotationResolvedProperties contains the properties from the catalog at the time of the installation,
+	// in the field properties. The Operator Lifecycle Manager uses them.
 	annotationResolvedProperties = "operatorframework.io/properties"
-	// propertyMaxVersion is the last minor version of OpenShift that an operator supports.
+	// propertyMaxVersion is the highest OpenShift minor version that an operator supports.
 	propertyMaxVersion = "olm.maxOpenShiftVersion"
-	// csvSucceeded is the phase of an operator that is installed.
+	// csvSucceeded is the phase of an installed operator.
 	csvSucceeded = "Succeeded"
-	// malformedProperties stands for a version that cannot be read.
+	// malformedProperties replaces a version that cannot be parsed.
 	malformedProperties = "malformed"
 )
 
-// ClusterServiceVersion holds the facts of an installed optional operator.
+// ClusterServiceVersion holds the facts about an installed optional operator.
 type ClusterServiceVersion struct {
 	Namespace, Name string
-	// Phase is the state of the installation; empty if it is not reported.
+	// Phase is the state of the installation, or empty if not reported.
 	Phase           string
 	Reason, Message string
-	// MaxVersion is the last minor version of OpenShift that the operator supports, for example 4.14;
-	// empty if it names none. It is not a version if the properties of the operator are malformed.
+	// MaxVersion is the highest OpenShift minor version that the operator supports, such as 4.14, or empty.
+	// It is not a version if the operator's properties are malformed.
 	MaxVersion string
 }
 
-// Succeeded reports whether the operator is installed completely.
+// Succeeded reports whether the operator is completely installed.
 func (v ClusterServiceVersion) Succeeded() bool { return v.Phase == csvSucceeded }
 
-// Failed reports whether the installation of the operator has failed.
+// Failed reports whether the installation has failed.
 func (v ClusterServiceVersion) Failed() bool { return v.Phase == "Failed" }
 
-// ListClusterServiceVersions lists the optional operators, sorted by namespace and name, without the
-// copies in other namespaces. A cluster without the Operator Lifecycle Manager has none.
+// ListClusterServiceVersions lists the optional operators, sorted by namespace and name, without copies in
+// other namespaces. A cluster without the Operator Lifecycle Manager has none.
 func ListClusterServiceVersions(ctx context.Context, live client.Reader) ([]ClusterServiceVersion, error) {
 	original, err := labels.NewRequirement(labelCopiedFrom, selection.DoesNotExist, nil)
 	if err != nil {
@@ -98,8 +97,8 @@ type property struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// maxOpenShiftVersion returns the last supported minor version that the properties name; empty means
-// none. The value is a string or, in older bundles, a number.
+// maxOpenShiftVersion returns the highest supported minor version in the properties, or "" if there is none.
+// The value is a string or, in older bundles, a number.
 func maxOpenShiftVersion(annotations map[string]string) string {
 	var resolved struct {
 		Properties []property `json:"properties"`

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// csv returns a ClusterServiceVersion as the API server sends it.
+// csv returns a ClusterServiceVersion in the form sent by the API server.
 func csv(namespace, name, properties string, status map[string]any) unstructured.Unstructured {
 	object := unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "name": name, "annotations": map[string]any{"olm.properties": properties}},
@@ -28,7 +28,8 @@ func csv(namespace, name, properties string, status map[string]any) unstructured
 	return object
 }
 
-// resolved returns a ClusterServiceVersion with the properties that the Operator Lifecycle Manager writes.
+// resolved returns a ClusterServiceVersion with properties in the form written by the Operator Lifecycle
+// Manager.
 func resolved(namespace, name, properties string) unstructured.Unstructured {
 	object := csv(namespace, name, "", nil)
 	object.SetAnnotations(map[string]string{"operatorframework.io/properties": properties})

@@ -14,15 +14,15 @@ import (
 type ChangeType int
 
 const (
-	// Same is no change. Build metadata is ignored.
+	// Same is no change, ignoring build metadata.
 	Same ChangeType = iota
-	// Patch stays within a minor version.
+	// Patch is a change within a minor version.
 	Patch
-	// Minor leads to a later minor version of the same major version.
+	// Minor is a change to a later minor version of the same major version.
 	Minor
-	// Major leads to a later major version.
+	// Major is a change to a later major version.
 	Major
-	// Downgrade leads to an earlier version.
+	// Downgrade is a change to an earlier version.
 	Downgrade
 )
 
@@ -44,12 +44,10 @@ func (c ChangeType) String() string {
 	}
 }
 
-// CrossesMinor reports whether the change leaves the minor version. Upgradeable=False blocks such
-// updates.
+// CrossesMinor reports whether the change is to another minor version. Upgradeable=False blocks such updates.
 func (c ChangeType) CrossesMinor() bool { return c == Minor || c == Major }
 
-// CompareVersions classifies the change from one version to another. The error names a malformed
-// version.
+// CompareVersions classifies the change between two versions. An error names the malformed version.
 func CompareVersions(from, to string) (ChangeType, error) {
 	a, err := parse(from)
 	if err != nil {
@@ -73,8 +71,8 @@ func CompareVersions(from, to string) (ChangeType, error) {
 	}
 }
 
-// ChangeTo classifies the change from the installed version to the target. The error names the
-// version that is malformed, and whose it is.
+// ChangeTo classifies the change from the installed version to the target. An error says which version is
+// malformed.
 func (v Version) ChangeTo(target Target) (ChangeType, error) {
 	if v.Installed == "" {
 		return Same, errors.New("the ClusterVersion has no completed update in its history, so the installed version is unknown")

@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Condition is a condition of an object. The zero Condition means that it is not reported.
+// Condition is a condition of an object. The zero Condition is not reported.
 type Condition struct {
-	Status  string // True, False, or Unknown; empty if it is not reported
+	Status  string // True, False, or Unknown; empty if not reported
 	Reason  string
 	Message string
-	// Since is when the status last changed; zero if unknown.
+	// Since is when the status last changed, or zero if this is unknown.
 	Since time.Time
 }
 
@@ -29,12 +29,12 @@ func (c Condition) IsTrue() bool { return c.Status == string(configv1.ConditionT
 // IsFalse reports whether the status is False.
 func (c Condition) IsFalse() bool { return c.Status == string(configv1.ConditionFalse) }
 
-// MessageOrReason returns the message in one bounded line, or else the reason.
+// MessageOrReason returns the message or, if it is empty, the reason as one line of limited length.
 func (c Condition) MessageOrReason() string {
 	return cmp.Or(sanitize(c.Message), text.Reason(c.Reason))
 }
 
-// ReasonAndMessage returns the reason and the message in one bounded line.
+// ReasonAndMessage returns the reason and message as one line of limited length.
 func (c Condition) ReasonAndMessage() string {
 	reason, message := sanitize(c.Reason), sanitize(c.Message)
 	if reason == "" || message == "" {
@@ -43,7 +43,7 @@ func (c Condition) ReasonAndMessage() string {
 	return reason + ": " + message
 }
 
-// Mentions reports whether the message has the name of an operator.
+// Mentions reports whether the message contains the name of an operator.
 func (c Condition) Mentions(name string) bool {
 	words := strings.FieldsFunc(c.Message, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return slices.Contains(words, name)
@@ -58,5 +58,5 @@ func condition(conditions []configv1.ClusterOperatorStatusCondition, name config
 	return Condition{}
 }
 
-// sanitize returns what an object reports as one bounded line.
+// sanitize returns reported text as one line of limited length.
 func sanitize(reported string) string { return text.Sanitize(reported, text.MaxReason) }

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MachineConfigKind is the kind whose metadata names the release of a rendered configuration.
+// MachineConfigKind is the kind of rendered configurations, whose metadata names their release.
 var MachineConfigKind = schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfig"}
 
-// The annotations of a rendered MachineConfig.
+// Annotations of a rendered MachineConfig.
 const (
 	annotationReleaseVersion = "machineconfiguration.openshift.io/release-image-version"
 	annotationController     = "machineconfiguration.openshift.io/generated-by-controller-version"
 )
 
-// MachineConfigAnnotations returns the annotations that are read of a MachineConfig.
+// MachineConfigAnnotations returns the annotations of a MachineConfig that this package reads.
 func MachineConfigAnnotations() []string {
 	return []string{annotationReleaseVersion, annotationController}
 }
@@ -31,19 +31,19 @@ func MachineConfigAnnotations() []string {
 // Rendered is a rendered MachineConfig.
 type Rendered struct {
 	Name string
-	// Version is the version of the release of which the machine config operator has rendered it;
-	// empty if it does not name one.
+	// Version is the release version that the machine config operator rendered it for, or empty if not
+	// specified.
 	Version string
-	// Controller is the build of the machine config operator that has rendered it.
+	// Controller is the build of the machine config operator that rendered it.
 	Controller string
-	// Created is when it was rendered; zero if unknown.
+	// Created is when it was rendered, or zero if this is unknown.
 	Created time.Time
 }
 
-// configPageSize is the number of MachineConfigs in one page of a list.
+// configPageSize is the page size for MachineConfigs.
 const configPageSize = 500
 
-// ListRenderedConfigs lists the metadata of the rendered MachineConfigs, by name.
+// ListRenderedConfigs returns the rendered MachineConfigs by name, reading only metadata.
 func ListRenderedConfigs(ctx context.Context, r client.Reader) (map[string]Rendered, error) {
 	rendered := map[string]Rendered{}
 	list := metav1.PartialObjectMetadataList{}

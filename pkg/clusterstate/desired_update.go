@@ -14,26 +14,25 @@ import (
 )
 
 // DesiredUpdate returns the fields of spec.desiredUpdate that request a release. A client that requests an
-// update writes and owns all of them: a field that is left out keeps the value of an earlier request,
-// such as the image of the release that is installed, and force.
+// update must write and own all of them. An omitted field would keep the value of an earlier request, for
+// example force or the image of the installed release.
 //
-// The fields mode and acceptRisks exist behind feature gates only. Server-side apply of a field that a
-// cluster does not declare fails, so they are never applied.
+// The fields mode and acceptRisks exist only behind feature gates. They are never applied, because
+// server-side apply fails for fields that the cluster does not declare.
 func DesiredUpdate(release Release) map[string]any {
 	return map[string]any{"version": release.Version, "image": release.Image, "force": false, "architecture": ""}
 }
 
-// RequestPatch returns the patch of a ClusterVersion that requests a release. It replaces an earlier
-// request completely, but for the risks that are accepted: it keeps those, and adds acceptedRisks. The
-// resource version is its precondition.
+// RequestPatch returns a patch that requests a release. It replaces an earlier request completely, but keeps
+// its accepted risks and adds acceptedRisks. The resource version is a precondition.
 func RequestPatch(version *configv1.ClusterVersion, release Release, acceptedRisks ...string) VersionPatch {
 	return desiredUpdatePatch(version, requestFields(version.Spec.DesiredUpdate, release, acceptedRisks))
 }
 
-// WithdrawalPatch returns the patch of a ClusterVersion that withdraws a request that has not begun.
-// spec.desiredUpdate is removed. If risks are accepted in it, they are kept beside a request for the
-// current release, which the cluster version operator has nothing to do for: accepted risks alone are
-// no valid request. The resource version is its precondition.
+// WithdrawalPatch returns a patch that withdraws a request that has not started. It removes
+// spec.desiredUpdate. If the request accepts risks, the patch keeps them and requests the current release
+// instead, which is a no-op for the cluster version operator. A request with only accepted risks would be
+// invalid. The resource version is a precondition.
 func WithdrawalPatch(version *configv1.ClusterVersion) VersionPatch {
 	current := VersionOf(version).Current
 	if desired := version.Spec.DesiredUpdate; desired != nil && len(desired.AcceptRisks) > 0 && current != (Release{}) {
@@ -42,7 +41,7 @@ func WithdrawalPatch(version *configv1.ClusterVersion) VersionPatch {
 	return desiredUpdatePatch(version, nil)
 }
 
-// requestFields returns the fields of a merge patch of spec.desiredUpdate that requests a release.
+// requestFields returns the merge patch fields of spec.desiredUpdate that request a release.
 func requestFields(before *configv1.Update, release Release, acceptedRisks []string) map[string]any {
 	fields := DesiredUpdate(release)
 	var risks []configv1.AcceptRisk
@@ -64,7 +63,7 @@ func requestFields(before *configv1.Update, release Release, acceptedRisks []str
 	return fields
 }
 
-// desiredUpdatePatch returns a merge patch of spec.desiredUpdate; nil removes it.
+// desiredUpdatePatch returns a merge patch of spec.desiredUpdate. If fields is nil, it removes the request.
 func desiredUpdatePatch(version *configv1.ClusterVersion, fields map[string]any) VersionPatch {
 	var desired any
 	if fields != nil {
@@ -76,12 +75,12 @@ func desiredUpdatePatch(version *configv1.ClusterVersion, fields map[string]any)
 	}
 }
 
-// VersionPatch is a JSON merge patch of a ClusterVersion. Its resource version is the precondition.
+// VersionPatch is a JSON merge patch of a ClusterVersion with its resource version as a precondition.
 type VersionPatch struct {
 	metadata, spec map[string]any
 }
 
-// WithAnnotation returns the patch with an annotation; nil removes it.
+// WithAnnotation adds an annotation to the patch. If value is nil, the annotation is removed.
 func (p VersionPatch) WithAnnotation(key string, value *string) VersionPatch {
 	p.metadata = maps.Clone(p.metadata)
 	p.metadata["annotations"] = map[string]any{key: value}

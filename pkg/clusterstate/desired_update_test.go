@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// definitionOf returns the CustomResourceDefinition of ClusterVersions of a feature set.
+// definitionOf returns the CustomResourceDefinition of ClusterVersions for a feature set.
 func definitionOf(t *testing.T, featureSet string) *simulation.Definition {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
@@ -42,8 +42,8 @@ func definitionOf(t *testing.T, featureSet string) *simulation.Definition {
 	return all[0]
 }
 
-// The fields mode and acceptRisks exist behind feature gates: without them, the API server drops the fields
-// from objects and from merge patches.
+// The fields mode and acceptRisks exist only behind feature gates. If the gates are off, the API server drops
+// the fields from objects and merge patches.
 func TestDesiredUpdate_by_feature_set(t *testing.T) {
 	t.Parallel()
 	const risk = "SlowBoot"
@@ -101,7 +101,7 @@ func TestDesiredUpdate_by_feature_set(t *testing.T) {
 	}
 }
 
-// desiredUpdateAfter returns spec.desiredUpdate after a patch, as an API server stores it.
+// desiredUpdateAfter returns spec.desiredUpdate as an API server stores it after a patch.
 func desiredUpdateAfter(t *testing.T, definition *simulation.Definition, version *configv1.ClusterVersion, patch func(*configv1.ClusterVersion) client.Patch) map[string]any {
 	t.Helper()
 	c := simulation.NewFakeClient(t, version)
@@ -119,7 +119,7 @@ func desiredUpdateAfter(t *testing.T, definition *simulation.Definition, version
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(content, "status") // which is a subresource
+	delete(content, "status") // a subresource
 	object := &unstructured.Unstructured{Object: content}
 	if err := definition.Admit(nil, object); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestDrainState(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	tainted := func(node corev1.Node, added *metav1.Time) corev1.Node {
 		node.Spec.Taints = []corev1.Taint{
-			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // another client's
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // set by another client
 			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: added},
 		}
 		return node

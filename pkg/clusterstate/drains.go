@@ -12,45 +12,45 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// HoldReason describes what keeps a pod on a node that is being drained.
+// HoldReason describes what keeps a pod on a node during a drain.
 type HoldReason string
 
 const (
-	// HeldByPDB is the reason of a pod that a PodDisruptionBudget selects.
+	// HeldByPDB is the reason if a PodDisruptionBudget selects the pod.
 	HeldByPDB HoldReason = "PodDisruptionBudget"
-	// HeldByRefusal is the reason of a pod that no PodDisruptionBudget selects and whose eviction the API
-	// server refuses, for example because an admission webhook protects the pod.
+	// HeldByRefusal is the reason if the API server refuses the eviction although no PodDisruptionBudget
+	// selects the pod, for example because an admission webhook protects it.
 	HeldByRefusal HoldReason = "EvictionRefused"
-	// HeldByTermination is the reason of a pod that was deleted and has not terminated.
+	// HeldByTermination is the reason if the pod was deleted but has not terminated.
 	HeldByTermination HoldReason = "Termination"
-	// HeldByOther is the reason of all other pods.
+	// HeldByOther is the reason for all other pods.
 	HeldByOther HoldReason = "Other"
 )
 
-// HoldReasons returns all that may keep a pod on a node.
+// HoldReasons returns all possible reasons.
 func HoldReasons() []string {
 	return []string{string(HeldByPDB), string(HeldByRefusal), string(HeldByTermination), string(HeldByOther)}
 }
 
-// ForceInterval is the time after which a pod is forced again if it could not be deleted.
+// ForceInterval is the time between attempts to delete a forced pod.
 const ForceInterval = time.Minute
 
-// RefusedAfter is how long after its time a pod that is still there counts as one whose deletion was refused:
-// the first attempt, another one, and the time that the requests take.
+// RefusedAfter is how long after its deadline a remaining pod counts as refused: two attempts plus the time
+// that the requests take.
 const RefusedAfter = 3 * ForceInterval
 
-// TerminationSlack is how late a kubelet may report that a pod has ended.
+// TerminationSlack is how late a kubelet may report that a pod has terminated.
 const TerminationSlack = time.Minute
 
-// DrainDeadlines are the times at which the pods that are still on a node are forced; zero means
-// never.
+// DrainDeadlines holds the times when the remaining pods on a node are forced. A zero deadline disables
+// forcing.
 type DrainDeadlines struct {
-	Unprotected time.Time // for pods that nothing guards, and those that were deleted
-	PDB         time.Time // for guarded pods: a PodDisruptionBudget selects them, or their eviction is refused
+	Unprotected time.Time // for unprotected and deleted pods
+	PDB         time.Time // for protected pods: a PodDisruptionBudget selects them, or their eviction is refused
 }
 
-// NewDrainDeadlines returns the deadlines of a drain that started at that time. A negative timeout
-// means without limit.
+// NewDrainDeadlines returns the deadlines of a drain that started at the given time. A negative timeout
+// disables the deadline.
 func NewDrainDeadlines(start time.Time, timeout, pdbTimeout time.Duration) DrainDeadlines {
 	var d DrainDeadlines
 	if timeout >= 0 {
@@ -70,49 +70,49 @@ func (d DrainDeadlines) First() time.Time {
 	return d.Unprotected
 }
 
-// Equal reports whether both are the same times.
+// Equal reports whether all deadlines are equal.
 func (d DrainDeadlines) Equal(other DrainDeadlines) bool {
 	return d.Unprotected.Equal(other.Unprotected) && d.PDB.Equal(other.PDB)
 }
 
-// Hold describes what keeps one pod on a node that is being drained.
+// Hold describes what keeps a pod on a node during a drain.
 type Hold struct {
 	Reason HoldReason
-	// Deadline is when the pod is forced at the earliest; zero means never.
+	// Deadline is the earliest time when the pod is forced, or zero for never.
 	Deadline time.Time
-	// Terminating is until when a deleted pod may take to terminate; zero if it is not deleted, or
-	// its time is unknown.
+	// Terminating is the time by which a deleted pod should have terminated. It is zero if the pod is not
+	// deleted or the time is unknown.
 	Terminating time.Time
-	// Exempt explains why the pod is never forced; empty if it may be.
+	// Exempt explains why the pod is never forced. It is empty if the pod may be forced.
 	Exempt string
 }
 
-// NodeNotReady is why a pod is not removed from a node that does not answer: another pod may already
-// use its volumes.
+// NodeNotReady explains why a pod is not removed from an unresponsive node: its volumes could end up in use
+// by two pods.
 const NodeNotReady = "its node is not ready, so its containers may still be running; " +
 	"bring the node back, or power it off and add the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute to it"
 
-// DrainedPod is a pod on a node that is being drained.
+// DrainedPod is a pod on a node during a drain.
 type DrainedPod struct {
 	Pod
-	// PDBs are the namespaces and names of the budgets that select the pod.
+	// PDBs lists the PodDisruptionBudgets that select the pod, as namespace/name.
 	PDBs []string
-	// Refused reports that the API server refuses the eviction of the pod, and Refusal is its answer, in
-	// one bounded line; empty if the answer is unknown.
+	// Refused is set if the API server refuses to evict the pod. Refusal is its response as one line of
+	// limited length, or empty if it is unknown.
 	Refused bool
 	Refusal string
-	// IgnoredNamespace reports that pods in its namespace are never forced.
+	// IgnoredNamespace is set if pods in this namespace are never forced.
 	IgnoredNamespace bool
-	// NodeReady reports that the node is ready.
+	// NodeReady is set if the node is ready.
 	NodeReady bool
 }
 
-// Hold returns what keeps the pod on its node, and when the pod is forced. It is the only answer to
-// that question: forced drains and the message of an upgrade use it.
+// Hold returns what keeps the pod on its node and when the pod is forced. Forced drains and the messages of
+// upgrades both rely on it.
 func (p DrainedPod) Hold(d DrainDeadlines) Hold {
 	hold := Hold{Reason: HeldByOther, Deadline: d.Unprotected}
 	switch {
-	case !p.TerminationDeadline.IsZero(): // its budget allowed the disruption
+	case !p.TerminationDeadline.IsZero(): // its PodDisruptionBudget allowed the disruption
 		hold.Reason, hold.Terminating = HeldByTermination, p.TerminationDeadline.Add(TerminationSlack)
 	case len(p.PDBs) > 0:
 		hold.Reason, hold.Deadline = HeldByPDB, d.PDB
@@ -130,7 +130,7 @@ func (p DrainedPod) Hold(d DrainDeadlines) Hold {
 	return hold
 }
 
-// ForcedAt returns when the pod is forced; zero means never.
+// ForcedAt returns when the pod is forced, or zero for never.
 func (h Hold) ForcedAt() time.Time {
 	switch {
 	case h.Exempt != "" || h.Deadline.IsZero():
@@ -147,17 +147,17 @@ func (h Hold) IsOverdue(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at.Add(RefusedAfter))
 }
 
-// DrainedPods lists the pods on nodes that are being drained.
+// DrainedPods lists the pods on nodes during a drain.
 type DrainedPods struct {
-	// Reader reads the PodDisruptionBudgets from the cache, and Live the pods from the API server.
+	// Reader reads PodDisruptionBudgets from the cache. Live reads pods from the API server.
 	Reader, Live client.Reader
-	// IgnoreNamespaces are patterns of the namespaces whose pods are never forced.
+	// IgnoreNamespaces lists patterns of namespaces whose pods are never forced.
 	IgnoreNamespaces []string
 }
 
-// List returns the pods on a node, except the pods that a drain ignores, and the budgets in their namespaces whose
-// selectors are invalid. It reads only the metadata of the pods if the node is ready: on another node, the grace period
-// of a pod also matters.
+// List returns the pods on a node, except pods that a drain ignores, and the PodDisruptionBudgets in their
+// namespaces with invalid selectors. If the node is ready, it reads only the metadata of pods. Otherwise it
+// also needs their grace periods.
 func (l DrainedPods) List(ctx context.Context, node string, ready bool) (drained []DrainedPod, invalid []PDB, err error) {
 	list := ListPodsOnNode
 	if !ready {
@@ -186,8 +186,8 @@ func (l DrainedPods) List(ctx context.Context, node string, ready bool) (drained
 	return NewDrainedPods(pods, pdbs, ready, l.IgnoreNamespaces), invalid, nil
 }
 
-// NewDrainedPods returns the pods on a node that is being drained, except those that a drain ignores,
-// given the PodDisruptionBudgets by namespace.
+// NewDrainedPods converts the pods on a node, except pods that a drain ignores. The PodDisruptionBudgets are
+// given by namespace.
 func NewDrainedPods(pods []Pod, pdbs map[string][]PDB, nodeReady bool, ignoreNamespaces []string) []DrainedPod {
 	var drained []DrainedPod
 	for _, pod := range pods {
@@ -202,7 +202,7 @@ func NewDrainedPods(pods []Pod, pdbs map[string][]PDB, nodeReady bool, ignoreNam
 	return drained
 }
 
-// selectingPDBs returns the namespaces and names of the budgets that select a pod.
+// selectingPDBs returns the namespace/name of the PodDisruptionBudgets that select a pod.
 func selectingPDBs(pod Pod, pdbs []PDB) []string {
 	var names []string
 	for _, b := range pdbs {

@@ -29,7 +29,7 @@ func TestDrainDeadlines_First(t *testing.T) {
 	}
 }
 
-// A timeout of 0 forces pods at once, a negative one never.
+// A timeout of 0 forces pods immediately, and a negative timeout never does.
 func TestNewDrainDeadlines(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// etcdKey is the key of the only Etcd of a cluster.
+// etcdKey is the key of the cluster's Etcd object.
 var etcdKey = client.ObjectKey{Name: "cluster"}
 
 // EtcdMembersAvailable is the condition that reports whether etcd has a quorum.
@@ -25,8 +25,8 @@ type EtcdCondition struct {
 	Condition
 }
 
-// Unhealthy reports whether the condition is bad news: a Degraded condition that is not False, or a
-// quorum that is not reported to exist.
+// Unhealthy reports whether the condition indicates a problem: a Degraded condition that is not False, or a
+// quorum that is not reported as available.
 func (c EtcdCondition) Unhealthy() bool {
 	if c.Type == EtcdMembersAvailable {
 		return !c.IsTrue()
@@ -34,8 +34,8 @@ func (c EtcdCondition) Unhealthy() bool {
 	return strings.HasSuffix(c.Type, "Degraded") && !c.IsFalse()
 }
 
-// ListEtcdConditions returns the conditions of etcd, sorted by type. The condition
-// EtcdMembersAvailable is always among them: without it, nothing is known about the quorum.
+// ListEtcdConditions returns the conditions of etcd, sorted by type. They always include
+// EtcdMembersAvailable, because without it nothing is known about the quorum.
 func ListEtcdConditions(ctx context.Context, live client.Reader) ([]EtcdCondition, error) {
 	var etcd operatorv1.Etcd
 	if err := live.Get(ctx, etcdKey, &etcd); err != nil {

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FieldManager is the field manager of the operator's requests that change fields which other clients also change:
-// spec.paused of pools, and the spec of the ClusterVersion. The operator recognizes its own changes by it.
+// FieldManager is the operator's field manager for fields that other clients also change: spec.paused of
+// pools and the spec of the ClusterVersion. The operator uses it to recognize its own changes.
 const FieldManager = "managed-upgrade-operator"
 
-// OwnedByOthers reports whether another field manager than the operator owns a field of the spec. If
-// none is recorded, as in the cache, that is unknown, and it returns false. The cache has only the
-// managers of spec.desiredUpdate, see IsOwnRequest.
+// OwnedByOthers reports whether another field manager owns a field of the spec. It returns false if no
+// managers are recorded, as in the cache, because the owner is unknown then. The cache keeps only the
+// managers of spec.desiredUpdate. See IsOwnRequest.
 func OwnedByOthers(managers []metav1.ManagedFieldsEntry, field string) bool {
 	for _, manager := range managers {
 		if manager.Manager == FieldManager || manager.FieldsV1 == nil {

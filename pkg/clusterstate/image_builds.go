@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ImageBuild is a build of an OS image that the nodes of a pool wait for.
+// ImageBuild is an OS image build that the nodes of a pool wait for.
 type ImageBuild struct {
 	Name string
-	// Config is the rendered configuration for which the image is built.
+	// Config is the rendered configuration that the image is built for.
 	Config string
-	// Start is when the build began; zero if unknown.
+	// Start is when the build started, or zero if this is unknown.
 	Start time.Time
-	// Phase identifies what the build reports about its progress.
+	// Phase identifies the progress reported by the build.
 	Phase string
 }
 
-// ListImageBuilds lists the builds of OS images that have not ended, by rendered configuration.
+// ListImageBuilds returns the unfinished OS image builds by rendered configuration.
 func ListImageBuilds(ctx context.Context, r client.Reader) (map[string]ImageBuild, error) {
 	var list mcfgv1.MachineOSBuildList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -40,8 +40,8 @@ func ListImageBuilds(ctx context.Context, r client.Reader) (map[string]ImageBuil
 	return builds, nil
 }
 
-// imageBuildOf returns a build, and whether it has not ended. A build without conditions has not
-// begun.
+// imageBuildOf converts a build and reports whether it is unfinished. A build without conditions has not
+// started.
 func imageBuildOf(object *mcfgv1.MachineOSBuild) (ImageBuild, bool) {
 	build := ImageBuild{Name: object.Name, Config: object.Spec.MachineConfig.Name, Start: object.CreationTimestamp.Time}
 	if start := object.Status.BuildStart; start != nil {
@@ -62,7 +62,7 @@ func imageBuildOf(object *mcfgv1.MachineOSBuild) (ImageBuild, bool) {
 	return build, object.DeletionTimestamp.IsZero()
 }
 
-// StripImageBuild drops what is not read from a build of an OS image, before it is cached.
+// StripImageBuild removes the unused parts of an OS image build before it is cached.
 func StripImageBuild(obj any) (any, error) {
 	build, ok := obj.(*mcfgv1.MachineOSBuild)
 	if !ok {

@@ -12,37 +12,36 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Newest is the newest release that an upgrade may install without a decision by a person.
+// Newest is the newest release that an upgrade may install without asking a user.
 type Newest struct {
-	// Release is its release; zero means none.
+	// Release is the release, or zero if there is none.
 	Release Release
-	// Excluded are the later releases that are offered, each with the reason for which it is
-	// excluded.
+	// Excluded lists later offered releases with the reasons for their exclusion.
 	Excluded []Exclusion
 }
 
-// Exclusion is a release that is offered and excluded.
+// Exclusion is an offered but excluded release.
 type Exclusion struct {
 	Version string
 	Reason  string
 }
 
-// NewestUpdate returns the highest version that is offered without known risks. With patchOnly, or while Upgradeable is
-// not True, versions of another minor version are excluded. A version of which several images are offered is also
-// excluded, as is one that does not follow the current one.
+// NewestUpdate returns the highest offered version without known risks. With patchOnly, or unless Upgradeable
+// is True, it excludes other minor versions. It also excludes versions with several offered images and
+// versions that are not newer than the current one.
 func (v Version) NewestUpdate(patchOnly bool) Newest { return v.newestUpdate(patchOnly, false) }
 
-// reasonAdminAck is the reason for which the cluster version operator reports Upgradeable=False if nothing
-// but acknowledgments of an administrator is missing. If something else is, the reason is another one.
+// reasonAdminAck is the reason of Upgradeable=False if only administrator acknowledgments are missing. If
+// anything else is wrong, the cluster version operator reports another reason.
 const reasonAdminAck = "AdminAckRequired"
 
-// WaitsForAcknowledgment reports whether the cluster is not upgradeable to another minor version for want
-// of acknowledgments only.
+// WaitsForAcknowledgment reports whether only missing acknowledgments prevent updates to another minor
+// version.
 func (v Version) WaitsForAcknowledgment() bool {
 	return v.Upgradeable.IsFalse() && v.Upgradeable.Reason == reasonAdminAck
 }
 
-// NewestOnceAcknowledged is NewestUpdate of a cluster whose missing acknowledgments will be given.
+// NewestOnceAcknowledged is like NewestUpdate but assumes that missing acknowledgments will be given.
 func (v Version) NewestOnceAcknowledged() Newest {
 	return v.newestUpdate(false, v.WaitsForAcknowledgment())
 }
@@ -50,7 +49,7 @@ func (v Version) NewestOnceAcknowledged() Newest {
 func (v Version) newestUpdate(patchOnly, acknowledged bool) Newest {
 	current := cmp.Or(v.Current.Version, v.Installed)
 	var newest Newest
-	for _, version := range v.OfferedVersions() { // the latest first
+	for _, version := range v.OfferedVersions() { // latest first
 		change, err := CompareVersions(current, version)
 		if err != nil || change == Same || change == Downgrade {
 			continue
@@ -66,7 +65,7 @@ func (v Version) newestUpdate(patchOnly, acknowledged bool) Newest {
 	return newest
 }
 
-// exclude returns why an offered release is not installed without a decision by a person.
+// exclude explains why an offered release is not installed without asking a user.
 func (v Version) exclude(version string, change ChangeType, update AvailableUpdate, patchOnly, acknowledged bool) string {
 	switch {
 	case update.Ambiguous:
@@ -81,7 +80,7 @@ func (v Version) exclude(version string, change ChangeType, update AvailableUpda
 	return ""
 }
 
-// isOfferedConditionally reports whether any offer of a version has risks, even if another has none.
+// isOfferedConditionally reports whether any offer of a version has risks.
 func (v Version) isOfferedConditionally(version string) bool {
 	for _, o := range v.availableUpdates {
 		if o.version == version && o.Conditional {
@@ -91,8 +90,8 @@ func (v Version) isOfferedConditionally(version string) bool {
 	return false
 }
 
-// UpdatesUnknown returns why it is not known which updates are available, or "" if it is known. A
-// cluster without a channel has none.
+// UpdatesUnknown explains why the available updates are unknown, or returns "" if they are known. A cluster
+// without a channel has no updates.
 func (v Version) UpdatesUnknown() string {
 	switch {
 	case v.RetrievedUpdates.IsTrue(), v.RetrievedUpdates.Reason == "NoChannel":
@@ -103,8 +102,7 @@ func (v Version) UpdatesUnknown() string {
 	return v.RetrievedUpdates.ReasonAndMessage()
 }
 
-// IsLater reports whether a version follows another one. A malformed version follows none, and is
-// followed by none.
+// IsLater reports whether a version is later than another. It returns false if either is malformed.
 func IsLater(version, than string) bool {
 	a, err := semver.Parse(version)
 	if err != nil {

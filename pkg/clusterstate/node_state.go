@@ -3,10 +3,10 @@
 
 package clusterstate
 
-// NodeState is why a pool waits for a node, as messages name it.
+// NodeState describes why a pool waits for a node, as shown in messages.
 type NodeState string
 
-// The states, the most severe first. A node has the first one that applies.
+// States of a node, most severe first. The first one that applies is the state of the node.
 const (
 	NodeStateDegraded     NodeState = "degraded"
 	NodeStateNotReady     NodeState = "not ready"
@@ -14,18 +14,17 @@ const (
 	NodeStateCordoned     NodeState = "cordoned"
 	NodeStateDraining     NodeState = "being drained"
 	NodeStateUpdating     NodeState = "being updated"
-	// NodeStateIdle is the state of all other nodes: updated, or waiting for their turn.
+	// NodeStateIdle is the state of all other nodes, either updated or waiting for their turn.
 	NodeStateIdle NodeState = ""
 )
 
-// NodeStates returns the states for which a pool waits, the most severe first.
+// NodeStates returns the states that make a pool wait, most severe first.
 func NodeStates() []NodeState {
 	return []NodeState{NodeStateDegraded, NodeStateNotReady, NodeStateBeingDeleted, NodeStateCordoned, NodeStateDraining, NodeStateUpdating}
 }
 
-// NodeStateOf returns the state of a node. It is the only answer to that question: the messages of
-// upgrades and the update status use it. A node that is not ready or cordoned counts among those that
-// may be unavailable at a time, so other nodes may wait for it.
+// NodeStateOf returns the state of a node. Messages of upgrades and the update status both rely on it. A node
+// that is not ready or cordoned counts as unavailable, so other nodes may have to wait for it.
 func NodeStateOf(node *Node) NodeState {
 	switch {
 	case node.Degraded():
@@ -47,7 +46,7 @@ func NodeStateOf(node *Node) NodeState {
 // NodeStep describes what the machine config operator is doing with a node.
 type NodeStep string
 
-// The steps of the update of a node, in their order.
+// Steps of a node update in order.
 const (
 	StepNone      NodeStep = ""
 	StepDraining  NodeStep = "Draining"
@@ -55,8 +54,8 @@ const (
 	StepRebooting NodeStep = "Rebooting"
 )
 
-// NodeStepOf returns what the machine config operator is doing with a node. A node that was drained
-// and does not answer is rebooting: machine config daemons before OpenShift 4.14 do not report it.
+// NodeStepOf returns what the machine config operator is doing with a node. A drained node that does not
+// respond counts as rebooting, because machine config daemons before OpenShift 4.14 do not report reboots.
 func NodeStepOf(node *Node) NodeStep {
 	drained := node.AppliedDrain != "" && node.AppliedDrain == node.DesiredDrain
 	switch {
@@ -70,8 +69,8 @@ func NodeStepOf(node *Node) NodeStep {
 	return StepUpdating
 }
 
-// IsOutdated reports whether the machine config operator manages the node and the node does not have
-// the configuration.
+// IsOutdated reports whether the machine config operator manages the node and the node lacks the
+// configuration.
 func IsOutdated(n *Node, config string) bool {
 	return n.DesiredConfig != "" && n.CurrentConfig != config
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// A node has the most severe of the states that apply.
+// A node has the most severe state that applies.
 func TestNodeStateOf(t *testing.T) {
 	t.Parallel()
 	node := clusterstate.Node{State: "Degraded", Cordoned: true, BeingDeleted: true, Drain: clusterstate.Drain{Active: true}, Updating: true}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The annotations in which the machine config operator reports the progress of a node.
+// Annotations in which the machine config operator reports the progress of a node.
 const (
 	annotationCurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	annotationDesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
@@ -28,47 +28,47 @@ const (
 	annotationLastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
-// Values of these annotations: of a node that is being updated, and of one that should be drained.
+// Values of these annotations while a node is updated or should be drained.
 const (
 	stateWorking = "Working"
 	drainPrefix  = "drain-"
 )
 
-// Node holds the facts of a Node.
+// Node holds the facts about a Node.
 type Node struct {
 	Name string
-	// Ready is the condition of that name, and ReadySince the time of its last transition; zero if
+	// Ready is set if the condition Ready is True. ReadySince is its last transition, or zero if this is
 	// unknown.
 	Ready bool
-	// Cordoned reports that no pods are scheduled to the node, and CordonedSince since when; zero
-	// if unknown.
+	// Cordoned is set if the node is unschedulable. CordonedSince is when it was cordoned, or zero if this is
+	// unknown.
 	Cordoned bool
-	// Updating reports that the machine config operator is updating the node.
+	// Updating is set if the machine config operator is updating the node.
 	Updating bool
-	// BeingDeleted reports that the cluster autoscaler is about to delete the node.
+	// BeingDeleted is set if the cluster autoscaler is about to delete the node.
 	BeingDeleted  bool
 	ReadySince    time.Time
 	CordonedSince time.Time
-	// Drain is the drain of the node.
+	// Drain is the node's drain.
 	Drain Drain
-	// Pressure lists what the node lacks, such as "disk", sorted.
+	// Pressure lists the resources that the node lacks, such as "disk", sorted.
 	Pressure []string
-	// Machine is the namespace and name of the Machine of the node; empty if none is known.
+	// Machine is the namespace/name of the node's Machine, or empty if unknown.
 	Machine string
-	// CurrentConfig is the rendered configuration that the node has, and DesiredConfig the one that
-	// it is to have. Both are empty for a node that the machine config operator does not manage.
+	// CurrentConfig and DesiredConfig are the rendered configurations that the node has and should have. Both
+	// are empty if the machine config operator does not manage the node.
 	CurrentConfig string
 	DesiredConfig string
-	// State is the state of the node's update, such as Working or Degraded, and Reason is why, in one
-	// bounded line. Both may be empty.
+	// State is the state of the node's update, such as Working or Degraded. Reason explains it in one line of
+	// limited length. Both may be empty.
 	State  string
 	Reason string
 
-	// DesiredDrain is the last request of the machine config daemon, such as "drain-…" or
-	// "uncordon-…", and AppliedDrain the last one that the machine config controller has carried out.
+	// DesiredDrain is the last request of the machine config daemon, such as "drain-…" or "uncordon-…".
+	// AppliedDrain is the last request that the machine config controller has completed.
 	DesiredDrain, AppliedDrain string
 
-	// Created is when the object was created; zero if unknown.
+	// Created is when the object was created, or zero if this is unknown.
 	Created time.Time
 
 	labels     labels.Set
@@ -85,20 +85,19 @@ func (n *Node) Condition(name corev1.NodeConditionType) Condition {
 	return Condition{}
 }
 
-// Label returns the value of a label of the node, or "" if it has none.
+// Label returns the value of a label, or "" if the node does not have it.
 func (n *Node) Label(key string) string { return n.labels[key] }
 
-// Degraded reports whether the machine config operator cannot continue with the node by itself.
+// Degraded reports whether the machine config operator cannot continue with the node without help.
 func (n *Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
 
-// CordonedByHand reports whether the node is cordoned for no reason that the node reveals: neither
-// the machine config operator updates it nor does the cluster autoscaler delete it. The machine API
-// cordons the node of a Machine that is being deleted and leaves no mark on it, see
-// ListDeletingMachines.
+// CordonedByHand reports whether the node is cordoned without a visible reason: the machine config operator
+// is not updating it, and the cluster autoscaler is not deleting it. The machine API also cordons the node of
+// a Machine during its deletion, but does not mark the node. See ListDeletingMachines.
 func (n *Node) CordonedByHand() bool { return n.Cordoned && !n.Updating && !n.BeingDeleted }
 
-// isWindows reports whether the node runs Windows. The machine config operator does not manage such
-// a node, although its labels match the selector of a pool.
+// isWindows reports whether the node runs Windows. The machine config operator does not manage such nodes,
+// even if a pool selects them.
 func (n *Node) isWindows() bool { return n.labels[corev1.LabelOSStable] == "windows" }
 
 // ListNodes lists the Nodes, sorted by name.
@@ -119,15 +118,15 @@ func ListNodes(ctx context.Context, r client.Reader) ([]Node, error) {
 	return nodes, nil
 }
 
-// NodeOf returns the facts of a Node.
+// NodeOf converts a Node.
 func NodeOf(node *corev1.Node) Node {
 	var facts Node
 	facts.read(node)
 	return facts
 }
 
-// read sets the facts in place: a cluster may have thousands of nodes, and the facts of one are large. A fact that
-// the node does not have is zero already.
+// read sets the facts in place, because they are large and a cluster may have thousands of nodes. All fields
+// must be zero before the call.
 func (n *Node) read(node *corev1.Node) {
 	n.Name, n.Created = node.Name, node.CreationTimestamp.Time
 	n.labels, n.conditions = node.Labels, node.Status.Conditions
@@ -149,7 +148,7 @@ func (n *Node) read(node *corev1.Node) {
 	}
 }
 
-// The marks that the machine API and the cluster autoscaler leave on a node.
+// Marks that the machine API and the cluster autoscaler leave on nodes.
 const (
 	annotationMachine  = "machine.openshift.io/machine"
 	taintAutoscalerDel = "ToBeDeletedByClusterAutoscaler"
@@ -159,9 +158,8 @@ func beingDeleted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintAutoscalerDel })
 }
 
-// ListDeletingMachines lists the Machines that are being deleted, by namespace and name as in
-// Node.Machine. The reader must read from the API server: Machines are not cached. A cluster
-// without the machine API has none.
+// ListDeletingMachines returns the Machines that are being deleted, keyed like Node.Machine. The reader must
+// read from the API server, because Machines are not cached. A cluster without the machine API has none.
 func ListDeletingMachines(ctx context.Context, live client.Reader) (map[string]bool, error) {
 	machines := metav1.PartialObjectMetadataList{}
 	machines.SetGroupVersionKind(schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineList"})
@@ -184,9 +182,9 @@ func ListDeletingMachines(ctx context.Context, live client.Reader) (map[string]b
 // machineNamespace is the namespace of the machine API.
 const machineNamespace = "openshift-machine-api"
 
-// updating reports whether the machine config operator is updating a node: from when it names
-// another configuration until it has uncordoned the node again. The daemon requests "drain-…" or
-// "uncordon-…", and the controller notes what it has applied.
+// updating reports whether the machine config operator is updating a node. An update lasts from the request
+// of another configuration until the node is uncordoned. The daemon requests "drain-…" or "uncordon-…", and
+// the controller records the request that it has applied.
 func updating(annotations map[string]string) bool {
 	desiredDrain := annotations[annotationDesiredDrain]
 	return annotations[annotationCurrentConfig] != annotations[annotationDesiredConfig] ||
@@ -207,7 +205,7 @@ var pressureTaints = map[string]string{
 	corev1.TaintNodePIDPressure:    "PIDs",
 }
 
-// pressure returns what conditions or the taints that follow them report.
+// pressure returns the resources that a node lacks according to its conditions or the corresponding taints.
 func pressure(node *corev1.Node) []string {
 	var pressures []string
 	for i := range node.Status.Conditions {

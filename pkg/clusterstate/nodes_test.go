@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// annotated returns a cordoned node with these annotations of the machine config operator.
+// annotated returns a cordoned node with the given annotations of the machine config operator.
 func annotated(current, desired, state, desiredDrain, appliedDrain string) corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{

@@ -21,51 +21,50 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// OLMGroupVersion is the version of the kinds of the Operator Lifecycle Manager.
+// OLMGroupVersion is the group and version of the Operator Lifecycle Manager's kinds.
 var OLMGroupVersion = schema.GroupVersion{Group: "operators.coreos.com", Version: "v1alpha1"}
 
-// Subscription holds the facts of the Subscription of an optional operator.
+// Subscription holds the facts about an optional operator's Subscription.
 type Subscription struct {
 	types.NamespacedName
 
-	// Manual reports that the user of the Subscription wants to approve its InstallPlans.
+	// Manual is set if users must approve the InstallPlans of the Subscription.
 	Manual bool
-	// Catalog is the CatalogSource that offers the releases.
+	// Catalog is the CatalogSource of the operator's releases.
 	Catalog types.NamespacedName
-	// CurrentCSV is the ClusterServiceVersion of the release that OLM installs or has installed, and
-	// InstalledCSV the one that it has installed.
+	// CurrentCSV is the ClusterServiceVersion that OLM is installing or has installed. InstalledCSV is the
+	// one that it has installed.
 	CurrentCSV, InstalledCSV string
-	// Plan is the InstallPlan of the current upgrade; an empty name means none.
+	// Plan is the InstallPlan of the current upgrade. Its name is empty if there is none.
 	Plan types.NamespacedName
-	// AtLatest reports that the ClusterServiceVersion of the current release exists. It may not be installed
-	// yet, and until the next resolution OLM reports the same about a release that has a successor.
+	// AtLatest is set if the ClusterServiceVersion of the current release exists. It may not be installed
+	// yet. After a newer release appears, OLM also reports this state until the next resolution.
 	AtLatest bool
-	// Problem is why OLM does not know whether there is a newer release, for the end of a message; empty
-	// if it does.
+	// Problem explains why OLM does not know whether there is a newer release. It is meant for the end of a
+	// message and empty if there is no problem.
 	Problem string
-	// LastUpdated is when OLM last looked at the Subscription; zero if unknown.
+	// LastUpdated is when OLM last processed the Subscription, or zero if this is unknown.
 	LastUpdated time.Time
 }
 
-// InstallPlan holds the facts of an InstallPlan.
+// InstallPlan holds the facts about an InstallPlan.
 type InstallPlan struct {
 	types.NamespacedName
 
 	ResourceVersion string
-	// Manual reports that OLM waits until the InstallPlan is approved, and Approved that it is.
+	// Manual is set if OLM waits for approval. Approved is set once the InstallPlan is approved.
 	Manual, Approved bool
 	Phase            string
-	// CSVs are the ClusterServiceVersions that it installs, and Replaced those that it replaces, as far as it
-	// names them.
+	// CSVs lists the ClusterServiceVersions to install. Replaced lists the ones that they replace, if known.
 	CSVs, Replaced []string
-	// Problem is why it has failed.
+	// Problem explains why the InstallPlan has failed.
 	Problem string
 }
 
 // Failed reports whether the InstallPlan has failed.
 func (p *InstallPlan) Failed() bool { return p.Phase == "Failed" }
 
-// Complete reports whether the InstallPlan is carried out.
+// Complete reports whether the InstallPlan is complete.
 func (p *InstallPlan) Complete() bool { return p.Phase == "Complete" }
 
 // Upgrades reports whether the InstallPlan upgrades the operator of a Subscription.
@@ -134,7 +133,7 @@ func GetClusterServiceVersion(ctx context.Context, live client.Reader, name type
 	return new(clusterServiceVersionOf(object)), nil
 }
 
-// CatalogConnected returns when OLM last connected to a CatalogSource, or zero if it is unknown.
+// CatalogConnected returns when OLM last connected to a CatalogSource, or zero if this is unknown.
 func CatalogConnected(ctx context.Context, live client.Reader, name types.NamespacedName) (time.Time, error) {
 	var raw struct {
 		Status struct {
@@ -147,7 +146,7 @@ func CatalogConnected(ctx context.Context, live client.Reader, name types.Namesp
 	return parseTime(raw.Status.ConnectionState.LastConnect), err
 }
 
-// getOLM reads an object, and decodes it unless into is nil. It returns nil if the object does not exist.
+// getOLM reads an object and, unless into is nil, decodes it. It returns nil if the object does not exist.
 func getOLM(ctx context.Context, live client.Reader, kind string, name types.NamespacedName, into any) (*unstructured.Unstructured, error) {
 	var object unstructured.Unstructured
 	object.SetGroupVersionKind(OLMGroupVersion.WithKind(kind))
@@ -169,7 +168,7 @@ func decode(object *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// parseTime returns zero for a time that is missing or malformed.
+// parseTime returns zero for a missing or malformed time.
 func parseTime(value string) time.Time {
 	parsed, err := time.Parse(time.RFC3339, value)
 	if err != nil {
@@ -183,7 +182,7 @@ const (
 	conditionFalse = "False"
 )
 
-// olmCondition is a condition of an object of OLM.
+// olmCondition is a condition of an OLM object.
 type olmCondition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -191,7 +190,7 @@ type olmCondition struct {
 	Message string `json:"message"`
 }
 
-// rawSubscription holds the fields of a Subscription that are read.
+// rawSubscription holds the fields that are read from a Subscription.
 type rawSubscription struct {
 	Spec struct {
 		InstallPlanApproval string `json:"installPlanApproval"`
@@ -211,7 +210,7 @@ type rawSubscription struct {
 	} `json:"status"`
 }
 
-// rawInstallPlan holds the fields of an InstallPlan that are read.
+// rawInstallPlan holds the fields that are read from an InstallPlan.
 type rawInstallPlan struct {
 	Spec struct {
 		Approval string   `json:"approval"`
@@ -240,8 +239,8 @@ func (r *rawSubscription) facts(name types.NamespacedName) Subscription {
 	}
 }
 
-// problem returns the first condition that says that the newest release is not known. A condition that is
-// neither True nor False counts as a problem.
+// problem describes the first condition that makes the newest release unknown. A condition that is neither
+// True nor False counts as a problem.
 func (r *rawSubscription) problem() string {
 	for _, name := range []string{"ResolutionFailed", "BundleUnpackFailed", "CatalogSourcesUnhealthy", "BundleUnpacking"} {
 		for _, c := range r.Status.Conditions {

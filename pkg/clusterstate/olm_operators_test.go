@@ -34,7 +34,7 @@ func inShop(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-// What a Subscription wishes, or reports as its state alone, does not show whether the operator is at its newest.
+// Neither the spec of a Subscription nor its state alone proves that the operator is at its newest release.
 func TestListSubscriptions(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t,

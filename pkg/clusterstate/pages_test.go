@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// pageReader lists objects in pages, as a decoder does: what a page does not have keeps its value.
+// pageReader lists objects in pages. Like a decoder, it leaves fields unchanged that a page does not set.
 type pageReader struct {
 	client.Reader
 	pages int
@@ -70,7 +70,7 @@ func TestListWholePodsOnNode_reads_pages(t *testing.T) {
 	}
 }
 
-// shopPod returns a pod whose containers have that many seconds to end.
+// shopPod returns a pod with the given grace period in seconds.
 func shopPod(name string, grace *int64) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: grace}}
 }

@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// PDBPair is two PodDisruptionBudgets of a namespace that select a common pod. The Eviction API never
-// evicts such a pod.
+// PDBPair is a pair of PodDisruptionBudgets that select a common pod. The Eviction API never evicts such a
+// pod.
 type PDBPair [2]PDB
 
-// maxComparedPDBs bounds the number of budgets of a namespace whose selectors are compared in pairs.
+// maxComparedPDBs is the maximum number of budgets per namespace whose selectors are compared pairwise.
 const maxComparedPDBs = 64
 
-// OverlappingPDBs returns the pairs of budgets that select a common pod, as far as selectors and
-// status show it, and the groups of budgets of one namespace for which only the pods show it, see
-// OverlapsOn. The budgets must be sorted by namespace.
+// OverlappingPDBs returns the pairs of budgets known to select a common pod based on selectors and status.
+// Groups of budgets for which this requires the pods are returned separately, by namespace. See OverlapsOn.
+// The budgets must be sorted by namespace.
 //
-// A status that counts no pods proves nothing: of several budgets that select a pod, the disruption
-// controller updates one. The others keep the counts that they had before the pod was created.
+// A status without pods proves nothing. If several budgets select a pod, the disruption controller updates
+// only one of them. The others keep the counts from before the pod was created.
 func OverlappingPDBs(pdbs []PDB) (pairs []PDBPair, undecided [][]PDB) {
 	for len(pdbs) > 0 {
 		end := slices.IndexFunc(pdbs, func(b PDB) bool { return b.Namespace != pdbs[0].Namespace })
@@ -39,8 +39,7 @@ func OverlappingPDBs(pdbs []PDB) (pairs []PDBPair, undecided [][]PDB) {
 	return pairs, undecided
 }
 
-// comparePDBs returns the overlapping pairs of budgets of one namespace; false if only the pods show
-// them.
+// comparePDBs returns the overlapping pairs within a namespace, or false if this requires the pods.
 func comparePDBs(pdbs []PDB) (pairs []PDBPair, decided bool) {
 	if len(pdbs) > maxComparedPDBs {
 		return nil, false
@@ -59,8 +58,8 @@ func comparePDBs(pdbs []PDB) (pairs []PDBPair, decided bool) {
 	return pairs, true
 }
 
-// OverlapsOn returns the pairs of budgets that select one of the pods, each once. A pod that more than
-// two budgets select counts for the first two.
+// OverlapsOn returns the pairs of budgets that select one of the pods, without duplicates. If more than two
+// budgets select a pod, the first two count.
 func OverlapsOn(pods []Pod, pdbs []PDB) []PDBPair {
 	var pairs []PDBPair
 	seen := map[[2]int]bool{}
@@ -81,13 +80,13 @@ func OverlapsOn(pods []Pod, pdbs []PDB) []PDBPair {
 	return pairs
 }
 
-// overlap is whether two budgets of a namespace select a common pod.
+// overlap says whether two budgets in a namespace select a common pod.
 type overlap int
 
 const (
-	overlapUnknown overlap = iota // only the pods show it
+	overlapUnknown overlap = iota // depends on the pods
 	overlapNever                  // no pod can match both selectors
-	overlapCertain                // one budget guards pods, and the other one selects each of them
+	overlapCertain                // one budget guards pods, and the other selects all of them
 )
 
 func (b *PDB) overlap(other *PDB) overlap {
@@ -102,7 +101,7 @@ func (b *PDB) overlap(other *PDB) overlap {
 	return overlapUnknown
 }
 
-// areDisjoint reports whether two requirements demand different values of one label.
+// areDisjoint reports whether two requirements demand different values for a label.
 func areDisjoint(a, b labels.Requirements) bool {
 	for i := range a {
 		for j := range b {

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// budget returns a budget whose status counts that number of pods.
+// budget returns a budget whose status counts the given number of pods.
 func budget(namespace, name string, pods int32, selector *metav1.LabelSelector) clusterstate.PDB {
 	return clusterstate.PDBOf(&policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -44,9 +44,9 @@ func TestOverlappingPDBs(t *testing.T) {
 	narrower := selecting(map[string]string{"app": "etcd", "tier": "db"})
 	for name, tc := range map[string]struct {
 		other       clusterstate.PDB
-		mine        int32 // counted pods
+		mine        int32 // counted pods of this budget
 		want        string
-		otherCounts string // what holds if the other one also counts pods; empty means the same
+		otherCounts string // result if the other budget also counts pods; empty if it is the same
 	}{
 		"the same selector":                      {budget("a", "2", 0, etcd), 1, certain, ""},
 		"the same selector and no counted pods":  {budget("a", "2", 0, etcd), 0, undecided, certain},

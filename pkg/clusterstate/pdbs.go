@@ -18,49 +18,49 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// PDB holds the facts of a PodDisruptionBudget.
+// PDB holds the facts about a PodDisruptionBudget.
 type PDB struct {
 	Namespace, Name string
-	// SelectorError is why the selector is invalid, in one bounded line; empty if it is valid. A
-	// budget with an invalid selector guards no pod, as for the API server.
+	// SelectorError explains why the selector is invalid, in one line of limited length. It is empty if the
+	// selector is valid. As in the API server, a budget with an invalid selector guards no pods.
 	SelectorError string
-	// Observed reports that the status belongs to the current spec. Until then the Eviction API refuses to evict the
-	// pods of the budget.
+	// Observed is set if the status is up to date with the spec. Until then, the Eviction API refuses to
+	// evict the budget's pods.
 	Observed bool
-	// SyncError is why the disruption controller cannot compute the budget, in one bounded line;
-	// empty if it can.
+	// SyncError explains why the disruption controller cannot compute the budget, in one line of limited
+	// length. It is empty if there is no problem.
 	SyncError string
-	// GuardsPods reports that the status counts pods that the budget selects.
+	// GuardsPods is set if the status counts pods.
 	GuardsPods bool
-	// BlocksEviction reports that the Eviction API refuses to evict any pod of the budget.
+	// BlocksEviction is set if the Eviction API refuses to evict all of the budget's pods.
 	BlocksEviction bool
-	// Allowed is the number of disruptions that the budget allows now. Healthy, Desired, and Expected
-	// are the numbers of pods that are healthy, that must be healthy, and that it counts.
+	// Allowed is the number of disruptions currently allowed. Healthy, Desired, and Expected count the
+	// healthy, required, and total pods.
 	Allowed, Healthy, Desired, Expected int32
-	// MinAvailable is the number of pods that must be available; 0 means that the budget demands a
-	// percentage of them, or limits those that are not available.
+	// MinAvailable is the number of pods that must be available. It is 0 if the budget uses a percentage or
+	// maxUnavailable.
 	MinAvailable int32
 
 	selector labels.Selector
 }
 
-// EvictionBlock is why the Eviction API refuses to evict the pods of a budget.
+// EvictionBlock explains why the Eviction API refuses to evict a budget's pods.
 type EvictionBlock int
 
-// The reasons.
+// Reasons why evictions are blocked.
 const (
-	// NotBlocked means that the budget allows a disruption.
+	// NotBlocked is a budget that allows a disruption.
 	NotBlocked EvictionBlock = iota
-	// BlockedUnobserved means that the disruption controller has not observed the budget yet.
+	// BlockedUnobserved is a budget that the disruption controller has not observed yet.
 	BlockedUnobserved
-	// BlockedBySyncError means that the budget cannot be computed.
+	// BlockedBySyncError is a budget that cannot be computed.
 	BlockedBySyncError
-	// BlockedByCount means that the budget allows no disruption.
+	// BlockedByCount is a budget that allows no disruptions.
 	BlockedByCount
 )
 
-// EvictionBlock returns why the Eviction API refuses to evict any pod of the budget. It is the only answer to
-// that question.
+// EvictionBlock returns why the Eviction API refuses to evict the budget's pods. All code must use it to
+// answer this question.
 func (b PDB) EvictionBlock() EvictionBlock {
 	switch {
 	case !b.Observed:
@@ -78,10 +78,10 @@ func (b PDB) Selects(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// Selector returns the selector as text.
+// Selector formats the selector.
 func (b PDB) Selector() string { return b.selector.String() }
 
-// ListPDBs lists the PodDisruptionBudgets of a namespace, sorted by name.
+// ListPDBs lists the PodDisruptionBudgets in a namespace, sorted by name.
 func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, error) {
 	budgets, err := listPDBs(ctx, r, func(string) bool { return true }, client.InNamespace(namespace))
 	if err != nil {
@@ -90,8 +90,7 @@ func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, er
 	return budgets, nil
 }
 
-// ListPDBsIn lists the PodDisruptionBudgets of the namespaces that match one of the patterns,
-// sorted by namespace and name.
+// ListPDBsIn lists the PodDisruptionBudgets in namespaces that match a pattern, sorted by namespace and name.
 func ListPDBsIn(ctx context.Context, r client.Reader, namespaces []string) ([]PDB, error) {
 	budgets, err := listPDBs(ctx, r, func(namespace string) bool { return text.MatchesAny(namespace, namespaces) })
 	if err != nil {
@@ -117,9 +116,9 @@ func listPDBs(ctx context.Context, r client.Reader, include func(namespace strin
 	return budgets, nil
 }
 
-// PDBOf returns the facts of a PodDisruptionBudget. As in policy/v1, an empty selector selects every pod of the
-// namespace, and a missing one selects no pod. A selector that is too long to be cached counts as empty: it is better
-// to protect a pod than to force it too early.
+// PDBOf converts a PodDisruptionBudget. As in policy/v1, an empty selector selects all pods in the namespace,
+// and a missing selector selects none. A selector that is too long to be cached counts as empty, because
+// protecting a pod needlessly is better than forcing it too early.
 func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	facts := PDB{
 		Namespace: budget.Namespace, Name: budget.Name,
@@ -146,10 +145,9 @@ func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	return facts
 }
 
-// blocksEviction reports whether a budget allows no disruption. The counts of a budget that cannot
-// be computed mean nothing. A budget that always allows to evict unhealthy pods does not block as
-// long as no pod is healthy. A controller whose scale is 0 may leave healthy pods behind for which
-// the budget expects none.
+// blocksEviction reports whether a budget allows no disruptions. If the budget cannot be computed, its counts
+// are meaningless. A budget that always allows evicting unhealthy pods does not block while no pod is
+// healthy. A controller scaled to 0 may leave healthy pods behind that the budget does not expect.
 func blocksEviction(budget *policyv1.PodDisruptionBudget) bool {
 	status, policy := &budget.Status, budget.Spec.UnhealthyPodEvictionPolicy
 	switch {
@@ -161,7 +159,7 @@ func blocksEviction(budget *policyv1.PodDisruptionBudget) bool {
 	return (status.ExpectedPods > 0 || status.CurrentHealthy > 0) && status.DisruptionsAllowed <= 0
 }
 
-// StripPDBConditions returns the conditions from which PDBOf reads facts, with bounded messages.
+// StripPDBConditions returns the conditions that PDBOf reads, with messages of limited length.
 func StripPDBConditions(conditions []metav1.Condition) []metav1.Condition {
 	for i := range conditions {
 		if isSyncFailure(&conditions[i]) {

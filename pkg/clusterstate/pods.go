@@ -17,32 +17,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pod holds what a drain needs to know of a Pod.
+// Pod holds the facts about a Pod that matter for drains.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Labels          labels.Set
-	// IgnoredByDrain reports that a drain leaves the pod alone, because it comes and goes with its
-	// node: a DaemonSet or the node owns it, or it is the mirror of a static pod. The annotation
-	// kubernetes.io/config.source does not count: any creator of a pod may set it.
+	// IgnoredByDrain is set if a drain ignores the pod because it is bound to its node: it belongs to a
+	// DaemonSet or the node, or it is the mirror of a static pod. The annotation kubernetes.io/config.source
+	// is not trusted, because anyone who creates a pod can set it.
 	IgnoredByDrain bool
-	// TerminationDeadline is the end of the grace period of a deleted pod; zero if the pod was not
-	// deleted.
+	// TerminationDeadline is the end of a deleted pod's grace period, or zero if the pod was not deleted.
 	TerminationDeadline time.Time
-	// RemovedAtOnce reports that the grace period of the pod is 0: the API server removes it when it
-	// is deleted, whether its containers have ended or not. Only ListWholePodsOnNode reads it.
+	// RemovedAtOnce is set if the grace period is 0. The API server then removes the pod on deletion even if
+	// its containers are still running. Only ListWholePodsOnNode sets this field.
 	RemovedAtOnce bool
 	// Finalizers keep the pod after its deletion.
 	Finalizers []string
-	// KeptByFinalizers reports that the kubelet is finished with the pod: finalizers alone keep it.
+	// KeptByFinalizers is set if only finalizers keep the pod after the kubelet is done with it.
 	KeptByFinalizers bool
 }
 
-// podPageSize is the number of pods in one page of a list.
+// podPageSize is the page size for pods.
 const podPageSize = 250
 
-// ListPodsOnNode lists the metadata of the Pods on a node, page by page, and returns them sorted by
-// namespace and name. The reader must read from the API server: pods are not cached.
+// ListPodsOnNode lists the metadata of the Pods on a node in pages, sorted by namespace and name. The reader
+// must read from the API server, because pods are not cached.
 func ListPodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, error) {
 	pods, err := listPods(ctx, r, client.MatchingFields{"spec.nodeName": node})
 	if err != nil {
@@ -51,7 +50,7 @@ func ListPodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, e
 	return pods, nil
 }
 
-// ListPodsIn lists the metadata of the Pods in a namespace, as ListPodsOnNode does.
+// ListPodsIn lists the metadata of the Pods in a namespace like ListPodsOnNode does.
 func ListPodsIn(ctx context.Context, r client.Reader, namespace string) ([]Pod, error) {
 	pods, err := listPods(ctx, r, client.InNamespace(namespace))
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// pages returns a client that lists pods in these pages.
+// pages returns a client that lists pods in the given pages.
 func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

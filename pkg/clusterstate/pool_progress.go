@@ -3,40 +3,39 @@
 
 package clusterstate
 
-// PoolProgress is how far the update of the nodes of a pool has come. It is the only answer to that question:
-// health gates, the steps of upgrades, the update status, and the command line use it.
+// PoolProgress is the progress of updating the nodes of a pool. Health gates, the steps of upgrades, the
+// update status, and the command line all rely on it.
 type PoolProgress struct {
 	Pool Pool
-	// Nodes are the nodes of the pool, apart from nodes that are joining, in the order in which they were given.
+	// Nodes holds the nodes of the pool in the given order, except for joining nodes.
 	Nodes []NodeProgress
-	// Joining is the number of nodes that were created so recently that the machine config operator
-	// need not have configured them.
+	// Joining counts nodes so new that the machine config operator may not have configured them yet.
 	Joining int
 	NodeCounts
-	// Slots is the number of nodes that may be unavailable at a time.
+	// Slots is how many nodes may be unavailable at a time.
 	Slots int
 }
 
-// NodeCounts counts nodes. Updated, Updating, and Pending ones add up to all of them. Unavailable and Degraded ones
-// also count among these.
+// NodeCounts counts nodes. Updated, Updating, and Pending add up to the total. Unavailable and Degraded nodes
+// are also included in those counts.
 type NodeCounts struct{ Updated, Updating, Pending, Unavailable, Degraded int }
 
-// NodeProgress is how far the update of a node has come.
+// NodeProgress is the progress of updating a node.
 type NodeProgress struct {
 	Node *Node
-	// State is why the pool waits for the node.
+	// State says why the pool waits for the node.
 	State NodeState
-	// Step describes what the machine config operator does with the node in this update.
+	// Step is what the machine config operator is doing with the node in this update.
 	Step NodeStep
-	// Outdated reports that the node does not have what is being installed.
+	// Outdated is set if the node lacks what is being installed.
 	Outdated bool
-	// Version is the version that the node runs; empty if unknown.
+	// Version is the version on the node, or empty if it is unknown.
 	Version string
-	// Joining reports that the node counts for nothing yet.
+	// Joining is set if the node does not count yet.
 	Joining bool
 }
 
-// Updated reports whether the node has what is being installed and nothing is left to be done.
+// Updated reports whether the node is up to date and nothing remains to be done.
 func (n NodeProgress) Updated() bool { return !n.Outdated && n.Step == StepNone }
 
 // Add counts a node.
@@ -57,14 +56,14 @@ func (c *NodeCounts) Add(n *NodeProgress) {
 	}
 }
 
-// ProgressOf returns the progress of each pool, given the progress of a node in a pool, and the nodes that are
-// joining or in no pool.
+// ProgressOf returns the progress of each pool, and the nodes that are joining or belong to no pool. The
+// given function returns the progress of a single node.
 func ProgressOf(pools []Pool, nodes []Node, of func(*Node, *Pool) NodeProgress) (progress []PoolProgress, others []*Node) {
 	progress = make([]PoolProgress, len(pools))
 	index := make(map[string]int, len(pools))
 	for i := range pools {
 		progress[i].Pool, index[pools[i].Name] = pools[i], i
-		progress[i].Nodes = make([]NodeProgress, 0, len(nodes)/len(pools)) // pools are often of one size
+		progress[i].Nodes = make([]NodeProgress, 0, len(nodes)/len(pools)) // pools often have the same size
 	}
 	for i := range nodes {
 		at, found := index[PoolOf(pools, &nodes[i])]
@@ -87,7 +86,7 @@ func ProgressOf(pools []Pool, nodes []Node, of func(*Node, *Pool) NodeProgress) 
 	return progress, others
 }
 
-// ConfigProgress returns how far a node has come to the configuration of its pool, whatever release that is of.
+// ConfigProgress returns a node's progress towards its pool's configuration, regardless of the release.
 func ConfigProgress(node *Node, pool *Pool) NodeProgress {
 	return NodeProgress{Node: node, State: NodeStateOf(node), Step: NodeStepOf(node), Outdated: IsOutdated(node, pool.Config)}
 }
@@ -95,16 +94,16 @@ func ConfigProgress(node *Node, pool *Pool) NodeProgress {
 // Total returns the number of nodes.
 func (p *PoolProgress) Total() int { return len(p.Nodes) }
 
-// Outdated reports whether a node of the pool is still to be updated.
+// Outdated reports whether any node of the pool still needs the update.
 func (p *PoolProgress) Outdated() bool { return p.Updating > 0 || p.Pending > 0 }
 
-// Waits reports whether the pool has outdated nodes and updates none of them.
+// Waits reports whether the pool has outdated nodes but is not updating any of them.
 func (p *PoolProgress) Waits() bool { return p.Pending > 0 && p.Updating == 0 }
 
-// PoolState is why a pool is pending.
+// PoolState says why a pool is pending.
 type PoolState string
 
-// The states, the most severe first.
+// States of a pool, most severe first.
 const (
 	PoolDegraded PoolState = "degraded"
 	PoolPaused   PoolState = "paused"
@@ -113,8 +112,8 @@ const (
 	PoolDone PoolState = ""
 )
 
-// State returns why the pool is pending: it is not updated, or it may have been skipped, since it is
-// degraded, or paused although it has machines.
+// State says why the pool is pending: it is not updated, or it may have been skipped because it is degraded,
+// or because it is paused and has machines.
 func (p *PoolProgress) State() PoolState {
 	switch {
 	case p.Pool.Degraded.IsTrue():
@@ -129,13 +128,13 @@ func (p *PoolProgress) State() PoolState {
 	return PoolUpdating
 }
 
-// hasConfig reports whether each machine has the configuration of the pool.
+// hasConfig reports whether all machines have the pool's configuration.
 func (p *PoolProgress) hasConfig() bool { return p.Pool.Updated && !p.Outdated() }
 
-// RollingOut reports whether nodes of the pool are still to be updated and nothing pauses that.
+// RollingOut reports whether nodes still need an update and the pool is not paused.
 func (p *PoolProgress) RollingOut() bool { return !p.Pool.Paused && !p.hasConfig() }
 
-// UpToDate reports whether no node of the pool needs an update, although the pool may be paused.
+// UpToDate reports whether no node of the pool needs an update. The pool may be paused.
 func (p *PoolProgress) UpToDate() bool {
 	state := p.State()
 	return state == PoolDone || state == PoolPaused && p.hasConfig()

@@ -104,7 +104,7 @@ func TestHoldsBackWorkers(t *testing.T) {
 	}
 }
 
-// A node that is not available or degraded also counts among the others.
+// An unavailable or degraded node is also included in the other counts.
 func TestNodeCounts(t *testing.T) {
 	t.Parallel()
 	node := func(change func(*clusterstate.NodeProgress)) clusterstate.NodeProgress {

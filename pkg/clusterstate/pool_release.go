@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// ReleaseState is whether the operator may unpause a pool.
+// ReleaseState says whether the operator may unpause a pool.
 type ReleaseState string
 
-// The states.
+// States of the release of a pool.
 const (
-	// ReleaseNotOurs is a pool that is not paused, or that a user paused.
+	// ReleaseNotOurs is a pool that a user paused or that nobody paused.
 	ReleaseNotOurs ReleaseState = ""
-	// ReleaseKept is a pool that only a user unpauses.
+	// ReleaseKept is a pool that stays paused until a user unpauses it.
 	ReleaseKept ReleaseState = "Kept"
-	// ReleaseLater is a pool whose release window has not begun. It begins at PoolRelease.At.
+	// ReleaseLater is a pool whose release window starts at PoolRelease.At.
 	ReleaseLater ReleaseState = "Later"
-	// ReleaseNow is a pool that may be unpaused: its window is open, or it has nothing to update.
+	// ReleaseNow is a pool that may be unpaused because its window is open or it has nothing to update.
 	ReleaseNow ReleaseState = "Now"
-	// ReleaseMissed is a pool whose window has ended, at PoolRelease.At. It stays paused.
+	// ReleaseMissed is a pool whose window ended at PoolRelease.At. It stays paused.
 	ReleaseMissed ReleaseState = "Missed"
 )
 
-// PoolRelease is whether the operator may unpause a pool.
+// PoolRelease says whether the operator may unpause a pool.
 type PoolRelease struct {
 	State ReleaseState
-	// At is when the window begins or has ended; for ReleaseNow, when it ends.
+	// At is when the window starts (ReleaseLater), when it ends (ReleaseNow and ReleaseMissed), or since when
+	// the pool has been kept paused (ReleaseKept).
 	At time.Time
-	// UpToDate reports that the pool has nothing to update, so the window does not matter.
+	// UpToDate is set if the pool has nothing to update. The window does not matter then.
 	UpToDate bool
 }
 
-// minReleaseWindow is the shortest window: no release hits a single moment.
+// minReleaseWindow is the minimum length of a window, because a release cannot hit an exact moment.
 const minReleaseWindow = time.Minute
 
-// ReleaseOf decides whether the operator may unpause a pool now. It is the only answer to that
-// question, with an UpgradeJob and without one. It trusts the mark alone: a pool without a valid mark
-// is never unpaused. upToDate reports that the update of the pool's machines is complete.
+// ReleaseOf decides whether the operator may unpause a pool now. All code must use it, with or without an
+// UpgradeJob. Only the mark counts: a pool without a valid mark is never unpaused. upToDate says whether the
+// update of the pool's machines is complete.
 func ReleaseOf(pool Pool, upToDate bool, now time.Time) PoolRelease {
 	if !pool.PausedByMark() {
 		return PoolRelease{}
@@ -58,7 +59,7 @@ func ReleaseOf(pool Pool, upToDate bool, now time.Time) PoolRelease {
 	return PoolRelease{State: ReleaseMissed, At: end}
 }
 
-// ReleaseEnd returns from when on the operator leaves a pool with a mark paused.
+// ReleaseEnd returns the time from which the operator leaves a marked pool paused.
 func ReleaseEnd(mark PoolMark) time.Time {
 	if earliest := mark.ReleaseAfter.Add(minReleaseWindow); mark.ReleaseBefore.Before(earliest) {
 		return earliest

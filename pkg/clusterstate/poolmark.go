@@ -13,26 +13,26 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 )
 
-// AnnotationPausedBy is the mark of a MachineConfigPool that the operator has paused, see PoolMark.
+// AnnotationPausedBy marks a MachineConfigPool that the operator has paused. See PoolMark.
 const AnnotationPausedBy = "managedupgrade.appuio.io/paused-by"
 
-// PoolMark shows that the operator has paused a pool, and when it unpauses it. It is set in the very
-// request that pauses the pool and removed in the one that unpauses it, so a paused pool without a
-// valid mark is one that a user paused.
+// PoolMark records that the operator has paused a pool and when it will unpause it. The mark is set in the same request
+// that pauses the pool and removed in the same request that unpauses it. A paused pool without a valid mark was
+// therefore paused by a user.
 //
-// As a text it is <uid>/<attempt>/<releaseAfter>/<releaseBefore>, or <uid>/<attempt>/never/<time> for
-// a pool that only a user unpauses.
+// The text format is <uid>/<attempt>/<releaseAfter>/<releaseBefore>, or <uid>/<attempt>/never/<time> for a pool that
+// stays paused until a user unpauses it.
 //
-// A mark does not make the pause of a user one of the operator: if the API server records that another
-// client has set spec.paused, also after the operator had, the mark does not count.
+// A mark does not turn a user's pause into the operator's. If the API server records another client as the manager of
+// spec.paused, even after the operator has paused the pool, the mark does not count.
 type PoolMark struct {
-	// OwnerUID and Attempt identify the attempt that paused the pool, see maintenance.Owner.
+	// OwnerUID and Attempt identify the attempt that paused the pool. See maintenance.Owner.
 	OwnerUID string
 	Attempt  int32
-	// ReleaseAfter and ReleaseBefore are the window in which the operator unpauses the pool.
+	// ReleaseAfter and ReleaseBefore bound the window in which the operator unpauses the pool.
 	ReleaseAfter, ReleaseBefore time.Time
-	// KeptSince is when the pool was paused because the upgrade failed: only a user unpauses it. Zero
-	// means the operator unpauses it in the window.
+	// KeptSince is when a failed upgrade left the pool paused until a user unpauses it. If zero, the operator
+	// unpauses the pool in the window.
 	KeptSince time.Time
 }
 
@@ -44,11 +44,11 @@ const (
 
 var markUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
 
-// maxMarkUID bounds a UID. A pattern with the limit would take 100 KiB of memory.
+// maxMarkUID limits the length of a UID. As part of the pattern, the limit would take 100 KiB of memory.
 const maxMarkUID = 128
 
-// ParsePoolMark parses the value of the annotation. It accepts what PoolMark.String returns and
-// nothing else: a pool with another value counts as paused by a user.
+// ParsePoolMark parses the value of the annotation. It accepts only values that PoolMark.String returns. A
+// pool with any other value counts as paused by a user.
 func ParsePoolMark(value string) (PoolMark, bool) {
 	parts := strings.Split(value, markSeparator)
 	if len(parts) != 4 || len(parts[0]) > maxMarkUID || !markUID.MatchString(parts[0]) {
@@ -83,10 +83,10 @@ func (m PoolMark) String() string {
 	return fmt.Sprintf("%s/%d/%s/%s", m.OwnerUID, m.Attempt, after, last.UTC().Format(markTime))
 }
 
-// Kept reports whether only a user unpauses the pool.
+// Kept reports whether the pool stays paused until a user unpauses it.
 func (m PoolMark) Kept() bool { return !m.KeptSince.IsZero() }
 
-// markOf returns the mark of a pool, or nil if it has none that counts.
+// markOf returns the mark of a pool, or nil if it has no valid mark.
 func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
 	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
 	if !ok || pool.Spec.Paused && OwnedByOthers(pool.ManagedFields, "paused") {
@@ -98,5 +98,5 @@ func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
 // PausedByMark reports whether the operator has paused the pool.
 func (p Pool) PausedByMark() bool { return p.Paused && p.Mark != nil }
 
-// Delayed reports whether the operator has paused the pool and is going to unpause it.
+// Delayed reports whether the operator has paused the pool and will unpause it.
 func (p Pool) Delayed() bool { return p.PausedByMark() && !p.Mark.Kept() }

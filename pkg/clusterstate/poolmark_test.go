@@ -108,7 +108,7 @@ func TestPool_mark_and_labels(t *testing.T) {
 			if tc.mark != "" {
 				object.Annotations[clusterstate.AnnotationPausedBy] = tc.mark
 			}
-			for range 2 { // a transform may be applied again
+			for range 2 { // applying a transform twice must not change the result
 				if _, err := clusterstate.StripPool(object); err != nil {
 					t.Fatal(err)
 				}

@@ -20,39 +20,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pool holds the facts of a MachineConfigPool.
+// Pool holds the facts about a MachineConfigPool.
 type Pool struct {
 	Name            string
 	ResourceVersion string
-	// Labels are the labels of the pool itself. They are dropped if LabelsTooLong.
+	// Labels holds the labels of the pool itself. They are dropped if LabelsTooLong is set.
 	Labels        map[string]string
 	LabelsTooLong bool
 	Paused        bool
-	// Mark is the mark of the operator, whether the pool is paused or not; nil if it has none, or an
-	// invalid one.
+	// Mark is the operator's mark, regardless of whether the pool is paused. It is nil if there is no valid
+	// mark.
 	Mark *PoolMark
-	// Config is the rendered configuration that the machines are to have; empty if the machine
-	// config operator has not rendered one.
+	// Config is the rendered configuration that the machines should have, or empty if the machine config
+	// operator has not rendered one.
 	Config string
-	// Observed reports that the status belongs to the current spec.
+	// Observed is set if the status is up to date with the spec.
 	Observed bool
-	// Updated reports that all machines have Config, and that this was observed.
+	// Updated is set if all machines are observed to have Config.
 	Updated  bool
 	Degraded Condition
-	// NodeDegraded is the condition of that name: a node of the pool is degraded.
+	// NodeDegraded is the condition NodeDegraded: a node of the pool is degraded.
 	NodeDegraded    Condition
 	Machines        int32
 	UpdatedMachines int32
 
 	UID types.UID
-	// StatusConfig is the rendered configuration that all machines had last.
+	// StatusConfig is the last rendered configuration that all machines had.
 	StatusConfig string
-	// Updating is the condition of that name.
+	// Updating is the condition Updating.
 	Updating Condition
-	// MaxUnavailable is the number of machines, or the percentage of them, that may be unavailable at
-	// a time; nil means the default, which is 1.
+	// MaxUnavailable is the number or percentage of machines that may be unavailable at a time. It is nil for
+	// the default of 1.
 	MaxUnavailable *intstr.IntOrString
-	// Certificates are those that the machines have, with their expiry.
+	// Certificates lists the certificates of the machines.
 	Certificates []Certificate
 
 	selector labels.Selector
@@ -61,7 +61,7 @@ type Pool struct {
 // Empty reports whether the pool is known to have no machines.
 func (p Pool) Empty() bool { return p.Observed && p.Machines == 0 }
 
-// HoldsBackWorkers reports whether a pool of worker nodes is paused and not updated, so a person has to start the
+// HoldsBackWorkers reports whether an outdated pool of worker nodes is paused, so a user must start the
 // update of its nodes.
 func HoldsBackWorkers(pools []Pool) bool {
 	return slices.ContainsFunc(pools, func(p Pool) bool { return p.Paused && !p.Updated && !p.Required() && !p.Empty() })
@@ -81,15 +81,15 @@ func ListPools(ctx context.Context, r client.Reader) ([]Pool, error) {
 	return pools, nil
 }
 
-// NewPool returns the facts of a MachineConfigPool.
+// NewPool converts a MachineConfigPool.
 func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 	status := &pool.Status
 	config := pool.Spec.Configuration.Name
 	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.NodeSelector)
 	if err != nil || selector.Empty() {
-		selector = labels.Nothing() // as for the machine config operator
+		selector = labels.Nothing() // like the machine config operator
 	}
-	// Fail closed: it is not known which nodes belong to a pool whose selector is too long.
+	// Fail closed: with an overlong selector, it is unknown which nodes belong to the pool.
 	observed := status.ObservedGeneration >= pool.Generation && !isTooLong(pool.Spec.NodeSelector)
 	_, tooLong := pool.Labels[labelsTooLong]
 	return Pool{
@@ -130,8 +130,8 @@ func certificates(expirys []mcfgv1.CertExpiry) []Certificate {
 	return known
 }
 
-// Slots returns how many machines of the pool may be unavailable at a time, of that many, as the
-// machine config operator counts them: at least 1.
+// Slots returns how many of the given number of machines may be unavailable at a time. Like the machine
+// config operator, it returns at least 1.
 func (p Pool) Slots(machines int) int {
 	if p.MaxUnavailable == nil {
 		return 1
@@ -143,34 +143,34 @@ func (p Pool) Slots(machines int) int {
 	return max(slots, 1)
 }
 
-// The pools of every cluster.
+// Pools that exist in every cluster.
 const (
 	PoolMaster  = "master"
 	poolWorker  = "worker"
-	poolArbiter = "arbiter" // clusters with two nodes of the control plane have it
+	poolArbiter = "arbiter" // only in clusters with two control plane nodes
 )
 
-// labelRequired is the label of the pools that the operator machine-config waits for.
+// labelRequired labels the pools that machine-config waits for.
 const labelRequired = "operator.machineconfiguration.openshift.io/required-for-upgrade"
 
-// PoolRole describes what the nodes of a pool are for.
+// PoolRole describes the purpose of a pool's nodes.
 type PoolRole string
 
-// The roles.
+// Roles of pools.
 const (
-	// RoleControlPlane is the pool of the nodes of the control plane.
+	// RoleControlPlane is the pool of the control plane nodes.
 	RoleControlPlane PoolRole = "ControlPlane"
-	// RoleRequired is another pool that the update of the control plane waits for, such as the one of
-	// arbiter nodes.
+	// RoleRequired is any other pool that the control plane update waits for, such as the pool of arbiter
+	// nodes.
 	RoleRequired PoolRole = "Required"
-	// RoleWorker is the pool of the nodes that are in no custom pool.
+	// RoleWorker is the pool of the nodes that belong to no custom pool.
 	RoleWorker PoolRole = "Worker"
 	// RoleCustom is any other pool.
 	RoleCustom PoolRole = "Custom"
 )
 
-// Role returns what the nodes of the pool are for. It is the only answer to that question. The machine
-// config operator finds the pool of the control plane by its name.
+// Role returns the purpose of the pool's nodes. All code must use it. The machine config operator identifies
+// the control plane pool by name.
 func (p Pool) Role() PoolRole {
 	_, required := p.Labels[labelRequired]
 	switch {
@@ -184,23 +184,24 @@ func (p Pool) Role() PoolRole {
 	return RoleCustom
 }
 
-// Required reports whether the update of the control plane waits for the pool, so nothing may hold it
-// back. A pool whose labels are unknown may be required.
+// Required reports whether the control plane update waits for the pool, which therefore must not be held
+// back. A pool with unknown labels may be required.
 func (p Pool) Required() bool {
 	role := p.Role()
 	return role == RoleControlPlane || role == RoleRequired || p.LabelsTooLong
 }
 
-// PoolOf returns the name of the node's pool, or "" if it is in no pool. A node is in at most one pool, as for the
-// machine config operator: a custom one, unless the control plane's selects the node as well; else the arbiters' or the
-// workers'. A node that several custom pools select is in no pool, see ConflictingPools. Windows nodes are in no pool.
+// PoolOf returns the name of a node's pool, or "" if it has none. Like the machine config operator, it
+// assigns a node to at most one pool. The control plane pool comes first, then a custom pool, then the
+// arbiter pool, then the worker pool. A node selected by several custom pools belongs to none of them. See
+// ConflictingPools. Windows nodes belong to no pool.
 func PoolOf(pools []Pool, node *Node) string {
 	in, _ := poolOf(pools, node)
 	return in
 }
 
-// ConflictingPools returns the custom pools that select the node, if there are several. The machine config
-// operator then leaves the node alone, and its pools are updated without it.
+// ConflictingPools returns the custom pools that select the node if there are several. The machine config
+// operator ignores such a node and updates its pools without it.
 func ConflictingPools(pools []Pool, node *Node) []string {
 	if _, custom := poolOf(pools, node); custom < 2 {
 		return nil
@@ -214,7 +215,7 @@ func ConflictingPools(pools []Pool, node *Node) []string {
 	return names
 }
 
-// poolOf returns the name of the node's pool, and how many custom pools select the node.
+// poolOf returns the name of a node's pool and the number of custom pools that select the node.
 func poolOf(pools []Pool, node *Node) (in string, custom int) {
 	if node.isWindows() {
 		return "", 0
@@ -238,10 +239,10 @@ func poolOf(pools []Pool, node *Node) (in string, custom int) {
 	return in, custom
 }
 
-// poolOrder lists the pools that may select one node; the last one has it. Any other name is a custom pool's.
+// poolOrder lists the pools in ascending order of precedence. The empty name stands for custom pools.
 var poolOrder = []string{poolWorker, poolArbiter, "", PoolMaster}
 
-// orderedName returns the name of the pool in poolOrder.
+// orderedName returns the pool's name in poolOrder.
 func (p *Pool) orderedName() string {
 	if p.IsCustom() {
 		return ""
@@ -249,13 +250,13 @@ func (p *Pool) orderedName() string {
 	return p.Name
 }
 
-// IsCustom reports whether the machine config operator takes the pool for a custom one. It does so by name.
+// IsCustom reports whether the machine config operator treats the pool as custom. It decides this by name.
 func (p *Pool) IsCustom() bool {
 	return p.Name != PoolMaster && p.Name != poolWorker && p.Name != poolArbiter
 }
 
-// degraded returns the pool's own summary. If it has no message, it gets the messages of the conditions that it sums
-// up.
+// degraded returns the summary condition Degraded. If it has no message, it gets the messages of the
+// conditions that it summarizes.
 func degraded(conditions []mcfgv1.MachineConfigPoolCondition) Condition {
 	sum := poolCondition(conditions, mcfgv1.MachineConfigPoolDegraded)
 	if sum.Message != "" || !sum.IsTrue() {
@@ -274,7 +275,7 @@ func degraded(conditions []mcfgv1.MachineConfigPoolCondition) Condition {
 	return sum
 }
 
-// isDegradedCondition reports whether a condition of a pool says that something is degraded.
+// isDegradedCondition reports whether a pool condition reports a degraded state.
 func isDegradedCondition(c *mcfgv1.MachineConfigPoolCondition) bool {
 	return strings.HasSuffix(string(c.Type), string(mcfgv1.MachineConfigPoolDegraded))
 }

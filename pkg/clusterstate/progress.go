@@ -12,15 +12,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Awaited collects what the objects report that an update waits for: the operators that do not run the release,
-// or the nodes that do not have the configuration. A node that is done is no longer among them.
+// Awaited collects reports about the objects that an update waits for: operators that do not run the release
+// or nodes that lack the configuration. Completed nodes are not included.
 type Awaited struct {
 	phases, pods []string
-	times        []time.Time // at which the objects show that they changed
+	times        []time.Time // when the objects changed according to their reports
 }
 
-// AwaitedOperators returns what the operators report that isUpdated does not report, and what the cluster version
-// operator reports about its progress.
+// AwaitedOperators returns the reports of the operators that are not updated and of the cluster version
+// operator's progress.
 func AwaitedOperators(version Version, operators []ClusterOperator, isUpdated func(ClusterOperator) bool) Awaited {
 	a := Awaited{phases: []string{version.Progressing.Message}}
 	operators, _ = version.ReleaseOperators(operators)
@@ -38,8 +38,8 @@ func AwaitedOperators(version Version, operators []ClusterOperator, isUpdated fu
 	return a
 }
 
-// AddPool adds how many machines of a pool are done, and the nodes that are not, with the pods that are left on
-// those that are being drained; none if they were not read.
+// AddPool adds the number of completed machines of a pool, its other nodes, and the pods left on draining
+// nodes. There are none if pods were not read.
 func (a *Awaited) AddPool(p *PoolProgress, left func(Node) []DrainedPod) {
 	a.phases = append(a.phases, fmt.Sprint(p.Pool.Name, p.Pool.Config, p.Pool.UpdatedMachines))
 	for i := range p.Nodes {
@@ -54,13 +54,13 @@ func (a *Awaited) AddPool(p *PoolProgress, left func(Node) []DrainedPod) {
 	}
 }
 
-// AddBuild adds the build of an OS image.
+// AddBuild adds an OS image build.
 func (a *Awaited) AddBuild(build ImageBuild) {
 	a.phases, a.times = append(a.phases, build.Name, build.Phase), append(a.times, build.Start)
 }
 
-// fingerprint identifies what is awaited; empty means nothing. It has two parts, of which the second one, about
-// pods, is empty while they are not read.
+// fingerprint identifies the collected reports. It is empty if there are none. It has two parts. The second
+// one covers pods and is empty if they were not read.
 func (a *Awaited) fingerprint() string {
 	if len(a.phases) == 0 {
 		return ""
@@ -80,17 +80,18 @@ func fingerprintOf(values []string) string {
 	return text.Hash(all.String(), 8)
 }
 
-// Progress remembers how an update in progress has advanced. It is the only answer to the question whether the update
-// progresses: the steps of upgrades and the assessment of the update status use it.
+// Progress tracks the progress of a running update. The steps of upgrades and the assessment both rely on it
+// to decide whether the update makes progress.
 type Progress struct {
-	// Fingerprint identifies what the objects reported that the update waits for; empty means nothing is
-	// remembered.
+	// Fingerprint identifies the last reports about what the update waits for. It is empty if nothing has
+	// been recorded.
 	Fingerprint string
-	// Changed is when any of that last changed; zero if unknown.
+	// Changed is when the reports last changed, or zero if this is unknown.
 	Changed time.Time
 }
 
-// Observe returns the progress after another look. What is not seen, before or now, shows no change.
+// Observe returns the progress after another observation. Data that is missing now or was missing before does
+// not count as a change.
 func (p Progress) Observe(a Awaited, now time.Time) Progress {
 	next := Progress{a.fingerprint(), p.Changed}
 	for _, at := range a.times {
@@ -104,7 +105,7 @@ func (p Progress) Observe(a Awaited, now time.Time) Progress {
 	return next
 }
 
-// StuckAt returns when nothing has changed for as long as a limit, or zero if it is unknown.
+// StuckAt returns when nothing will have changed for the duration of the limit, or zero if this is unknown.
 func (p Progress) StuckAt(limit time.Duration) time.Time {
 	if p.Changed.IsZero() {
 		return time.Time{}
@@ -112,13 +113,13 @@ func (p Progress) StuckAt(limit time.Duration) time.Time {
 	return p.Changed.Add(limit)
 }
 
-// IsStuck reports whether nothing has changed for as long as a limit.
+// IsStuck reports whether nothing has changed for the duration of the limit.
 func (p Progress) IsStuck(limit time.Duration, now time.Time) bool {
 	at := p.StuckAt(limit)
 	return !at.IsZero() && !now.Before(at)
 }
 
-// differ reports whether two fingerprints show a change.
+// differ reports whether two fingerprints indicate a change.
 func differ(last, now string) bool {
 	before, after := strings.Split(last, "."), strings.Split(now, ".")
 	return slices.ContainsFunc([]int{0, 1}, func(i int) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// The newest change that an object shows counts, unless it is in the future, and what is seen for the first time
-// is no change.
+// The latest change reported by an object counts unless it is in the future. A first observation does not
+// count as a change.
 func TestProgress_observes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -40,8 +40,8 @@ func TestProgress_observes(t *testing.T) {
 	}
 }
 
-// A pod that leaves a draining node is a change, and so is the step of a node, but not a node that is done. Pods that
-// are not read are no change.
+// A change is a pod that leaves a draining node or a new step of a node, but not a node that completes.
+// Unread pods do not count as a change.
 func TestProgress_of_a_pool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -14,41 +14,40 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Observed describes what became of the request for a target.
+// Observed describes the state of the request for a target.
 type Observed int
 
 const (
-	// ObservedNone means that the target is not requested. A request for another release may stand in
-	// spec.desiredUpdate if the cluster version operator ignores or refuses it: it may be replaced.
+	// ObservedNone stands for an unrequested target. spec.desiredUpdate may contain a request for another
+	// release that the cluster version operator ignores or refuses. It may be replaced.
 	ObservedNone Observed = iota
-	// ObservedIgnored means that the target is requested, and that the cluster version operator has
-	// seen the request and does nothing about it. It may begin once the available updates change.
+	// ObservedIgnored is a requested target on which the cluster version operator does not act although it
+	// has observed the request. The update may start once the available updates change.
 	ObservedIgnored
-	// ObservedPending means that the target is requested, and that it has neither begun nor been
-	// refused.
+	// ObservedPending is a requested target that has neither started nor been refused.
 	ObservedPending
-	// ObservedRefused means that the cluster version operator refuses the target. It tries again, and
-	// may accept it later.
+	// ObservedRefused is a requested target that the cluster version operator refuses. It retries and may
+	// accept the target later.
 	ObservedRefused
-	// ObservedOther means that another release is being installed, or is requested and may begin.
+	// ObservedOther stands for another release being installed, or requested and able to start.
 	ObservedOther
-	// ObservedBegun means that the target is being installed.
+	// ObservedBegun stands for a target being installed.
 	ObservedBegun
-	// ObservedDone means that the target is completely installed.
+	// ObservedDone stands for a completely installed target.
 	ObservedDone
 )
 
-// String returns the name of the state, for messages of tests.
+// String returns the name of the state, for test messages.
 func (o Observed) String() string {
 	return [...]string{"None", "Ignored", "Pending", "Refused", "Other", "Begun", "Done"}[o]
 }
 
-// HasBegun reports whether the target is being or completely installed.
+// HasBegun reports whether the target is being installed or completely installed.
 func (o Observed) HasBegun() bool { return o == ObservedBegun || o == ObservedDone }
 
-// Observe returns what became of the request for a target. The release that is being installed
-// decides, not the one that the spec requests: the cluster version operator compares the image and
-// force, not the version, and continues with a release whose request was removed.
+// Observe returns the state of the request for a target. The release being installed takes precedence over
+// the requested one: the cluster version operator compares image and force, but not the version, and
+// continues with a release even if its request is removed.
 func (v Version) Observe(target Target) Observed {
 	_, updating := v.UpdatingTo()
 	switch {
@@ -60,7 +59,7 @@ func (v Version) Observe(target Target) Observed {
 	state := v.ObserveRequest()
 	switch requested := v.Requested != nil && v.Requested.isFor(target); {
 	case requested && updating && state != ObservedRefused:
-		return ObservedPending // whether it begins is decided after the other update
+		return ObservedPending // decided after the other update
 	case requested:
 		return state
 	case updating || state == ObservedPending:
@@ -69,8 +68,8 @@ func (v Version) Observe(target Target) Observed {
 	return ObservedNone
 }
 
-// ObserveOwn is Observe for an upgrade that has requested the target with an image; nil if it is not
-// known with which. A request that another client wrote counts as Other.
+// ObserveOwn is like Observe for an upgrade that has requested the target with an image. The image is nil if
+// it is unknown. A request by another client counts as Other.
 func (v Version) ObserveOwn(target Target, image *string) Observed {
 	state := v.Observe(target)
 	switch state {
@@ -83,22 +82,21 @@ func (v Version) ObserveOwn(target Target, image *string) Observed {
 	return state
 }
 
-// Answer is the answer to a question that cannot always be answered. Unknown means that this cannot
-// be determined.
+// Answer is the answer to a question that cannot always be answered.
 type Answer int
 
-// The answers.
+// Answers to a question.
 const (
 	Unknown Answer = iota
 	No
 	Yes
 )
 
-// IsOwnRequest reports whether the operator wrote the request in spec.desiredUpdate, for a version and with an image;
-// nil if it is not known with which. The text alone does not tell: another client may request the same version. It is
-// unknown if no field managers are recorded, as in the cache, and the text is the operator's. An image other than the
-// noted one comes from another process of the operator if the operator is the field manager of everything that is
-// requested.
+// IsOwnRequest reports whether the operator wrote the request in spec.desiredUpdate, for the given version
+// and image. The image is nil if it is unknown. The request's contents alone are not proof, because another
+// client may request the same version. The answer is unknown if the contents match but no field managers are
+// recorded, as in the cache. A request with a different image than recorded comes from another operator
+// process if the operator manages all requested fields.
 func (v Version) IsOwnRequest(version string, image *string) Answer {
 	r := v.Requested
 	switch {
@@ -116,7 +114,7 @@ func (v Version) IsOwnRequest(version string, image *string) Answer {
 	return No
 }
 
-// PendingRequest returns the requested release if it is not the current one, and may begin.
+// PendingRequest returns the requested release if it is not the current one and may start.
 func (v Version) PendingRequest() (Release, bool) {
 	if state := v.ObserveRequest(); state == ObservedPending || state == ObservedRefused {
 		return v.Requested.Release, true
@@ -124,20 +122,20 @@ func (v Version) PendingRequest() (Release, bool) {
 	return Release{}, false
 }
 
-// Request holds what spec.desiredUpdate requests.
+// Request holds the request in spec.desiredUpdate.
 type Request struct {
 	Release
 
-	// Force reports that checks of the release must not stop the update. The operator never sets it.
+	// Force is set if checks of the release must not stop the update. The operator never sets it.
 	Force bool
 
-	// hasManagers reports whether the field managers of the version or the image are recorded;
-	// ownsVersion and ownsImage report whether the operator is one of them.
+	// hasManagers is set if the field managers of the version or image are recorded. ownsVersion and
+	// ownsImage are set if the operator is one of them.
 	hasManagers, ownsVersion, ownsImage bool
 }
 
-// String returns the requested release for messages, with what sets it apart from another request for
-// the same version.
+// String names the requested release and anything that distinguishes it from other requests for the same
+// version.
 func (r *Request) String() string {
 	name := r.Release.String()
 	if r.Version != "" && r.Image != "" {
@@ -149,8 +147,7 @@ func (r *Request) String() string {
 	return name
 }
 
-// requestOf returns the request in spec.desiredUpdate; nil means none. A request for a mere preflight
-// counts as none.
+// requestOf returns the request in spec.desiredUpdate, or nil. A preflight request does not count.
 func requestOf(version *configv1.ClusterVersion) *Request {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil || desired.Mode == configv1.UpdateModePreflight {
@@ -174,7 +171,7 @@ func requestOf(version *configv1.ClusterVersion) *Request {
 	return request
 }
 
-// ownedFields returns the fields of spec.desiredUpdate that a field manager owns.
+// ownedFields returns the fields of spec.desiredUpdate that belong to a field manager.
 func ownedFields(manager *metav1.ManagedFieldsEntry) map[string]json.RawMessage {
 	if manager.FieldsV1 == nil {
 		return nil
@@ -190,8 +187,8 @@ func ownedFields(manager *metav1.ManagedFieldsEntry) map[string]json.RawMessage 
 	return fields.Spec.DesiredUpdate
 }
 
-// desiredUpdateManagers returns what is cached of field managers: who owns the version and the image in
-// spec.desiredUpdate. Without it, IsOwnRequest does not know from the cache who wrote the request.
+// desiredUpdateManagers returns the managers of the version and image in spec.desiredUpdate, for caching.
+// IsOwnRequest needs them.
 func desiredUpdateManagers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var some []metav1.ManagedFieldsEntry
 	for i := range all {
@@ -213,7 +210,7 @@ func desiredUpdateManagers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFiel
 	return some
 }
 
-// isFor reports whether the request is one for the target. A change of the architecture is not.
+// isFor reports whether the request is for the target. A request to change the architecture is not.
 func (r *Request) isFor(target Target) bool {
 	if r.Architecture != "" {
 		return false
@@ -221,9 +218,8 @@ func (r *Request) isFor(target Target) bool {
 	return r.Matches(target) || r.Version == "" && r.equal(Release{Image: target.Image})
 }
 
-// ObserveRequest returns what became of the request in spec.desiredUpdate, whichever release it is for:
-// None, Ignored, Pending, or Refused. None means that there is no request, or that its release is the
-// current one.
+// ObserveRequest returns the state of the request in spec.desiredUpdate for any release: None, Ignored,
+// Pending, or Refused. None stands for no request or a request for the current release.
 func (v Version) ObserveRequest() Observed {
 	if v.Requested == nil {
 		return ObservedNone
@@ -244,9 +240,9 @@ func (v Version) ObserveRequest() Observed {
 	return ObservedPending
 }
 
-// requestedImage returns the image that the cluster version operator resolves the request to, which may
-// be unknown. It returns false if there is none: without an image, a version requests the only available
-// update of that version. A change of the architecture may be one of the current version.
+// requestedImage returns the image that the request resolves to. The image may be unknown. It returns false
+// if the request resolves to nothing: without an image, a version must match exactly one available update. A
+// change of the architecture may be for the current version.
 func (v Version) requestedImage() (string, bool) {
 	r := v.Requested
 	if r.Image != "" {
@@ -263,23 +259,20 @@ func (v Version) requestedImage() (string, bool) {
 	return image, offers == 1 || offers > 0 && r.Architecture != ""
 }
 
-// changesArchitecture reports whether a requested change of the architecture is pending. An
-// operator that does not report the architecture has started the change once it has accepted the
-// request.
+// changesArchitecture reports whether a requested change of the architecture is pending. If the architecture
+// is not reported, the change counts as started once the request has been accepted.
 func (v Version) changesArchitecture() bool {
 	requested := v.Requested.Architecture
 	return requested != "" && requested != v.architecture && (!v.Observed || v.ReleaseAccepted.IsFalse())
 }
 
-// versionInMessage and imageInMessage match the release that a message of the cluster version operator
-// names.
+// versionInMessage and imageInMessage match the release in a message of the cluster version operator.
 var (
 	versionInMessage = regexp.MustCompile(`\bversion="([^"]+)"`)
 	imageInMessage   = regexp.MustCompile(`\bimage="([^"]+)"`)
 )
 
-// IgnoredBecause returns why the cluster version operator does nothing about the request in
-// spec.desiredUpdate.
+// IgnoredBecause explains why the cluster version operator does not act on the request in spec.desiredUpdate.
 func (v Version) IgnoredBecause() string {
 	if v.Invalid.IsTrue() {
 		return v.Invalid.MessageOrReason()
@@ -290,9 +283,9 @@ func (v Version) IgnoredBecause() string {
 	return fmt.Sprintf("its image is the one of the current release %s", v.Current)
 }
 
-// Refusal returns why the cluster version operator refuses the request in spec.desiredUpdate. A message
-// about another release, requested earlier, is not a refusal of it; one that names no release is if the
-// request was observed.
+// Refusal explains why the cluster version operator refuses the request in spec.desiredUpdate. A message
+// about a different, earlier release is not a refusal of the request. A message without a release is one if
+// the request was observed.
 func (v Version) Refusal() (string, bool) {
 	if v.Requested == nil || !v.ReleaseAccepted.IsFalse() {
 		return "", false

@@ -16,8 +16,7 @@ import (
 
 const image447 = "quay.io/openshift-release-dev/ocp-release@sha256:447"
 
-// clusterVersion is a ClusterVersion for a test of what became of a request. The current release is
-// 4.4.5, and 4.4.6 is available.
+// clusterVersion describes a ClusterVersion at 4.4.5. 4.4.6 is available.
 type clusterVersion struct {
 	history     []configv1.UpdateHistory
 	desired     *configv1.Update
@@ -81,10 +80,10 @@ func TestObserve(t *testing.T) {
 	const refused446, refused447 = `failed version="4.4.6" image="` + image446 + `"`, `failed version="4.4.7" image="` + image447 + `"`
 	for name, tc := range map[string]struct {
 		version clusterVersion
-		target  clusterstate.Target // 4.4.6 if it is empty
+		target  clusterstate.Target // 4.4.6 if empty
 		want    clusterstate.Observed
 	}{
-		// The newest entry of the history decides first.
+		// The newest entry of the history takes precedence.
 		"target is installed":                                {version: clusterVersion{history: completed("4.4.6", image446)}, want: clusterstate.ObservedDone},
 		"target is installed, another release is requested":  {version: clusterVersion{history: completed("4.4.6", image446), desired: to("4.4.7", image447)}, want: clusterstate.ObservedDone},
 		"target is being installed":                          {version: clusterVersion{history: partial("4.4.6", image446), desired: to("4.4.6", "")}, want: clusterstate.ObservedBegun},
@@ -106,7 +105,7 @@ func TestObserve(t *testing.T) {
 			entry("4.4.5", image445, configv1.CompletedUpdate), entry("4.4.6", image446, configv1.PartialUpdate),
 		}}, want: clusterstate.ObservedNone},
 
-		// Nothing is installed, and nothing that could begin is requested.
+		// Nothing is being installed, and no request can start.
 		"no request":                                             {want: clusterstate.ObservedNone},
 		"no history and request":                                 {version: clusterVersion{history: []configv1.UpdateHistory{}}, want: clusterstate.ObservedNone},
 		"request without a field":                                {version: clusterVersion{desired: &configv1.Update{AcceptRisks: []configv1.AcceptRisk{{Name: "SlowBoot"}}}}, want: clusterstate.ObservedNone},
@@ -123,13 +122,13 @@ func TestObserve(t *testing.T) {
 		},
 		"a change of the architecture that is not available": {version: clusterVersion{desired: multi("4.4.5"), arch: "amd64"}, want: clusterstate.ObservedNone},
 
-		// The target is requested, and nothing will come of it.
+		// The target is requested, but the request has no effect.
 		"target is requested with the current image":        {version: clusterVersion{desired: to("4.4.6", image445)}, want: clusterstate.ObservedIgnored},
 		"target is forced with the current image":           {version: clusterVersion{desired: forced(to("4.4.6", image445))}, want: clusterstate.ObservedIgnored},
 		"target is requested by its version, not available": {version: clusterVersion{desired: to("4.4.6", ""), unavailable: true}, want: clusterstate.ObservedIgnored},
 		"target is requested by its version, two images":    {version: clusterVersion{desired: to("4.4.6", ""), twice: true}, want: clusterstate.ObservedIgnored},
 
-		// The target is requested, and the cluster version operator has not decided.
+		// The target is requested, but the cluster version operator has not decided.
 		"target is requested":                                    {version: clusterVersion{desired: to("4.4.6", "")}, want: clusterstate.ObservedPending},
 		"target is requested, not observed":                      {version: clusterVersion{desired: to("4.4.6", ""), unobserved: true}, want: clusterstate.ObservedPending},
 		"target is requested, not available, not observed":       {version: clusterVersion{desired: to("4.4.6", ""), unavailable: true, unobserved: true}, want: clusterstate.ObservedPending},
@@ -154,7 +153,7 @@ func TestObserve(t *testing.T) {
 		"target is refused during another update": {version: clusterVersion{history: partial("4.4.7", image447), desired: to("4.4.6", ""), refused: refused446}, want: clusterstate.ObservedRefused},
 		"target is refused without its name":      {version: clusterVersion{desired: to("4.4.6", ""), refused: "not signed"}, want: clusterstate.ObservedRefused},
 
-		// Another release is in the way.
+		// Another release takes precedence.
 		"another release is being installed":                             {version: clusterVersion{history: partial("4.4.7", image447)}, want: clusterstate.ObservedOther},
 		"another release is being installed and requested":               {version: clusterVersion{history: partial("4.4.7", image447), desired: to("4.4.7", "")}, want: clusterstate.ObservedOther},
 		"another release is requested with its image":                    {version: clusterVersion{desired: to("4.4.7", image447)}, want: clusterstate.ObservedOther},
@@ -179,7 +178,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// managed returns what the API server records about the field managers of spec.desiredUpdate.
+// managed returns recorded field managers of spec.desiredUpdate.
 func managed(owners map[string]string) []metav1.ManagedFieldsEntry {
 	var entries []metav1.ManagedFieldsEntry
 	for field, manager := range owners {
@@ -194,8 +193,8 @@ func TestIsOwnRequest(t *testing.T) {
 	const own = clusterstate.FieldManager
 	for name, tc := range map[string]struct {
 		desired  *configv1.Update
-		managers map[string]string // nil if none is recorded, as in the cache
-		image    *string           // with which the target was requested
+		managers map[string]string // nil if none are recorded, as in the cache
+		image    *string           // image of the request
 		want     clusterstate.Answer
 	}{
 		"no request":                 {want: clusterstate.No},

@@ -39,7 +39,7 @@ func TestConditionText(t *testing.T) {
 	}
 }
 
-// The name of an operator is a word: neither a part of a longer name nor of a word in capitals.
+// The name of an operator must be a whole word. Parts of longer names and capitalized words do not match.
 func TestCondition_mentions_operators(t *testing.T) {
 	t.Parallel()
 	c := clusterstate.Condition{Message: "Cluster operators kube-apiserver, dns (etcd2), az09 are degraded; NETWORK: image-registry."}
@@ -74,7 +74,7 @@ func TestVersion_waits_for_operators(t *testing.T) {
 
 func FuzzConditionText(f *testing.F) {
 	f.Add("short")
-	f.Add("a" + strings.Repeat("ä", 5000)) // cut within a character, wherever it is cut
+	f.Add("a" + strings.Repeat("ä", 5000)) // the cut falls within a character
 	f.Add(strings.Repeat(" x\n", 5000))
 	f.Add(strings.Repeat("\xff", 5000))
 	f.Add("\x1b[31m\x00\u202e")

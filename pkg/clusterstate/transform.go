@@ -18,35 +18,36 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The transforms keep what is read from an object and drop everything else before the object is
-// cached, so the memory of the operator does not follow what other clients may write. What is kept
-// is bounded. A transform changes the object in place and may be applied again.
+// Transforms keep only the parts of an object that are read and limit their size before the object is cached.
+// Other clients therefore cannot inflate the operator's memory. A transform modifies the object in place and
+// may be applied repeatedly.
 const (
-	// maxCachedText bounds a reason or a message that is cached, in bytes; less is shown of it.
+	// maxCachedText limits a cached reason or message, in bytes. Even less of it is displayed.
 	maxCachedText = 2 << 10
-	// maxCachedLabels bounds the labels of a node or of a pool that are cached, in bytes.
+	// maxCachedLabels limits the cached labels of a node or pool, in bytes.
 	maxCachedLabels = 16 << 10
-	// maxCachedSelector bounds the label selector of a PodDisruptionBudget that is cached, in bytes;
-	// maxCachedNodeSelector bounds the selector of a pool, which may list the names of its nodes.
+	// maxCachedSelector limits the cached label selector of a PodDisruptionBudget, in bytes.
+	// maxCachedNodeSelector limits the selector of a pool. It is larger because a selector may list nodes by
+	// name.
 	maxCachedSelector     = 4 << 10
 	maxCachedNodeSelector = 32 << 10
 )
 
-// maxKept bounds the number of elements of a list that are cached.
+// maxKept limits the number of cached list elements.
 const maxKept = 16
 
-// keptAnnotations are the annotations that are read.
+// keptAnnotations lists the annotations that are read.
 var keptAnnotations = []string{
 	annotationCurrentConfig, annotationDesiredConfig, annotationState, annotationReason,
 	annotationDesiredDrain, annotationLastAppliedDrain, annotationMachine,
 	AnnotationDrainFirstSeen, AnnotationPausedBy, "upgrade.managed.openshift.io/hold",
 }
 
-// keptFinalizers are the finalizers that are read.
+// keptFinalizers lists the finalizers that are read.
 var keptFinalizers = []string{"upgrade.managed.openshift.io/upgrade-in-progress"}
 
-// StripMetadata drops everything from the metadata of an object, before the object is cached,
-// except for what identifies it and for annotations and finalizers that are read.
+// StripMetadata removes all metadata except the object's identity and the annotations and finalizers that are
+// read.
 func StripMetadata(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		stripMetadata(object)
@@ -73,7 +74,7 @@ func stripMetadata(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// kept returns the first elements that should be kept, in a slice of their own; nil if there are none.
+// kept returns a copy of the first elements that should be kept, or nil if there are none.
 func kept[T any](all []T, keep func(*T) bool) []T {
 	var some []T
 	for i := range all {
@@ -96,8 +97,8 @@ func isReadTaint(t *corev1.Taint) bool {
 	return pressure || t.Key == corev1.TaintNodeUnschedulable || t.Key == taintAutoscalerDel
 }
 
-// StripNode drops what is not read from a node, before the node is cached: above all the
-// heartbeats, and the list of images, which is most of its size.
+// StripNode removes the unused parts of a node before it is cached, mainly heartbeats and the list of images,
+// which accounts for most of its size.
 func StripNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -121,9 +122,8 @@ func StripNode(obj any) (any, error) {
 	return node, nil
 }
 
-// cachedLabels returns the labels of a node. A pool may select its nodes by any label, so all are
-// kept, unless they exceed the bound: then roles and what the operator itself reads come first, and
-// the rest is kept in the order of the keys.
+// cachedLabels returns the labels of a node. All are kept because a pool may select nodes by any label. Above
+// the size limit, the labels that the operator reads and roles come first, followed by the rest in key order.
 func cachedLabels(all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
@@ -145,7 +145,7 @@ func cachedLabels(all map[string]string) map[string]string {
 	return some
 }
 
-// labelRank returns the rank in which the labels of a node are kept; 0 is first.
+// labelRank returns the priority of a node label. 0 is the highest.
 func labelRank(key string) int {
 	switch {
 	case key == LabelExtraNodeOf || key == corev1.LabelOSStable:
@@ -156,8 +156,8 @@ func labelRank(key string) int {
 	return 2
 }
 
-// StripClusterVersion drops what is not read from the ClusterVersion, before it is cached. There is
-// one such object, which only administrators and the cluster version operator may write.
+// StripClusterVersion removes the unused parts of the ClusterVersion before it is cached. There is only one
+// object, and only administrators and the cluster version operator can write it.
 func StripClusterVersion(obj any) (any, error) {
 	version, ok := obj.(*configv1.ClusterVersion)
 	if !ok {
@@ -173,8 +173,8 @@ func StripClusterVersion(obj any) (any, error) {
 	return version, nil
 }
 
-// StripClusterOperator drops everything from a ClusterOperator, before it is cached, except for the
-// conditions and the version that are read.
+// StripClusterOperator removes everything from a ClusterOperator except the conditions and version that are
+// read.
 func StripClusterOperator(obj any) (any, error) {
 	operator, ok := obj.(*configv1.ClusterOperator)
 	if !ok {
@@ -195,12 +195,12 @@ func StripClusterOperator(obj any) (any, error) {
 	return operator, nil
 }
 
-// labelsTooLong is the key of a label that stands for labels that are too long to be cached. The API
-// server does not accept it in an object.
+// labelsTooLong is the key of a label that replaces labels that are too long to be cached. The API server
+// does not accept this key.
 const labelsTooLong = "too long/"
 
-// cachedPoolLabels returns the labels of a pool, or one that stands for them if they exceed the bound:
-// by a part of them it cannot be decided which selectors select the pool.
+// cachedPoolLabels returns the labels of a pool. If they exceed the limit, it returns a placeholder, because
+// partial labels are not enough to evaluate selectors.
 func cachedPoolLabels(all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
@@ -212,15 +212,15 @@ func cachedPoolLabels(all map[string]string) map[string]string {
 	return map[string]string{labelsTooLong: ""}
 }
 
-// StripPool drops everything from a MachineConfigPool, before it is cached, except for its labels, its
-// machines' selector, configuration, and numbers, and the conditions that are read.
+// StripPool removes everything from a MachineConfigPool except labels, the node selector, the configuration,
+// machine counts, and the conditions that are read.
 func StripPool(obj any) (any, error) {
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)
 	if !ok {
 		return obj, nil
 	}
 	labels := cachedPoolLabels(pool.Labels)
-	if markOf(pool) == nil { // who set spec.paused is not cached
+	if markOf(pool) == nil { // the manager of spec.paused is not cached
 		delete(pool.Annotations, AnnotationPausedBy)
 	}
 	stripMetadata(pool)
@@ -251,8 +251,7 @@ func stripConditions(conditions []configv1.ClusterOperatorStatusCondition) {
 	}
 }
 
-// cachedText returns a bounded text of its own: a part of a longer one would keep all of it in
-// memory.
+// cachedText returns a copy of limited length. A substring would keep the whole text in memory.
 func cachedText(long string) string {
 	if len(long) <= maxCachedText {
 		return long
@@ -260,11 +259,11 @@ func cachedText(long string) string {
 	return strings.Clone(text.Truncate(long, maxCachedText))
 }
 
-// selectorTooLong is the operator of a requirement that stands for a selector that is too long to
-// be cached. The API server does not accept it in an object.
+// selectorTooLong is the operator of a requirement that replaces a selector that is too long to be cached.
+// The API server does not accept this operator.
 const selectorTooLong metav1.LabelSelectorOperator = "TooLong"
 
-// cachedSelector returns a selector, or one that stands for it if it is longer than the limit.
+// cachedSelector returns the selector, or a placeholder if it exceeds the limit.
 func cachedSelector(selector *metav1.LabelSelector, limit int) *metav1.LabelSelector {
 	if selector == nil {
 		return nil
@@ -285,13 +284,12 @@ func cachedSelector(selector *metav1.LabelSelector, limit int) *metav1.LabelSele
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: selectorTooLong}}}
 }
 
-// isTooLong reports whether a selector stands for one that is too long to be cached.
+// isTooLong reports whether a selector is the placeholder.
 func isTooLong(selector *metav1.LabelSelector) bool {
 	return selector != nil && len(selector.MatchExpressions) == 1 && selector.MatchExpressions[0].Operator == selectorTooLong
 }
 
-// StripPDB drops everything from a PodDisruptionBudget, before it is cached, except for the pods
-// that it selects and the number of disruptions that it allows.
+// StripPDB removes everything from a PodDisruptionBudget except its selector and the allowed disruptions.
 func StripPDB(obj any) (any, error) {
 	budget, ok := obj.(*policyv1.PodDisruptionBudget)
 	if !ok {

@@ -14,20 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The transforms of the Update Status Controller keep what the transforms above keep, and what only the
-// update status reads. The cache of the operator does not grow with it.
+// These transforms of the Update Status Controller keep additional data that only the update status reads.
+// They do not affect the operator's cache.
 
-// maxKeptCertificates bounds the number of certificates of a pool that are cached.
+// maxKeptCertificates limits the number of cached certificates per pool.
 const maxKeptCertificates = 64
 
-// StripClusterOperatorForStatus keeps also which cluster profiles include the operator, and its image.
+// StripClusterOperatorForStatus also keeps the image and an annotation for cluster profiles.
 func StripClusterOperatorForStatus(obj any) (any, error) {
 	operator, ok := obj.(*configv1.ClusterOperator)
 	if !ok {
 		return obj, nil
 	}
 	var annotations map[string]string
-	for _, key := range slices.Sorted(maps.Keys(operator.Annotations)) { // one shows that the release has it
+	for _, key := range slices.Sorted(maps.Keys(operator.Annotations)) { // one is enough to show that the operator is part of the release
 		if isProfileAnnotation(key) && len(key) <= maxCachedText {
 			annotations = map[string]string{key: cachedText(operator.Annotations[key])}
 			break
@@ -44,8 +44,8 @@ func StripClusterOperatorForStatus(obj any) (any, error) {
 	return operator, nil
 }
 
-// StripPoolForStatus keeps also how many machines may be unavailable, the condition Updating, and when
-// the certificates of the machines expire.
+// StripPoolForStatus also keeps the maximum number of unavailable machines, the condition Updating, and the
+// expiry of machine certificates.
 func StripPoolForStatus(obj any) (any, error) {
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)
 	if !ok {
@@ -72,7 +72,7 @@ func StripPoolForStatus(obj any) (any, error) {
 	return pool, nil
 }
 
-// StripNodeForStatus keeps also whether the network of the node is available.
+// StripNodeForStatus also keeps the condition NetworkUnavailable.
 func StripNodeForStatus(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -91,7 +91,7 @@ func StripNodeForStatus(obj any) (any, error) {
 	return node, nil
 }
 
-// StripPDBForStatus keeps also how many pods must be healthy.
+// StripPDBForStatus also keeps the number of pods that must be healthy.
 func StripPDBForStatus(obj any) (any, error) {
 	budget, ok := obj.(*policyv1.PodDisruptionBudget)
 	if !ok {

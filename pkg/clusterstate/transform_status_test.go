@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// statusFacts are the facts that only the update status reads.
+// statusFacts holds the facts that only the update status reads.
 type statusFacts struct {
 	InRelease      bool
 	Image          string
@@ -68,7 +68,7 @@ func TestStripForStatus_keeps_what_the_update_status_reads(t *testing.T) {
 			clusterstate.StripPoolForStatus,
 			func(o any) statusFacts {
 				pool := clusterstate.NewPool(o.(*mcfgv1.MachineConfigPool))
-				pool.Updating.Message = "" // it is bounded
+				pool.Updating.Message = "" // its length is limited
 				return statusFacts{MaxUnavailable: pool.MaxUnavailable, Certificates: len(pool.Certificates), Updating: pool.Updating}
 			},
 			statusFacts{MaxUnavailable: new(intstr.FromString("10%")), Certificates: 1, Updating: clusterstate.Condition{Status: "True", Since: noon.Time}},
@@ -108,7 +108,7 @@ func TestStripForStatus_keeps_what_the_update_status_reads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var object any = tc.object
-			for _, pass := range []string{"first", "second"} { // a transform may be applied again
+			for _, pass := range []string{"first", "second"} { // applying a transform twice must not change the result
 				stripped, err := tc.strip(object)
 				if err != nil {
 					t.Fatal(err)

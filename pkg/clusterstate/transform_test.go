@@ -55,8 +55,8 @@ func TestStripNode_keeps_what_is_read(t *testing.T) {
 	}
 }
 
-// A node keeps all labels, since a pool may select it by any of them. Beyond the bound, those that
-// pools usually select by are kept.
+// A node keeps all labels because a pool may select it by any of them. Above the limit, it keeps the labels
+// that pools usually select by.
 func TestStripNode_keeps_roles_of_a_node_with_too_many_labels(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0", Labels: map[string]string{
@@ -100,7 +100,7 @@ func TestStripPool_keeps_a_long_node_selector(t *testing.T) {
 	}
 }
 
-// The limit is on all keys, operators, and values together, with a byte for each value.
+// The limit applies to the total of keys, operators, and values, with an extra byte for each value.
 func TestStripPDB_bounds_the_selector(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 10
@@ -121,7 +121,7 @@ func TestStripPDB_bounds_the_selector(t *testing.T) {
 	}
 }
 
-// A pod is rather protected than forced too early.
+// When in doubt, a pod is protected rather than forced too early.
 func TestStripPDB_with_a_selector_that_is_too_long_guards_all_pods_of_the_namespace(t *testing.T) {
 	t.Parallel()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}

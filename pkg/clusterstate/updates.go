@@ -9,19 +9,19 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 )
 
-// Update is one entry of the history of the ClusterVersion.
+// Update is an entry in the history of the ClusterVersion.
 type Update struct {
 	Release
 
-	// Completed reports that the release was completely installed. An update that is not completed
-	// is in progress if it is the newest one; otherwise, another one replaced it.
+	// Completed is set if the release was completely installed. If not, the update is in progress if it is
+	// the newest one, and was replaced otherwise.
 	Completed bool
-	// Start is when the installation began, and End when it was completed or another update replaced
-	// it; zero if this is unknown, or it has not ended.
+	// Start is when the installation began. End is when it completed or was replaced by another update. They
+	// are zero if unknown or not reached.
 	Start, End time.Time
 }
 
-// Duration returns how long a completed update took; 0 means that this is unknown.
+// Duration returns how long a completed update took, or 0 if this is unknown.
 func (u Update) Duration() time.Duration {
 	if !u.Completed || u.Start.IsZero() || !u.End.After(u.Start) {
 		return 0
@@ -44,22 +44,22 @@ func updateOf(entry *configv1.UpdateHistory) Update {
 // UpdateKind describes what an update changes.
 type UpdateKind string
 
-// The kinds of updates.
+// Kinds of updates.
 const (
-	// UpdateInstallation is the installation of the cluster.
+	// UpdateInstallation is the initial installation of the cluster.
 	UpdateInstallation UpdateKind = "Installation"
 	// UpdatePatch, UpdateMinor, UpdateMajor, and UpdateDowngrade change the version.
 	UpdatePatch     UpdateKind = "Patch"
 	UpdateMinor     UpdateKind = "Minor"
 	UpdateMajor     UpdateKind = "Major"
 	UpdateDowngrade UpdateKind = "Downgrade"
-	// UpdateMigration installs another image of the same version.
+	// UpdateMigration installs a different image of the same version.
 	UpdateMigration UpdateKind = "Migration"
-	// UpdateOther is an update whose versions cannot be compared.
+	// UpdateOther is an update between versions that cannot be compared.
 	UpdateOther UpdateKind = "Other"
 )
 
-// UpdateKind returns what the update with that index in Updates changes.
+// UpdateKind returns the kind of the update at the given index of Updates.
 func (v Version) UpdateKind(index int) UpdateKind {
 	if index+1 >= len(v.Updates) {
 		return UpdateInstallation

@@ -32,7 +32,7 @@ func TestUpdate_took(t *testing.T) {
 	}
 }
 
-// The first update of the history is the installation, whatever its version.
+// The first update in the history is the installation, regardless of its version.
 func TestUpdateKind(t *testing.T) {
 	t.Parallel()
 	versions := []string{"odd", "4.20.6", "4.20.6", "4.20.7", "4.20.6", "4.19.9", "3.11.0"}
@@ -54,7 +54,8 @@ func TestUpdateKind(t *testing.T) {
 	}
 }
 
-// The condition Progressing may contradict the history for a minute. A cluster without a history contradicts nothing.
+// The condition Progressing may contradict the history for a minute. Without a history, nothing is
+// contradicted.
 func TestVersion_Contradiction(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

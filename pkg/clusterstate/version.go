@@ -14,29 +14,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// VersionKey is the key of the only ClusterVersion of a cluster.
+// VersionKey is the key of the cluster's ClusterVersion.
 var VersionKey = client.ObjectKey{Name: "version"}
 
-// Version holds the facts of the ClusterVersion.
+// Version holds the facts about the ClusterVersion.
 type Version struct {
-	// Installed is the version of the newest Completed entry of the history; empty if there is
-	// none.
+	// Installed is the version of the newest Completed entry in the history, or empty if there is none.
 	Installed string
-	// Current is the release that the cluster runs or is updating to: the newest entry of the
-	// history, in any state; zero if the history is empty.
+	// Current is the release that the cluster runs or is updating to. It is the newest entry in the history,
+	// whatever its state, or zero if the history is empty.
 	Current Release
-	// Completed reports whether Current is completely installed.
+	// Completed is set if Current is completely installed.
 	Completed bool
-	// Requested is the request in spec.desiredUpdate; nil means none. It stays there after it was
-	// installed. A request for a mere preflight counts as none.
+	// Requested is the request in spec.desiredUpdate, or nil. It remains there after the installation. A
+	// preflight request does not count.
 	Requested *Request
 	// Channel is the update channel.
 	Channel string
-	// CurrentChannels are the channels that have the current release, as far as the update service
-	// reports them; empty if unknown.
+	// CurrentChannels lists the channels that contain the current release according to the update service. It
+	// is empty if unknown.
 	CurrentChannels []string
-	// Observed reports whether the status belongs to the current spec. It does not for as long as the cluster version
-	// operator refuses a request.
+	// Observed is set if the status is up to date with the spec. This is not the case while the cluster
+	// version operator refuses a request.
 	Observed bool
 
 	Available        Condition
@@ -47,15 +46,15 @@ type Version struct {
 	RetrievedUpdates Condition
 	Invalid          Condition
 
-	// Updates are the entries of the history, the newest first.
+	// Updates holds the entries of the history, newest first.
 	Updates []Update
 
 	availableUpdates []offer
-	// architecture is the architecture of the current release, if it is reported; only Multi is.
+	// architecture is the reported architecture of the current release. Only Multi is reported.
 	architecture string
 }
 
-// GetClusterVersion gets the ClusterVersion.
+// GetClusterVersion reads the ClusterVersion.
 func GetClusterVersion(ctx context.Context, r client.Reader) (Version, error) {
 	version, err := getClusterVersion(ctx, r)
 	if err != nil {
@@ -64,7 +63,7 @@ func GetClusterVersion(ctx context.Context, r client.Reader) (Version, error) {
 	return VersionOf(version), nil
 }
 
-// GetClusterID gets the ID of the cluster, a UUID.
+// GetClusterID reads the ID of the cluster, a UUID.
 func GetClusterID(ctx context.Context, r client.Reader) (string, error) {
 	version, err := getClusterVersion(ctx, r)
 	if err != nil {
@@ -76,7 +75,7 @@ func GetClusterID(ctx context.Context, r client.Reader) (string, error) {
 	return string(version.Spec.ClusterID), nil
 }
 
-// GetClusterName gets the name that the installer gave to the cluster, such as shop-x7k2p. It never changes.
+// GetClusterName reads the name that the installer gave the cluster, such as shop-x7k2p. It never changes.
 func GetClusterName(ctx context.Context, r client.Reader) (string, error) {
 	var infrastructure configv1.Infrastructure
 	if err := r.Get(ctx, client.ObjectKey{Name: "cluster"}, &infrastructure); err != nil {
@@ -93,7 +92,7 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 	return &version, nil
 }
 
-// VersionOf returns the facts of a ClusterVersion.
+// VersionOf converts a ClusterVersion.
 func VersionOf(version *configv1.ClusterVersion) Version {
 	status := &version.Status
 	facts := Version{
@@ -128,29 +127,29 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 	return facts
 }
 
-// InHistory reports whether the cluster was ever updated to the target, even if it was updated to
-// another release since.
+// InHistory reports whether the cluster was ever updated to the target, even if another release has replaced
+// it since.
 func (v Version) InHistory(target Target) bool {
 	return slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Matches(target) })
 }
 
-// HasBegunSince reports whether the installation of the target began at that time or later, even if another
-// release has replaced it since; the zero time means never.
+// HasBegunSince reports whether the installation of the target began at or after the given time, even if
+// another release has replaced it since. It returns false for the zero time.
 func (v Version) HasBegunSince(target Target, since time.Time) bool {
 	return !since.IsZero() && slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Matches(target) && !u.Start.Before(since) })
 }
 
-// maxContradiction is how long the cluster version operator may report what contradicts itself.
+// maxContradiction is how long the reports of the cluster version operator may contradict each other.
 const maxContradiction = time.Minute
 
-// Contradiction returns why it is unknown whether a release is being installed: the condition Progressing
-// contradicts the history, for longer than the two take to be written. Empty if they agree.
+// Contradiction explains why it is unknown whether a release is being installed: the condition Progressing
+// has contradicted the history for longer than it takes to update both. It returns "" if they agree.
 func (v Version) Contradiction(now time.Time) string {
 	if len(v.Updates) == 0 || v.Progressing.IsTrue() != v.Completed || !v.Progressing.IsTrue() && !v.Progressing.IsFalse() {
 		return ""
 	}
 	if !IsPlausible(v.Progressing.Since, now) {
-		return "" // it is not known to last
+		return "" // the duration is unknown
 	}
 	newest := v.Updates[0]
 	for _, at := range []time.Time{v.Progressing.Since, newest.Start, newest.End} {
@@ -169,8 +168,8 @@ func (v Version) Contradiction(now time.Time) string {
 	return message
 }
 
-// MayLeaveMinor reports whether the cluster may be updated to another minor version. The cluster version
-// operator drops the condition of a cluster that may.
+// MayLeaveMinor reports whether the cluster may be updated to another minor version. If it may, the cluster
+// version operator removes the condition Upgradeable.
 func (v Version) MayLeaveMinor() Answer {
 	switch {
 	case v.Upgradeable.Status == "" || v.Upgradeable.IsTrue():
@@ -181,8 +180,8 @@ func (v Version) MayLeaveMinor() Answer {
 	return Unknown
 }
 
-// RefusedElsewhere returns the requested release if the cluster version operator refuses it while it
-// installs another one.
+// RefusedElsewhere returns the requested release if the cluster version operator refuses it while installing
+// another one.
 func (v Version) RefusedElsewhere() (Release, bool) {
 	if _, installing := v.UpdatingTo(); !installing {
 		return Release{}, false
@@ -193,25 +192,25 @@ func (v Version) RefusedElsewhere() (Release, bool) {
 	return v.PendingRequest()
 }
 
-// HasRun reports whether a release in the history has a version.
+// HasRun reports whether the history contains a version.
 func (v Version) HasRun(version string) bool {
 	return version != "" && slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Version == version })
 }
 
-// WaitsFor reports whether the cluster version operator names an operator among those that it waits for.
+// WaitsFor reports whether the cluster version operator says that it waits for an operator.
 func (v Version) WaitsFor(operator string) bool {
 	return v.Progressing.Mentions(operator) || v.Failing.IsTrue() && v.Failing.Mentions(operator)
 }
 
-// UpdatingTo returns the release that the cluster is updating to; false if the newest one is
+// UpdatingTo returns the release that the cluster is updating to, or false if the newest release is
 // completely installed.
 func (v Version) UpdatingTo() (Release, bool) {
 	return v.Current, v.Current != (Release{}) && !v.Completed
 }
 
-// SupersededBy returns the release other than the target that the cluster is at or is updating to, and
-// whether the cluster was at it before the target. What is requested does not count: the cluster version
-// operator may ignore or refuse it. An empty history reveals nothing about that.
+// SupersededBy returns the current release if it is not the target, and whether the cluster ran it before the
+// target. Requests do not count, because the cluster version operator may ignore or refuse them. If the
+// history is empty, nothing is known.
 func (v Version) SupersededBy(target Target) (other Release, returned, superseded bool) {
 	if v.Current == (Release{}) || v.Current.Matches(target) {
 		return Release{}, false, false

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ListWholePodsOnNode is ListPodsOnNode for callers that also need the specs of the pods.
+// ListWholePodsOnNode is like ListPodsOnNode but also reads the specs of the pods.
 func ListWholePodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, error) {
 	var pods []Pod
 	err := EachItem(ctx, r, &corev1.PodList{}, podPageSize, func(pod *corev1.Pod) error {
