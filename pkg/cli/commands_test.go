@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// Each command either is known to read only, or has the flags of those that change something.
+// Each command is either known to be read-only or has the flags for commands that make changes.
 func TestCommands_that_change_something_ask(t *testing.T) {
 	t.Parallel()
 	reading := []string{

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// complete completes the values of the flags that all commands share by name, and KIND/NAME.
+// complete registers completions for KIND/NAME and for flags that have the same meaning in all commands.
 func complete(p *session.Session, root *cobra.Command) {
 	byFlag := map[string]session.Completions{
 		"to": plan.OfferedVersions, "version": plan.OfferedVersions, "pool": plan.Pools, "accept": plan.OpenRisks,
@@ -25,7 +25,7 @@ func complete(p *session.Session, root *cobra.Command) {
 			continue
 		}
 		if err := root.RegisterFlagCompletionFunc(name, p.Completion(values)); err != nil {
-			panic(err) // two functions for a flag
+			panic(err) // a flag has two completions
 		}
 	}
 	for _, cmd := range root.Commands() {

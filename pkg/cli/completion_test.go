@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/clitest"
 )
 
-// A shell completes objects, versions, and namespaces, and no files.
+// Shells complete objects, versions, and namespaces, but not files.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.Offering(t, clitest.AnUpgrade(), clitest.AJob("night", clitest.FailedRecord()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, clitest.HealthyPool("infra"))
@@ -49,7 +49,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// oc and kubectl run kubectl_complete-update with the words that are typed.
+// oc and kubectl run kubectl_complete-update with the words typed so far.
 func TestCompletion_by_the_plugin_of_kubectl(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -22,19 +22,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/upgrade"
 )
 
-// Run runs kubectl-update, prints its error if there is one, and returns its exit code.
+// Run runs kubectl-update, prints its error, if any, and returns the exit code.
 func Run(ctx context.Context, env session.Environment) session.ExitCode {
 	return session.Execute(ctx, env, Root)
 }
 
-// Root returns the root command with all its subcommands.
+// Root returns the root command with all subcommands.
 func Root(p *session.Session) *cobra.Command {
 	root := session.NewRoot(p, commands(p)...)
 	complete(p, root)
 	return root
 }
 
-// commands returns the commands below the root, in the order of the help.
+// commands returns the subcommands of the root in help order.
 func commands(p *session.Session) []*cobra.Command {
 	status := status.NewCommand(p)
 	status.AddCommand(plan.NewPreChecksCommand(p))
@@ -47,8 +47,8 @@ func commands(p *session.Session) []*cobra.Command {
 	})
 }
 
-// RunSimulated runs "oc update" with arguments on a simulated cluster, without a kubeconfig, and returns its exit code.
-// The alerts may be nil.
+// RunSimulated runs "oc update" with arguments on a simulated cluster, without a kubeconfig. It returns the
+// exit code. alerts may be nil.
 func RunSimulated(ctx context.Context, args []string, c client.Client, alerts checks.AlertSource, clk clock.Clock, out io.Writer) int {
 	return session.SimulatedRun(Root)(ctx, args, c, alerts, clk, out)
 }

@@ -92,7 +92,7 @@ func TestCompletion_lists_commands_and_formats(t *testing.T) {
 	}
 }
 
-// A file that does not exist is no trouble of the API server.
+// A missing file is not reported as a problem with the API server.
 func TestErrors_name_a_file_that_does_not_exist(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"status --replay /does/not/exist", "pre-checks --version 4.20.8 --replay /does/not/exist", "fleet start -y -f /does/not/exist", "migrate-maintenance -f /does/not/exist"} {

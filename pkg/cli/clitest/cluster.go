@@ -27,17 +27,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// FakeCluster is a cluster whose reads are counted and may be denied.
+// FakeCluster is a cluster that counts reads and can deny them.
 type FakeCluster struct {
 	*session.Cluster
 
 	Requests []string
-	// Err returns the error of a read of a kind, or nil if it succeeds.
+	// Err returns the error for reading a kind, or nil.
 	Err func(kind string) error
 }
 
-// NewFakeCluster returns a cluster at 4.20.6 with one node and one pool of each role, and copies of objects: the fake client
-// writes to those it is given, and parallel tests share theirs.
+// NewFakeCluster returns a cluster at 4.20.6 with one node and one pool per role. It copies the given objects
+// because the fake client modifies its objects and parallel tests share theirs.
 func NewFakeCluster(tb testing.TB, objects ...client.Object) *FakeCluster {
 	tb.Helper()
 	f := &FakeCluster{Err: func(string) error { return nil }}
@@ -75,7 +75,7 @@ func NewFakeCluster(tb testing.TB, objects ...client.Object) *FakeCluster {
 	return f
 }
 
-// HealthyObjects returns the objects of a cluster that is not being updated.
+// HealthyObjects returns the objects of a cluster without an update in progress.
 func HealthyObjects() []client.Object {
 	installed := At("2026-11-14 03:12")
 	objects := []client.Object{
@@ -111,7 +111,7 @@ func HealthyObjects() []client.Object {
 	return objects
 }
 
-// HealthyNode returns a ready node of a role, with the configuration of its pool.
+// HealthyNode returns a ready node of a role with its pool's configuration.
 func HealthyNode(name, role string) *corev1.Node {
 	rendered := "rendered-" + role + "-1"
 	return &corev1.Node{
@@ -142,7 +142,7 @@ func HealthyPool(name string) *mcfgv1.MachineConfigPool {
 	}
 }
 
-// RenderedConfig returns the configuration that HealthyPool has.
+// RenderedConfig returns the configuration of a HealthyPool.
 func RenderedConfig(role string) *mcfgv1.MachineConfig {
 	return &mcfgv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{
 		Name: "rendered-" + role + "-1",
@@ -153,7 +153,7 @@ func RenderedConfig(role string) *mcfgv1.MachineConfig {
 	}}
 }
 
-// Lease returns the Lease of the Update Status Controller, renewed that long ago.
+// Lease returns the Lease of the Update Status Controller, renewed the given time ago.
 func Lease(age time.Duration) client.Object {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: session.ControllerNamespace, Name: session.ControllerLease},
@@ -164,7 +164,7 @@ func Lease(age time.Duration) client.Object {
 // NotFound returns the error for an object that does not exist.
 func NotFound() error { return apierrors.NewNotFound(schema.GroupResource{}, "x") }
 
-// Forbidden returns the error for a read that the user is not allowed.
+// Forbidden returns the error for a read without permission.
 func Forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))
 }
@@ -182,7 +182,7 @@ func ErrorOf(kind string, err error) func(string) error {
 	}
 }
 
-// NoMatch returns the error of a kind that the API server does not serve.
+// NoMatch returns the error for a kind that the API server does not serve.
 func NoMatch(kind string) error {
 	return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: updatev1beta1.GroupVersion.Group, Kind: kind}}
 }

@@ -1,5 +1,5 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clitest has clusters, objects, and runs for the tests of the commands.
+// Package clitest provides clusters, objects, and helpers for running commands in tests.
 package clitest

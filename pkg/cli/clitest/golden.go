@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
-// Now is the time of all screens.
+// Now is the current time in all tests.
 var Now = time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
 
 // Ago returns a time before Now.
@@ -35,7 +35,7 @@ func At(value string) metav1.Time {
 	return metav1.NewTime(parsed)
 }
 
-// CheckWidth fails if a line is too wide. Commands may be wider: they are never broken.
+// CheckWidth fails if a line is too wide. Commands may be wider because they are never wrapped.
 func CheckWidth(tb testing.TB, printed string, width int) {
 	tb.Helper()
 	for line := range strings.Lines(printed) {
@@ -45,7 +45,7 @@ func CheckWidth(tb testing.TB, printed string, width int) {
 	}
 }
 
-// Golden compares a text with a golden file. Files that the design prints are not updated.
+// Golden compares a text with a golden file. It does not update files that the design specifies.
 func Golden(t *testing.T, name, got string, mayUpdate bool) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -16,13 +16,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// Result holds what a run of the program printed.
+// Result is the outcome of a run.
 type Result struct {
 	Code        session.ExitCode
 	Out, ErrOut string
 }
 
-// Run runs the commands of a root with arguments, as a plugin of oc.
+// Run runs the commands of a root as a plugin of oc.
 func Run(t *testing.T, rootOf func(*session.Session) *cobra.Command, args ...string) Result {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -33,7 +33,7 @@ func Run(t *testing.T, rootOf func(*session.Session) *cobra.Command, args ...str
 	return Result{code, out.String(), errOut.String()}
 }
 
-// steppedClock is a clock whose timers fire at once, as the time passes.
+// steppedClock is a clock whose timers fire immediately and advance the time.
 type steppedClock struct{ *clocktesting.FakeClock }
 
 func (c steppedClock) NewTimer(d time.Duration) clock.Timer {
@@ -42,7 +42,7 @@ func (c steppedClock) NewTimer(d time.Duration) clock.Timer {
 	return timer
 }
 
-// RunOn runs the commands of a root on a cluster. Its terminal has a person only if there is an answer.
+// RunOn runs the commands of a root on a cluster. Its terminal is interactive only if there is an answer.
 func RunOn(t *testing.T, rootOf func(*session.Session) *cobra.Command, cluster *FakeCluster, answer string, args ...string) Result {
 	t.Helper()
 	streams, in, out, errOut := genericiooptions.NewTestIOStreams()

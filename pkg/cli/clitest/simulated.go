@@ -55,7 +55,7 @@ func NewSimulated(t *testing.T, spec openshiftsim.Spec) Simulated {
 	return Simulated{cluster, w}
 }
 
-// Update requests 4.20.6 and runs the cluster for a time.
+// Update requests 4.20.6 and runs the cluster for the given time.
 func (s Simulated) Update(t *testing.T, d time.Duration) {
 	t.Helper()
 	version := s.Version()
@@ -68,12 +68,12 @@ func (s Simulated) Update(t *testing.T, d time.Duration) {
 	}
 }
 
-// Connect returns the cluster as a command works on it.
+// Connect returns the cluster in the form used by commands.
 func (s Simulated) Connect() *session.Cluster {
 	return &session.Cluster{Reader: s.Client, Client: s.Client, Clock: s.World.Clock()}
 }
 
-// dumpedLists are the kinds of a dump.
+// dumpedLists maps file names to the kinds in a dump.
 func dumpedLists() map[string]client.ObjectList {
 	return map[string]client.ObjectList{
 		"versions": &configv1.ClusterVersionList{}, "operators": &configv1.ClusterOperatorList{}, "nodes": &corev1.NodeList{},
@@ -83,7 +83,7 @@ func dumpedLists() map[string]client.ObjectList {
 	}
 }
 
-// Dump writes all objects into a folder, as "oc get -o yaml" prints them.
+// Dump writes all objects to a folder in the format of "oc get -o yaml".
 func (s Simulated) Dump(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func (s Simulated) Dump(t *testing.T) string {
 	return dir
 }
 
-// Shop returns a Deployment with two replicas, and a budget that requires both.
+// Shop returns a Deployment with two replicas and a PodDisruptionBudget that requires both.
 func Shop() []client.Object {
 	labels := map[string]string{"app": "api"}
 	return []client.Object{

@@ -17,10 +17,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Namespace is the namespace of the upgrades.
+// Namespace is the namespace of all upgrades.
 const Namespace = "managed-upgrade-operator"
 
-// Step returns a step that ran from and to a time before now; to is negative while it runs.
+// Step returns a step that started and ended the given times before Now. If to is negative, the step is still
+// running.
 func Step(name string, from, to time.Duration, status metav1.ConditionStatus, reason, message string) history.StepCondition {
 	c := history.StepCondition{Type: name, Status: status, Reason: reason, Message: message, StartTime: Ago(from)}
 	if to >= 0 {
@@ -29,7 +30,7 @@ func Step(name string, from, to time.Duration, status metav1.ConditionStatus, re
 	return c
 }
 
-// AnUpgrade returns an UpgradeConfig whose upgrade is pending.
+// AnUpgrade returns an UpgradeConfig with a pending upgrade.
 func AnUpgrade(records ...history.Record) *upgradev1alpha1.UpgradeConfig {
 	upgrade := &upgradev1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "cluster", UID: "upgrade-1"},
@@ -43,7 +44,7 @@ func AnUpgrade(records ...history.Record) *upgradev1alpha1.UpgradeConfig {
 	return upgrade
 }
 
-// AJob returns an UpgradeJob of aSchedule.
+// AJob returns an UpgradeJob of ASchedule.
 func AJob(name string, records ...history.Record) *maintenancev1beta1.UpgradeJob {
 	return &maintenancev1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{
@@ -55,7 +56,7 @@ func AJob(name string, records ...history.Record) *maintenancev1beta1.UpgradeJob
 	}
 }
 
-// ASchedule returns an UpgradeConfig of scheduled maintenance.
+// ASchedule returns an UpgradeConfig for scheduled maintenance.
 func ASchedule() *maintenancev1beta1.UpgradeConfig {
 	return &maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "tuesdays", UID: "schedule-1"},
@@ -63,12 +64,12 @@ func ASchedule() *maintenancev1beta1.UpgradeConfig {
 	}
 }
 
-// PendingRecord returns the record of an attempt that waits for its start.
+// PendingRecord returns the record of an attempt before its start.
 func PendingRecord() history.Record {
 	return history.Record{Version: "4.20.6", Phase: history.PhasePending, Attempt: 1, Reason: "Scheduled", Message: "the upgrade starts at 2026-11-23 02:00 UTC"}
 }
 
-// CommencedRecord returns the record of an attempt that has commenced.
+// CommencedRecord returns the record of a commenced attempt.
 func CommencedRecord() history.Record {
 	return history.Record{
 		Version: "4.20.6", PrecedingVersion: "4.20.5", Phase: history.PhaseUpgrading, Attempt: 2, StartTime: Ago(time.Hour), CommenceTime: Ago(50 * time.Minute),
@@ -84,7 +85,7 @@ func CommencedRecord() history.Record {
 	}
 }
 
-// FailedRecord returns the record of an attempt that has failed.
+// FailedRecord returns the record of a failed attempt.
 func FailedRecord() history.Record {
 	return history.Record{
 		Version: "4.20.6", Phase: history.PhaseFailed, Attempt: 1, Reason: "WindowMissed", Message: "the upgrade has not commenced in its window",
@@ -96,7 +97,7 @@ func FailedRecord() history.Record {
 	}
 }
 
-// UpgradedRecord returns the record of an attempt that has succeeded.
+// UpgradedRecord returns the record of a successful attempt.
 func UpgradedRecord() history.Record {
 	r := CommencedRecord()
 	r.Phase, r.CompleteTime = history.PhaseUpgraded, Ago(5*time.Minute)
@@ -105,7 +106,7 @@ func UpgradedRecord() history.Record {
 	return r
 }
 
-// Offering returns a cluster at 4.20.6 that recommends 4.20.8, and offers 4.20.9 with a risk.
+// Offering returns a cluster at 4.20.6 that is offered 4.20.8 without risks and 4.20.9 with a risk.
 func Offering(t *testing.T, objects ...client.Object) *FakeCluster {
 	t.Helper()
 	cluster := NewFakeCluster(t, objects...)

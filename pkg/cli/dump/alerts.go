@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// alerts are the responses of /api/v1/alerts in a dump.
+// alerts holds the responses of /api/v1/alerts in a dump.
 type alerts struct {
 	err    error // nil if the responses are complete
 	alerts []prometheusv1.Alert
@@ -24,11 +24,11 @@ type alerts struct {
 
 var alertsField = regexp.MustCompile("\"alerts\"\\s*:\\s*\\[")
 
-// isAlerts reports whether a broken text is a part of a response with alerts.
+// isAlerts reports whether a malformed text is part of an alerts response.
 func isAlerts(content []byte) bool { return alertsField.Match(content) }
 
-// addAlerts adds a response of /api/v1/alerts, and reports whether the value is one. Two responses come from two
-// replicas of Prometheus: an alert that one of them reports counts.
+// addAlerts adds a response of /api/v1/alerts and reports whether the value is one. If there are two
+// responses, they come from two Prometheus replicas, and an alert counts if either reports it.
 func (d *Dump) addAlerts(name string, value map[string]any) bool {
 	data, isData := value["data"].(map[string]any)
 	if value["status"] == nil || !isData {
@@ -53,7 +53,7 @@ func (d *Dump) addAlerts(name string, value map[string]any) bool {
 	return true
 }
 
-// decodeAlerts decodes the data of a response.
+// decodeAlerts decodes the data field of a response.
 func decodeAlerts(data map[string]any) ([]prometheusv1.Alert, error) {
 	content, err := json.Marshal(data)
 	if err != nil {
@@ -69,8 +69,7 @@ func decodeAlerts(data map[string]any) ([]prometheusv1.Alert, error) {
 	return decoded.Alerts, nil
 }
 
-// ActiveAlerts returns the alerts of the dump that fire or are pending. It implements
-// checks.AlertSource.
+// ActiveAlerts returns the firing and pending alerts in the dump. It implements checks.AlertSource.
 func (d *Dump) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 	switch {
 	case d.alerts == nil:

@@ -1,5 +1,5 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump reads the objects of a must-gather, or of files that "oc get" printed, in place of a cluster.
+// Package dump reads objects from a must-gather or from the output of "oc get" instead of a cluster.
 package dump

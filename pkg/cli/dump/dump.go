@@ -24,37 +24,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Limits bound what is kept of a dump. The size of its files does not count.
+// Limits limits what is kept of a dump. File sizes are not limited.
 type Limits struct {
 	files         int // files and folders in the tree
-	documentBytes int // of an object, or of an item of a list; a larger one counts as broken
+	documentBytes int // per object or list item; a larger one counts as malformed
 	objects       int
-	bytes         int // of all objects that are kept
+	bytes         int // of all objects kept
 }
 
-// DefaultLimits are large enough for a must-gather of a cluster with 10,000 nodes.
+// DefaultLimits is sufficient for a must-gather of a cluster with 10,000 nodes.
 var DefaultLimits = Limits{files: 1_000_000, documentBytes: 64 << 20, objects: 1_000_000, bytes: 2 << 30}
 
 // Dump holds the objects of a folder. It implements client.Reader.
 //
-// A kind is answered for only if the folder has an object or a list of it, and no file with objects of
-// that kind is broken: what is not in a dump is unknown, not absent.
+// Reads of a kind succeed only if the folder contains an object or list of the kind and no file with such
+// objects is malformed. Anything missing from a dump is unknown, not absent.
 type Dump struct {
 	Path     string
 	scheme   *runtime.Scheme
 	objects  map[schema.GroupVersionKind]map[types.NamespacedName]client.Object
 	seen     map[schema.GroupKind]bool
-	partial  map[string]string // message by kind, for kinds that may lack objects; "" is every kind
+	partial  map[string]string // messages for kinds that may be incomplete; the key "" stands for all kinds
 	Problems []string          // messages about files
-	alerts   *alerts           // nil if the folder has no alerts
-	Newest   time.Time         // the latest time that an object reports as past
+	alerts   *alerts           // nil if the folder contains no alerts
+	Newest   time.Time         // latest past time in any object
 	limits   Limits
 	count    int           // of objects
-	kept     int           // bytes of them, about
+	kept     int           // approximate size of the objects in bytes
 	buffer   *bufio.Reader // reused for each file
 }
 
-// New returns a dump without objects.
+// New returns an empty dump.
 func New(scheme *runtime.Scheme, limits Limits) *Dump {
 	return &Dump{
 		scheme: scheme, seen: map[schema.GroupKind]bool{}, partial: map[string]string{}, limits: limits,
@@ -72,7 +72,7 @@ func Read(path string, scheme *runtime.Scheme, limits Limits) (*Dump, error) {
 	if !info.IsDir() {
 		dir, only = filepath.Dir(path), filepath.Base(path)
 	}
-	root, err := os.OpenRoot(dir) // no link leads out of the folder
+	root, err := os.OpenRoot(dir) // links must not lead out of the folder
 	if err != nil {
 		return nil, fmt.Errorf("--replay: %w", err)
 	}
@@ -88,10 +88,10 @@ func Read(path string, scheme *runtime.Scheme, limits Limits) (*Dump, error) {
 	return d, nil
 }
 
-// errLimit ends the reading of a dump.
+// errLimit stops reading a dump.
 var errLimit = errors.New("limit")
 
-// walk reads the files of the tree, or only the named one, in the order of their names.
+// walk reads the files of the tree in name order, or only the named file.
 func (d *Dump) walk(root *os.Root, only string) error {
 	files := 0
 	err := fs.WalkDir(root.FS(), cmp.Or(only, "."), func(name string, entry fs.DirEntry, err error) error {
@@ -118,7 +118,7 @@ func (d *Dump) walk(root *os.Root, only string) error {
 	return err
 }
 
-// isUnreadable reports whether a file or a folder cannot be read, and records that.
+// isUnreadable records a file or folder that cannot be read and reports whether it did.
 func (d *Dump) isUnreadable(name string, err error) bool {
 	if err != nil {
 		d.problem(name, "", "cannot be read: "+err.Error())
@@ -126,7 +126,7 @@ func (d *Dump) isUnreadable(name string, err error) bool {
 	return err != nil
 }
 
-// reader returns a buffered reader of a file. It is valid until the next file is read.
+// reader returns a buffered reader for a file. It is valid until the next file is read.
 func (d *Dump) reader(in io.Reader) *bufio.Reader {
 	if d.buffer == nil {
 		d.buffer = bufio.NewReaderSize(in, ioBytes)
@@ -135,7 +135,7 @@ func (d *Dump) reader(in io.Reader) *bufio.Reader {
 	return d.buffer
 }
 
-// readFile adds the objects of a file.
+// readFile adds the objects in a file.
 func (d *Dump) readFile(root *os.Root, name string) error {
 	file, err := root.Open(name)
 	if err != nil {
@@ -163,8 +163,8 @@ func (d *Dump) readFile(root *os.Root, name string) error {
 	}
 }
 
-// problem records that a file lacks objects: objects of the given kind, objects of the kinds that its path names if
-// kind is empty, or objects of every kind if it is "*".
+// problem records that objects in a file are missing. kind is their kind, "" for the kinds in the file's
+// path, or "*" for any kind.
 func (d *Dump) problem(file, kind, message string) {
 	message = file + " " + message
 	d.Problems = append(d.Problems, message)
@@ -180,21 +180,20 @@ func (d *Dump) problem(file, kind, message string) {
 	}
 }
 
-// add stores an object, without what is not read.
+// add stores an object after removing parts that are never read.
 func (d *Dump) add(object *unstructured.Unstructured) {
 	newest := newestTime(object)
 	object.SetManagedFields(nil)
 	switch object.GetKind() {
 	case "MachineConfig":
-		unstructured.RemoveNestedField(object.Object, "spec", "config") // files of nodes
+		unstructured.RemoveNestedField(object.Object, "spec", "config") // files on the nodes
 	case "Node":
 		unstructured.RemoveNestedField(object.Object, "status", "images")
 	}
 	d.store(object.GroupVersionKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object, newest)
 }
 
-// store stores an object. If two have the same name, the one that was read later from the API server is
-// kept.
+// store stores an object. If there are several versions of an object, the latest one is kept.
 func (d *Dump) store(gvk schema.GroupVersionKind, key types.NamespacedName, object client.Object, newest time.Time) {
 	d.seen[gvk.GroupKind()] = true
 	if d.objects[gvk] == nil {
@@ -208,7 +207,7 @@ func (d *Dump) store(gvk schema.GroupVersionKind, key types.NamespacedName, obje
 	d.noteTime(newest)
 }
 
-// noteTime notes when something happened.
+// noteTime records the time of an event.
 func (d *Dump) noteTime(at time.Time) {
 	if at.After(d.Newest) {
 		d.Newest = at
@@ -223,7 +222,7 @@ func resourceVersion(object client.Object) uint64 {
 	return version
 }
 
-// newestTime returns the latest time at which something happened to the object.
+// newestTime returns the latest time in an object.
 func newestTime(object *unstructured.Unstructured) time.Time {
 	newest := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
@@ -253,7 +252,8 @@ func newestTime(object *unstructured.Unstructured) time.Time {
 	return newest
 }
 
-// sorted returns the objects of a kind by namespace and name; an empty namespace means all.
+// sorted returns the objects of a kind, sorted by namespace and name. If namespace is empty, it includes all
+// namespaces.
 func (d *Dump) sorted(gvk schema.GroupVersionKind, namespace string) []client.Object {
 	var sorted []client.Object
 	for _, object := range d.objects[gvk] {

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/scheme"
 )
 
-// The limits of a dump of 2,000 nodes and 40,000 pods.
+// Limits for a dump of 2,000 nodes and 40,000 pods.
 const (
 	bigNodes, bigPods = 2_000, 40_000
 	maxDumpMemory     = 350 << 20
@@ -31,7 +31,7 @@ const (
 	maxYAMLTime       = 20 * time.Second
 )
 
-// bigPod returns a pod as a cluster has it, in YAML.
+// bigPod returns a realistic pod in YAML.
 func bigPod(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata:\n  creationTimestamp: \"2026-11-20T10:00:00Z\"\n  labels:\n    app: shop\n    pod-template-hash: 7c9f4\n"+
@@ -54,7 +54,7 @@ func bigPod(n int) string {
 	return b.String()
 }
 
-// bigNode returns a Node as a cluster has it, in YAML.
+// bigNode returns a realistic Node in YAML.
 func bigNode(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: v1\nkind: Node\nmetadata:\n  name: worker-%d\n  labels:\n    node-role.kubernetes.io/worker: \"\"\nspec: {}\nstatus:\n  conditions:\n"+
@@ -65,7 +65,7 @@ func bigNode(n int) string {
 	return b.String()
 }
 
-// dumpForms are the forms of a large dump.
+// dumpForms returns functions that write a large dump in each supported form.
 func dumpForms() map[string]func(tb testing.TB, dir string, nodes, pods int) {
 	item := func(object string) string {
 		return "- " + strings.TrimSuffix(strings.ReplaceAll(object, "\n", "\n  "), "  ")
@@ -134,7 +134,7 @@ func dumpForms() map[string]func(tb testing.TB, dir string, nodes, pods int) {
 	}
 }
 
-// checkBigDump compares what was read with what was written.
+// checkBigDump checks that everything written was read.
 func checkBigDump(tb testing.TB, d *Dump, nodes, pods int) {
 	tb.Helper()
 	if len(d.Problems) > 0 {
@@ -164,7 +164,7 @@ func checkBigDump(tb testing.TB, d *Dump, nodes, pods int) {
 	}
 }
 
-// TestDump_forms reads the same objects in each form.
+// TestDump_forms reads the same objects from each form.
 func TestDump_forms(t *testing.T) {
 	t.Parallel()
 	for name, write := range dumpForms() {
@@ -181,7 +181,7 @@ func TestDump_forms(t *testing.T) {
 	}
 }
 
-// BenchmarkDump reads a large dump in each form. It fails beyond the limits of memory and processor time.
+// BenchmarkDump reads a large dump in each form. It fails if the memory or CPU limit is exceeded.
 func BenchmarkDump(b *testing.B) {
 	for name, write := range dumpForms() {
 		b.Run(strings.ReplaceAll(name, " ", "_"), func(b *testing.B) {
@@ -213,7 +213,7 @@ func BenchmarkDump(b *testing.B) {
 	}
 }
 
-// processorTime returns how long the process has run on processors.
+// processorTime returns the CPU time of the process.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var usage syscall.Rusage
@@ -223,7 +223,7 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// peakMemory returns the most memory that the program held until stop is closed.
+// peakMemory returns the maximum memory usage until stop is closed.
 func peakMemory(stop <-chan struct{}) (peak uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	tick := time.NewTicker(5 * time.Millisecond) //nolint:forbidigo // the memory of this process is sampled in real time

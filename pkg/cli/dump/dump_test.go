@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/scheme"
 )
 
-// writeDump writes files below a new folder, and reads them.
+// writeDump writes files to a new folder and reads them.
 func writeDump(t *testing.T, files map[string]string, limits Limits) *Dump {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func node(name string) string {
 	return "apiVersion: v1\nkind: Node\nmetadata:\n  name: " + name + "\n"
 }
 
-// nodeNames returns the names of the nodes of a dump, or the error of the list.
+// nodeNames returns the names of the nodes in a dump, or the list error.
 func nodeNames(t *testing.T, d *Dump) ([]string, error) {
 	t.Helper()
 	var nodes corev1.NodeList
@@ -104,7 +104,7 @@ func TestDump_kinds_decide(t *testing.T) {
 	}
 }
 
-// Nothing that a dump lacks is taken for absent.
+// Data missing from a dump never counts as absent.
 func TestDump_missing_data_is_an_error(t *testing.T) {
 	t.Parallel()
 	small := DefaultLimits
@@ -114,7 +114,7 @@ func TestDump_missing_data_is_an_error(t *testing.T) {
 	tests := map[string]struct {
 		files  map[string]string
 		limits Limits
-		want   string // in the error of the list, and in the problems
+		want   string // in the list error and in the problems
 	}{
 		"no node and no list":          {map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"}, DefaultLimits, "not in the dump"},
 		"broken document after a node": {map[string]string{"a.yaml": node("a") + "---\n" + node("b") + "  labels: {\n"}, DefaultLimits, "a.yaml is broken"},

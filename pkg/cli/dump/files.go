@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// sniffBytes is how much of a file is read to find out whether it has objects.
+	// sniffBytes is how much of a file is read to check whether it contains objects.
 	sniffBytes = 4096
-	// ioBytes is how much of a file is read at a time.
+	// ioBytes is the size of the read buffer.
 	ioBytes = 64 << 10
 )
 
@@ -35,8 +35,8 @@ var (
 	kindField = regexp.MustCompile("(?m)(?:^|[{,])\\s*\"?kind\"?\\s*:\\s*[\"']?([A-Za-z]+)")
 )
 
-// formatOf returns the format of a file from its first bytes. Names only decide that a file which was
-// to have objects has none.
+// formatOf detects the format of a file from its first bytes. The name only decides whether a file without
+// objects should have contained some.
 func formatOf(name string, start []byte) format {
 	trimmed := bytes.TrimLeft(start, "\xef\xbb\xbf \t\r\n")
 	extension := path.Ext(name)
@@ -54,7 +54,7 @@ func formatOf(name string, start []byte) format {
 	}
 }
 
-// kindIn returns a kind that a broken text names, or "".
+// kindIn returns the first kind in a malformed text, or "".
 func kindIn(content []byte) string {
 	for _, match := range kindField.FindAllSubmatch(content, -1) {
 		if kind := string(match[1]); kind != "List" {
@@ -64,7 +64,7 @@ func kindIn(content []byte) string {
 	return ""
 }
 
-// kindsOfPath returns the kinds whose resources a path names, as in a must-gather.
+// kindsOfPath returns the kinds whose resources appear in a path, as in a must-gather.
 func kindsOfPath(file string) []string {
 	var kinds []string
 	for part := range strings.SplitSeq(strings.ToLower(strings.TrimSuffix(file, path.Ext(file))), "/") {
@@ -77,8 +77,8 @@ func kindsOfPath(file string) []string {
 	return kinds
 }
 
-// wantedGroups are the groups whose objects are read from a dump. Other objects are skipped, so a
-// large must-gather is read in seconds.
+// wantedGroups lists the API groups that are read from a dump. All other objects are skipped, so a large
+// must-gather is read within seconds.
 var wantedGroups = []string{
 	"apiserver.openshift.io", "cluster.open-cluster-management.io", "cluster.x-k8s.io", "config.openshift.io", "coordination.k8s.io",
 	"hypershift.openshift.io", "machine.openshift.io", "machineconfiguration.openshift.io",
@@ -86,10 +86,10 @@ var wantedGroups = []string{
 	"upgrade.managed.openshift.io",
 }
 
-// wantedCore are the kinds of the core group that are read from a dump.
+// wantedCore lists the core kinds that are read from a dump.
 var wantedCore = []string{"ConfigMap", "Event", "Node", "Pod"}
 
-// wantedKinds yields kinds whose resources are recognized in the path of a broken file.
+// wantedKinds yields the kinds recognized in the path of a malformed file.
 func wantedKinds() func(yield func(string) bool) {
 	return slices.Values([]string{
 		"ClusterOperator", "ClusterVersion", "ConfigMap", "Event", "Lease", "MachineConfig", "MachineConfigPool", "MachineSet",
@@ -106,8 +106,8 @@ func wanted(apiVersion, kind string) bool {
 	return slices.Contains(wantedGroups, group)
 }
 
-// addValue adds a decoded document: an object, a list, a JSON array of objects, or alerts. Anything
-// else that names no kind is not from the API server, unless its kind has been cut off.
+// addValue adds a decoded document: an object, a list, a JSON array of objects, or alerts. Any other value
+// without a kind does not come from the API server, unless the document was truncated before its kind.
 func (d *Dump) addValue(name string, value any, document []byte) {
 	switch value := value.(type) {
 	case []any:
@@ -125,7 +125,7 @@ func (d *Dump) addValue(name string, value any, document []byte) {
 	}
 }
 
-// addObject adds an object, or the items of a list.
+// addObject adds an object or the items of a list.
 func (d *Dump) addObject(name string, fields map[string]any) {
 	object := &unstructured.Unstructured{Object: fields}
 	kind, apiVersion := object.GetKind(), object.GetAPIVersion()

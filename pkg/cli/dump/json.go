@@ -16,31 +16,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// jsonReader reads the values of a file one by one, so a list is never in memory as a whole.
+// jsonReader reads the values in a file one at a time, so a list is never completely in memory.
 type jsonReader struct {
 	in *bufio.Reader
-	// limit bounds a value, in bytes.
+	// limit is the maximum size of a value, in bytes.
 	limit int
-	// start is the beginning of the document, for messages.
+	// start holds the beginning of the document, for messages.
 	start []byte
 	value []byte // reused
 }
 
-// next returns the next byte that is no white space, without reading it.
+// next peeks at the next byte that is not white space.
 func (r *jsonReader) next() (byte, error) {
 	for {
 		c, err := r.in.ReadByte()
 		if err != nil {
 			return 0, err
 		}
-		if c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0xef || c == 0xbb || c == 0xbf { // with a byte order mark
+		if c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0xef || c == 0xbb || c == 0xbf { // including a byte order mark
 			continue
 		}
 		return c, r.in.UnreadByte()
 	}
 }
 
-// skip reads a byte.
+// skip consumes a byte.
 func (r *jsonReader) skip() {
 	if c, err := r.in.ReadByte(); err == nil {
 		r.note(c)
@@ -53,7 +53,7 @@ func (r *jsonReader) note(c byte) {
 	}
 }
 
-// read returns the next value as it is written. It is valid until the next call, and need not be JSON.
+// read returns the raw text of the next value. It is valid until the next call and may be invalid JSON.
 func (r *jsonReader) read() ([]byte, error) {
 	if _, err := r.next(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (r *jsonReader) read() ([]byte, error) {
 			return nil, fmt.Errorf("a value is larger than %d MiB", r.limit>>20)
 		}
 		if depth == 0 && !inString && len(r.value) > 0 && strings.IndexByte(",]}: \t\r\n", c) >= 0 {
-			return r.value, r.in.UnreadByte() // the end of a number or of a word
+			return r.value, r.in.UnreadByte() // end of a number or word
 		}
 		r.value = append(r.value, c)
 		r.note(c)
@@ -101,8 +101,8 @@ func (r *jsonReader) read() ([]byte, error) {
 	}
 }
 
-// each calls add with each value of the list or with each key of the object that follows. Of an object, add
-// reads the value.
+// each calls add for each element of the next list or for each key of the next object. For an object, add
+// must read the value.
 func (r *jsonReader) each(add func(value []byte) error) error {
 	opening, err := r.next()
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *jsonReader) each(add func(value []byte) error) error {
 	}
 }
 
-// colon reads what separates a key from its value, and returns the first byte of the value.
+// colon reads the separator between a key and its value and returns the first byte of the value.
 func (r *jsonReader) colon() (byte, error) {
 	c, err := r.next()
 	if err == nil && c != ':' {
@@ -154,7 +154,7 @@ func (r *jsonReader) colon() (byte, error) {
 	return r.next()
 }
 
-// addJSON adds the documents of a JSON file. Values before an error count.
+// addJSON adds the documents in a JSON file. Values before an error are kept.
 func (d *Dump) addJSON(name string, in io.Reader) error {
 	r := &jsonReader{in: d.reader(in), limit: d.limits.documentBytes}
 	for {
@@ -187,13 +187,13 @@ func (d *Dump) addJSON(name string, in io.Reader) error {
 	}
 }
 
-// list holds the fields of a list that precede its items.
+// list holds the fields of a list that come before its items.
 type list struct{ apiVersion, kind string }
 
-// of returns the kind of the items, or "" if each has its own.
+// of returns the kind of the items, or "" if each item has its own.
 func (l list) of() string { return strings.TrimSuffix(l.kind, "List") }
 
-// addJSONDocument adds an object, or the items of a list one by one.
+// addJSONDocument adds an object or, one at a time, the items of a list.
 func (d *Dump) addJSONDocument(name string, r *jsonReader) error {
 	fields, pending, isList := map[string]any{}, []any{}, false
 	err := r.each(func(quoted []byte) error {
@@ -233,7 +233,7 @@ func (d *Dump) addJSONDocument(name string, r *jsonReader) error {
 	return nil
 }
 
-// addJSONItem adds an item of a list. One whose kind is not known yet becomes pending.
+// addJSONItem adds a list item. If the kind is not known yet, the item is added to pending.
 func (d *Dump) addJSONItem(name string, of list, value []byte, pending *[]any) error {
 	switch {
 	case d.count > d.limits.objects || d.kept > d.limits.bytes:

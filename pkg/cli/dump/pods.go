@@ -13,13 +13,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// podStart matches the beginning of a pod as API servers write it.
+// podStart matches the beginning of a pod as written by API servers.
 var podStart = regexp.MustCompile(`^\{\s*"apiVersion"\s*:\s*"v1"\s*,\s*"kind"\s*:\s*"Pod"`)
 
 func isPodJSON(value []byte) bool { return podStart.Match(value[:min(len(value), 256)]) }
 
-// podFields are the fields that are kept of a pod. Most objects of a dump are pods, and most of a pod is
-// about its containers.
+// podFields contains the fields kept of a pod. Most objects in a dump are pods, and containers make up most
+// of a pod.
 type podFields struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -34,10 +34,10 @@ type podFields struct {
 	} `json:"status"`
 }
 
-// podBytes is about what a pod takes that is kept.
+// podBytes is the approximate size of a pod in memory.
 const podBytes = 2 << 10
 
-// addPod adds a pod of a file.
+// addPod adds a pod.
 func (d *Dump) addPod(name string, value []byte) error {
 	var fields podFields
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &fields); err != nil {

@@ -26,7 +26,7 @@ func (d *Dump) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return d.source().List(list, opts...)
 }
 
-// source answers reads from the objects of the dump.
+// source returns the objects of the dump as a source for reads.
 func (d *Dump) source() objects.Source {
 	return objects.Source{
 		Scheme: d.scheme,
@@ -51,10 +51,10 @@ func (d *Dump) source() objects.Source {
 	}
 }
 
-// errNotDumped is returned if a dump has neither objects of a kind nor a list of it.
+// errNotDumped is returned if a dump contains neither objects nor a list of a kind.
 var errNotDumped = errors.New("not in the dump")
 
-// check returns an error if the dump does not have all objects of a kind.
+// check returns an error if a kind is incomplete in the dump.
 func (d *Dump) check(gvk schema.GroupVersionKind) error {
 	for _, kind := range []string{gvk.Kind, ""} {
 		if message, partial := d.partial[kind]; partial {

@@ -18,25 +18,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// yamlReader reads the documents of a file, and of a list one item after the other.
+// yamlReader reads the documents in a file. It reads lists one item at a time.
 type yamlReader struct {
 	dump *Dump
 	name string
-	// document is the text outside of the items of a list, and item the present item.
+	// document is the text outside of list items. item is the current item.
 	document, item []byte
-	// start is the beginning of the document, for messages.
+	// start holds the beginning of the document, for messages.
 	start []byte
-	// indent is the column of the hyphens of the items; -1 outside of the items.
+	// indent is the column of the hyphens of list items, or -1 outside of items.
 	indent int
-	// awaitsItems reports that the last line was "items:".
+	// awaitsItems is set if the previous line was "items:".
 	awaitsItems bool
 	isList      bool
 	pending     []any
-	// last is the kind of the last document; empty if nothing was read of it.
+	// last is the kind of the last document, or empty if nothing was read from it.
 	last string
 }
 
-// addYAML adds the documents of a YAML file. Values before an error count.
+// addYAML adds the documents in a YAML file. Values before an error are kept.
 func (d *Dump) addYAML(name string, in io.Reader) error {
 	r := &yamlReader{dump: d, name: name, indent: -1}
 	lines := d.reader(in)
@@ -68,7 +68,7 @@ func (d *Dump) addYAML(name string, in io.Reader) error {
 	}
 }
 
-// readLine returns a line with its end. It is valid until the next call.
+// readLine returns a line including its line break. It is valid until the next call.
 func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -82,13 +82,13 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	return long, err
 }
 
-// indentOf returns the number of spaces before a line, and the line without them and its end.
+// indentOf returns the indentation of a line, and the line without indentation and line break.
 func indentOf(line []byte) (int, []byte) {
 	rest := bytes.TrimLeft(line, " ")
 	return len(line) - len(rest), bytes.TrimRight(rest, " \t\r\n")
 }
 
-// isItem reports whether a line without its indent begins an item of a list.
+// isItem reports whether a line without indentation starts a list item.
 func isItem(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '-' && (len(rest) == 1 || rest[1] == ' ')
 }
@@ -136,13 +136,13 @@ func (r *yamlReader) add(line []byte) error {
 	return nil
 }
 
-// list returns what is known of the list.
+// list returns the list fields read so far.
 func (r *yamlReader) list() list {
 	apiVersion, kind := typeOf(r.document, 0)
 	return list{apiVersion, kind}
 }
 
-// typeOf returns the fields apiVersion and kind of an object whose fields are in a column.
+// typeOf returns the apiVersion and kind of an object whose fields start in the given column.
 func typeOf(object []byte, column int) (apiVersion, kind string) {
 	for line := range bytes.Lines(object) {
 		if len(line) <= column || line[column] != 'a' && line[column] != 'k' {
@@ -162,7 +162,7 @@ func typeOf(object []byte, column int) (apiVersion, kind string) {
 	return apiVersion, kind
 }
 
-// endItem adds the present item of a list. One whose kind is not known yet becomes pending.
+// endItem adds the current list item. If the kind is not known yet, the item is added to pending.
 func (r *yamlReader) endItem() error {
 	item := r.item
 	r.item = r.item[:0]
@@ -205,7 +205,7 @@ func (r *yamlReader) broken(err error, kind string) {
 	r.dump.problem(r.name, kind, "is broken: "+text.Excerpt(err.Error()))
 }
 
-// end adds the present document.
+// end adds the current document.
 func (r *yamlReader) end() error {
 	if r.awaitsItems {
 		r.document = append(r.document, "items:\n"...)
@@ -255,16 +255,16 @@ func (r *yamlReader) endDocument() {
 	}
 }
 
-// trimmedYAML is the text of an object without what is not read.
+// trimmedYAML is the text of an object without fields that are never read.
 type trimmedYAML struct {
 	text             []byte
 	apiVersion, kind string
-	// newest is the latest time in what was dropped.
+	// newest is the latest time in the dropped fields.
 	newest time.Time
 }
 
-// isKept reports whether a field of an object is read. Other fields are not even decoded: most of a pod is about
-// its containers.
+// isKept reports whether a field is read. Other fields are not even decoded, because containers make up most
+// of a pod.
 func isKept(kind, section, field string) bool {
 	switch {
 	case section == "metadata":
@@ -281,8 +281,8 @@ func isKept(kind, section, field string) bool {
 	return true
 }
 
-// trimYAML drops the lines of fields that are not read. All lines of a field are indented more than the line
-// of its key, apart from items of a list, which may be in the column of the key.
+// trimYAML drops the lines of fields that are never read. The lines of a field are indented more than its
+// key. Only list items may start in the same column as the key.
 func trimYAML(object []byte, of list) trimmedYAML {
 	base, _ := indentOf(object)
 	out := trimmedYAML{apiVersion: of.apiVersion, kind: of.of()}
@@ -316,7 +316,7 @@ func trimYAML(object []byte, of list) trimmedYAML {
 	return out
 }
 
-// note notes the time of a line of managed fields.
+// note records the time in a line of managed fields.
 func (t *trimmedYAML) note(line []byte) {
 	value, is := bytes.CutPrefix(bytes.TrimPrefix(line, []byte("- ")), []byte("time: "))
 	if !is {

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// conformanceOptions are the flags of the command conformance.
+// conformanceOptions holds the flags of the command conformance.
 type conformanceOptions struct {
 	*session.Session
 	session.NoArguments
@@ -31,10 +31,11 @@ type conformanceOptions struct {
 	maxWait                                         time.Duration
 }
 
-// maxFileBytes bounds a file that a flag names.
+// maxFileBytes limits the size of files given in flags.
 const maxFileBytes = 64 << 10
 
-// NewConformanceCommand checks an update informer from the outside. It needs no cluster.
+// NewConformanceCommand returns the command that checks an update informer from the outside. It does not need
+// a cluster.
 func NewConformanceCommand(p *session.Session) *cobra.Command {
 	o := &conformanceOptions{Session: p}
 	cmd := &cobra.Command{
@@ -88,7 +89,7 @@ func (o *conformanceOptions) target() (conformance.Target, error) {
 	return target, nil
 }
 
-// readBounded reads a regular file that is not too large.
+// readBounded reads a regular file of limited size.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -126,7 +127,7 @@ func (o *conformanceOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// findings returns the text of findings.
+// findings formats the findings.
 func (o *conformanceOptions) findings(findings []conformance.Finding) string {
 	l := screen.Layout{Width: o.Terminal.Columns()}
 	for _, f := range findings {

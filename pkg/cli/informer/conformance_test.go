@@ -39,8 +39,7 @@ func TestConformance_of_no_informer(t *testing.T) {
 	}
 }
 
-// TestConformance_names_each_defect has an informer that breaks several rules at a time, and one that breaks
-// none.
+// TestConformance_names_each_defect checks an informer that breaks several rules and one that breaks none.
 func TestConformance_names_each_defect(t *testing.T) {
 	t.Parallel()
 	good := fmt.Sprintf(`{"uid": "disk", "scope": {"type": "ControlPlane"}, "impact": {"level": "warning", "summary": "The disk is slow"}, "acquisitionTime": %q}`,
@@ -90,7 +89,7 @@ func TestConformance_names_each_defect(t *testing.T) {
 	}
 }
 
-// authorityOf returns a file with the certificate of a server.
+// authorityOf writes a server's certificate to a file.
 func authorityOf(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.crt")

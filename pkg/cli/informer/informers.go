@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// informersOptions are the flags of the command informers.
+// informersOptions holds the flags of the command informers.
 type informersOptions struct {
 	*session.Session
 	session.NoArguments
@@ -29,7 +29,7 @@ type informersOptions struct {
 	format *session.Output
 }
 
-// NewListCommand lists the UpdateInformers.
+// NewListCommand returns the command that lists the UpdateInformers.
 func NewListCommand(p *session.Session) *cobra.Command {
 	o := &informersOptions{Session: p}
 	cmd := &cobra.Command{
@@ -58,20 +58,20 @@ func (o *informersOptions) Run(ctx context.Context) error {
 	if !o.format.IsText() {
 		return o.format.Print(o.Streams.Out, list)
 	}
-	var status updatev1beta1.UpdateStatusList // without it, less is known
+	var status updatev1beta1.UpdateStatusList // optional
 	if err := cluster.List(ctx, &status); err != nil {
 		status.Items = nil
 	}
 	return o.print(list.Items, aboutInformers(status.Items), o.format.IsWide(), cluster.Clock.Now())
 }
 
-// answerStates are the states of informers that answer, by the reason of what the Update Status Controller
-// reports about their answers.
+// answerStates maps the reasons of the Update Status Controller's insights about answers to the states of
+// informers that answer.
 var answerStates = map[string]string{
 	updatev1beta1.ReasonInformerInvalid: "Invalid", updatev1beta1.ReasonInformerFailed: "Failure", updatev1beta1.ReasonInformerWaiting: "Waiting",
 }
 
-// aboutInformers returns what the Update Status Controller reports about the answers of informers, by name.
+// aboutInformers returns the Update Status Controller's insights about the answers of informers, by name.
 func aboutInformers(status []updatev1beta1.UpdateStatus) map[string]updatev1beta1.InsightImpact {
 	about := map[string]updatev1beta1.InsightImpact{}
 	for i := range status {
@@ -121,7 +121,7 @@ func (o *informersOptions) print(informers []updatev1beta1.UpdateInformer, about
 
 const stateAnswers = "Answers"
 
-// informerState returns a word for the state of an informer, and a message if it does not answer.
+// informerState returns a word for the state of an informer and, if it does not answer, a message.
 func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state, message string) {
 	if !informer.IsEnabled() {
 		return "Disabled", "spec.enabled is false"
@@ -149,7 +149,7 @@ func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state
 	return stateAnswers, ""
 }
 
-// staleMessage describes a heartbeat that is not of the last minutes.
+// staleMessage describes a heartbeat that is not recent.
 func staleMessage(heartbeat, now time.Time) string {
 	if heartbeat.After(now) {
 		return "the last heartbeat is in the future: " + screen.Date(heartbeat)
@@ -165,7 +165,7 @@ func handlerNames(informer *updatev1beta1.UpdateInformer) string {
 	return strings.Join(names, ",")
 }
 
-// age returns how long ago a time is; an unknown time is empty.
+// age formats the time elapsed since a time. It returns "" for an unknown time.
 func age(at *metav1.Time, now time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// TestInformers prints informers in each state, as text and as objects.
+// TestInformers prints informers in each state as text and as objects.
 func TestInformers(t *testing.T) {
 	t.Parallel()
 	replay := func(t *testing.T, format string) string {

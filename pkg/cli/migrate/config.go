@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// The ConfigMap of the former operator, and the ConfigMap of this one.
+// ConfigMaps of the former operator and of this operator.
 const (
 	formerNamespace = "openshift-managed-upgrade-operator"
 	configName      = "managed-upgrade-operator-config"
@@ -29,7 +29,7 @@ const (
 	configNamespace = "managed-upgrade-operator"
 )
 
-// migrateConfigOptions are the flags of the command migrate-config.
+// migrateConfigOptions holds the flags of the command migrate-config.
 type migrateConfigOptions struct {
 	*session.Session
 	session.NoArguments
@@ -38,7 +38,7 @@ type migrateConfigOptions struct {
 	file, namespace string
 }
 
-// NewConfigCommand converts the configuration of the former operator.
+// NewConfigCommand returns the command that converts the configuration of the former operator.
 func NewConfigCommand(p *session.Session) *cobra.Command {
 	o := &migrateConfigOptions{Session: p}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ func (o *migrateConfigOptions) Run(ctx context.Context) error {
 	return o.migrateConfig(former)
 }
 
-// formerConfig returns the text of the configuration of the former operator.
+// formerConfig returns the former operator's configuration as text.
 func (o *migrateConfigOptions) formerConfig(ctx context.Context) (string, error) {
 	if o.file == "" {
 		cluster, err := o.Connect()
@@ -93,7 +93,7 @@ func (o *migrateConfigOptions) formerConfig(ctx context.Context) (string, error)
 	return string(content), nil
 }
 
-// migrateConfig prints the ConfigMap, and what needs attention.
+// migrateConfig prints the ConfigMap and everything that needs attention.
 func (o *migrateConfigOptions) migrateConfig(former string) error {
 	m, err := convertConfig(former)
 	if err != nil {
@@ -117,8 +117,8 @@ func (o *migrateConfigOptions) migrateConfig(former string) error {
 	return printNotes(o.Session, m.notes)
 }
 
-// printNotes prints what a migration notes to standard error. It returns the exit code for action required if
-// something is lost.
+// printNotes prints the notes of a migration to standard error. If any setting is lost, it returns an error
+// with the exit code for required user action.
 func printNotes(p *session.Session, notes []migrationNote) error {
 	code := session.ExitDone
 	for _, note := range notes {

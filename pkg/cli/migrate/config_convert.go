@@ -16,22 +16,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-// migration is a configuration that is being converted.
+// migration is the state of a conversion.
 type migration struct {
-	former map[string]any // what is not converted yet
+	former map[string]any // not converted yet
 	config map[string]any // of this operator
 	notes  []migrationNote
 }
 
-// migrationNote is about a key of the former configuration that needs attention.
+// migrationNote is a note about a former setting that needs attention.
 type migrationNote struct {
 	key, text string
-	// lost means that the key has an effect for which this operator has no equivalent.
+	// lost is set if the setting had an effect and this operator has no equivalent.
 	lost bool
 }
 
-// convertConfig converts the configuration of the former operator. It keeps the defaults of the former operator where
-// they differ from ours.
+// convertConfig converts the configuration of the former operator. It keeps the former operator's defaults
+// where they differ from ours.
 func convertConfig(former string) (*migration, error) {
 	m := &migration{former: map[string]any{}, config: map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}}
 	if err := yaml.Unmarshal([]byte(former), &m.former); err != nil {
@@ -61,7 +61,7 @@ func convertConfig(former string) (*migration, error) {
 	return m, nil
 }
 
-// text returns the configuration, which is valid.
+// text returns the converted configuration after validating it.
 func (m *migration) text() (string, error) {
 	text, err := yaml.Marshal(m.config)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *migration) text() (string, error) {
 	return string(text), nil
 }
 
-// take removes a key of the former configuration and returns its value, or nil.
+// take removes a former setting and returns its value, or nil.
 func (m *migration) take(key string) any { return takeFrom(m.former, strings.Split(key, ".")) }
 
 func takeFrom(from map[string]any, path []string) any {
@@ -96,7 +96,7 @@ func takeFrom(from map[string]any, path []string) any {
 	return found
 }
 
-// set sets a key of the configuration of this operator.
+// set sets a value in the configuration of this operator.
 func (m *migration) set(value any, path ...string) {
 	into := m.config
 	for _, key := range path[:len(path)-1] {
@@ -114,14 +114,14 @@ func (m *migration) note(key string, lost bool, format string, args ...any) {
 	m.notes = append(m.notes, migrationNote{key, fmt.Sprintf(format, args...), lost})
 }
 
-// dropped reports a key that needs no equivalent.
+// dropped notes a former setting that needs no equivalent.
 func (m *migration) dropped(key, why string) {
 	if m.take(key) != nil {
 		m.note(key, false, "%s", why)
 	}
 }
 
-// duration converts a number of minutes, or the default of the former operator if there is none.
+// duration converts a number of minutes. If it is missing, it uses the default of the former operator.
 func (m *migration) duration(key string, byDefault float64, to ...string) {
 	number, ok := m.take(key).(float64)
 	if !ok || number <= 0 {
@@ -149,7 +149,7 @@ func texts(value any) []string {
 	return found
 }
 
-// externalTimeout converts the timeout of external dependencies, which has a limit here.
+// externalTimeout converts the timeout for external dependencies, which is limited in this operator.
 func (m *migration) externalTimeout() {
 	const key, limit = "extDependencyAvailabilityChecks.http.timeout", 15
 	seconds, ok := m.take(key).(float64)
@@ -163,8 +163,8 @@ func (m *migration) externalTimeout() {
 	m.set(config.Duration{Duration: time.Duration(seconds) * time.Second}.String(), "externalDependencies", "timeout")
 }
 
-// drains converts the namespaces whose pods are never deleted by force: regular expressions, for which
-// this operator has patterns with asterisks.
+// drains converts the namespaces whose pods are never forced. The former operator used regular expressions,
+// and this operator uses patterns with asterisks.
 func (m *migration) drains() {
 	if disabled, _ := m.take("nodeDrain.disableDrainStrategies").(bool); disabled {
 		m.take("nodeDrain.ignoredNamespacePatterns")
@@ -190,8 +190,8 @@ func (m *migration) drains() {
 
 var plainNamespace = regexp.MustCompile(`^[a-z0-9*-]+$`)
 
-// globOf returns the pattern with asterisks that matches what a regular expression of the former operator
-// matches, and possibly more: it is about pods that are protected.
+// globOf converts a regular expression of the former operator to a pattern with asterisks. The pattern may
+// match more namespaces, which is safe because it protects pods.
 func globOf(expression string) (string, bool) {
 	pattern := strings.NewReplacer(".*", "*", ".+", "*").Replace(expression)
 	start, end := strings.HasPrefix(pattern, "^"), strings.HasSuffix(pattern, "$")
@@ -213,7 +213,7 @@ func (m *migration) features() {
 	const key = "featureGate.enabled"
 	for _, gate := range texts(m.take(key)) {
 		switch gate {
-		case "PreHealthCheck": // always on, see preChecks.leadTime
+		case "PreHealthCheck": // always enabled, see preChecks.leadTime
 		case "ServiceLogNotification":
 			m.note(key, true, "ServiceLogNotification: have a receiver of webhook.url forward the notifications")
 		default:
@@ -222,7 +222,7 @@ func (m *migration) features() {
 	}
 }
 
-// upgradeType reports the type, which is a field of each UpgradeConfig here.
+// upgradeType notes the former type, which is now a field of each UpgradeConfig.
 func (m *migration) upgradeType() {
 	switch kind := m.take("upgradeType"); kind {
 	case nil, "":
@@ -234,7 +234,7 @@ func (m *migration) upgradeType() {
 	}
 }
 
-// leaves returns the keys of all values, sorted.
+// leaves returns the paths of all values, sorted.
 func leaves(of map[string]any, prefix string) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// TestMigrateConfig converts the examples in testdata/migrate, and compares what is printed.
+// TestMigrateConfig converts the examples in testdata/migrate and compares the output.
 func TestMigrateConfig(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]session.ExitCode{"all-keys": session.ExitActionRequired, "managed": session.ExitDone, "empty": session.ExitDone, "config-map": session.ExitDone} {

@@ -25,11 +25,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// maintenanceKinds are the kinds of another controller of the group, in the order in which they are read
-// and printed. NodeForceDrain comes first, since it becomes a field of the others.
+// maintenanceKinds lists the kinds of the other controller in the API group, in the order in which they are
+// read and printed. NodeForceDrain is first because it is converted to a field of other objects.
 var maintenanceKinds = []string{"NodeForceDrain", "ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 
-// migrateMaintenanceOptions are the flags of the command migrate-maintenance.
+// migrateMaintenanceOptions holds the flags of the command migrate-maintenance.
 type migrateMaintenanceOptions struct {
 	*session.Session
 	session.NoArguments
@@ -38,7 +38,7 @@ type migrateMaintenanceOptions struct {
 	all             bool
 }
 
-// NewMaintenanceCommand converts the objects of another controller of the group.
+// NewMaintenanceCommand returns the command that converts the objects of another controller in the API group.
 func NewMaintenanceCommand(p *session.Session) *cobra.Command {
 	o := &migrateMaintenanceOptions{Session: p}
 	cmd := &cobra.Command{
@@ -74,7 +74,7 @@ func (o *migrateMaintenanceOptions) Run(ctx context.Context) error {
 	return o.migrateMaintenance(objects)
 }
 
-// maintenanceObjects returns the objects of the group.
+// maintenanceObjects reads the objects in the API group.
 func (o *migrateMaintenanceOptions) maintenanceObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	switch {
 	case o.all:
@@ -107,7 +107,7 @@ func (o *migrateMaintenanceOptions) maintenanceObjects(ctx context.Context) ([]*
 	return objects, nil
 }
 
-// maintenanceInCluster reads the objects from the cluster. A kind that is not served has none.
+// maintenanceInCluster reads the objects from the cluster. Kinds that are not served are skipped.
 func (o *migrateMaintenanceOptions) maintenanceInCluster(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	cluster, err := o.Connect()
 	if err != nil {
@@ -130,7 +130,7 @@ func (o *migrateMaintenanceOptions) maintenanceInCluster(ctx context.Context) ([
 	return objects, nil
 }
 
-// readObjects returns the objects of the group in a stream of documents, and in lists.
+// readObjects returns the objects in the API group from a stream of documents, including list items.
 func readObjects(in io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	add := func(object *unstructured.Unstructured) {
@@ -163,7 +163,7 @@ func readObjects(in io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// migrateMaintenance prints the converted objects, and what needs attention.
+// migrateMaintenance prints the converted objects and everything that needs attention.
 func (o *migrateMaintenanceOptions) migrateMaintenance(objects []*unstructured.Unstructured) error {
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
 		return slices.Index(maintenanceKinds, a.GetKind()) - slices.Index(maintenanceKinds, b.GetKind())

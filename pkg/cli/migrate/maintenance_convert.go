@@ -19,19 +19,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// fields are the fields of an object.
+// fields holds the fields of an object.
 type fields = map[string]any
 
-// maintenanceMigration converts the objects of another controller of the group.
+// maintenanceMigration converts objects of another controller in the API group.
 type maintenanceMigration struct {
 	namespace  string
-	forceDrain string // config.forceDrainAfter by a NodeForceDrain of all nodes; empty means none
+	forceDrain string // config.forceDrainAfter from a NodeForceDrain for all nodes, or empty
 	notes      []migrationNote
 
-	object string // that is being converted
+	object string // being converted
 }
 
-// note notes that a field needs attention, and lose that it has no equivalent.
+// note records that a field needs attention. lose records that it has no equivalent.
 func (m *maintenanceMigration) note(field, format string, args ...any) {
 	m.notes = append(m.notes, migrationNote{m.object + " " + field, fmt.Sprintf(format, args...), false})
 }
@@ -41,11 +41,11 @@ func (m *maintenanceMigration) lose(field, format string, args ...any) {
 	m.notes[len(m.notes)-1].lost = true
 }
 
-// otherSpellings are the fields of the other controller that are converted. They are left out where they are
-// not.
+// otherSpellings lists the other controller's fields that are converted. They are dropped where they are not
+// converted.
 var otherSpellings = []string{"maxSchedulingDelay", "skipDegradedOperatorsCheck", "enabled", "selector", "force", "architecture", "creationTimestamp"}
 
-// convert returns the object of this operator, or nil if there is none. It names each field that is left out.
+// convert returns the converted object, or nil if there is none. It notes every dropped field.
 func (m *maintenanceMigration) convert(from *unstructured.Unstructured) fields {
 	m.object = from.GetKind() + "/" + from.GetName()
 	spec, _ := from.Object["spec"].(fields)
@@ -67,14 +67,14 @@ func (m *maintenanceMigration) convert(from *unstructured.Unstructured) fields {
 	return converted
 }
 
-// loseUnknown leaves out the fields that this operator does not have, except for fields with the given names.
+// loseUnknown drops fields that this operator does not have, except for fields with the given names.
 func (m *maintenanceMigration) loseUnknown(converted fields, typed any, except ...string) {
 	for _, field := range stored.DropUnknown(converted, typed, except...) {
 		m.lose(field, "has no equivalent, and was left out")
 	}
 }
 
-// convertSpec converts the spec of an object; false if this operator has no such object.
+// convertSpec converts a spec. It returns false if this operator has no such object.
 func (m *maintenanceMigration) convertSpec(from *unstructured.Unstructured, spec fields) bool {
 	switch from.GetKind() {
 	case "NodeForceDrain":
@@ -107,7 +107,7 @@ func (m *maintenanceMigration) convertSpec(from *unstructured.Unstructured, spec
 	return true
 }
 
-// convertVersion checks the template and the overlays, which have the fields of OpenShift's ClusterVersion.
+// convertVersion checks the template and overlays, which have the fields of OpenShift's ClusterVersion.
 func (m *maintenanceMigration) convertVersion(spec fields) {
 	m.convertTemplate(spec["template"], "spec.template")
 	overlays, _ := spec["overlays"].([]any)
@@ -194,11 +194,11 @@ func (m *maintenanceMigration) convertSchedule(schedule fields) {
 	}
 }
 
-// historyLimit converts a limit of 0, which the other controller takes for none.
+// historyLimit converts a limit of 0, which the other controller treats as no limit.
 func (m *maintenanceMigration) historyLimit(spec fields) {
 	const most = 100
 	limit, set := spec["successfulJobsHistoryLimit"]
-	text := fmt.Sprint(limit) // a number of YAML, or of the cluster
+	text := fmt.Sprint(limit) // may come from YAML or from the cluster
 	if n, err := strconv.Atoi(text); set && (err != nil || n <= 0 || n > most) {
 		spec["successfulJobsHistoryLimit"] = int64(most)
 		m.note("spec.successfulJobsHistoryLimit", "is %d now, the highest limit", most)
@@ -244,7 +244,7 @@ func (m *maintenanceMigration) convertHook(spec fields) {
 	}
 }
 
-// convertUpgrade converts the configuration of an upgrade, which must commence within the window.
+// convertUpgrade converts an upgrade configuration. The upgrade must commence within the window.
 func (m *maintenanceMigration) convertUpgrade(config fields, path string, window time.Duration) {
 	timeout := m.duration(config, path, "upgradeTimeout")
 	if timeout == 0 {
@@ -274,7 +274,7 @@ func (m *maintenanceMigration) convertHealth(config fields, path, name string) {
 		}
 	}
 	if m.duration(checks, path, "timeout") == 0 {
-		checks["timeout"] = "1h" // the default of the other controller
+		checks["timeout"] = "1h" // default of the other controller
 	}
 	if _, set := checks["checkCriticalAlerts"]; !set {
 		m.note(path, "critical alerts are checked as well; set checkCriticalAlerts: false to ignore them")
@@ -309,11 +309,11 @@ func (m *maintenanceMigration) convertPools(config fields, path string, window, 
 	}
 }
 
-// convertDelay converts delayMin and delayMax. The other controller counts delayMax from startBefore, and
-// has no limit without it.
+// convertDelay converts delayMin and delayMax. The other controller counts delayMax from startBefore and has
+// no limit if it is unset.
 func (m *maintenanceMigration) convertDelay(delay fields, path string, window, timeout time.Duration) {
 	if delay["startAfter"] != nil || delay["startBefore"] != nil {
-		return // spelled as for this operator
+		return // already in the format of this operator
 	}
 	earliest, latest := m.duration(delay, path, "delayMin"), m.duration(delay, path, "delayMax")
 	delay["delayMin"] = formatLength(earliest)
@@ -326,7 +326,7 @@ func (m *maintenanceMigration) convertDelay(delay fields, path string, window, t
 	m.note(path+".delayMax", "is required: %s, until upgradeTimeout", delay["delayMax"])
 }
 
-// convertPauseOnFailure converts a selector that another field switches on.
+// convertPauseOnFailure converts a selector that is enabled by a separate field.
 func (m *maintenanceMigration) convertPauseOnFailure(config fields, path string) {
 	const name = "pauseMachineConfigPoolsOnFailure"
 	pause, ok := config[name].(fields)
@@ -335,7 +335,7 @@ func (m *maintenanceMigration) convertPauseOnFailure(config fields, path string)
 	}
 	enabled, set := pause["enabled"]
 	if !set {
-		return // spelled as for this operator
+		return // already in the format of this operator
 	}
 	delete(config, name)
 	if enabled != true {
@@ -353,7 +353,7 @@ func (m *maintenanceMigration) convertPauseOnFailure(config fields, path string)
 	config[name] = selector
 }
 
-// convertDrain notes the drains that are forced on all nodes.
+// convertDrain notes drains that are forced on all nodes.
 func (m *maintenanceMigration) convertDrain(spec fields) {
 	grace := m.duration(spec, "spec", "nodeDrainGracePeriod")
 	nodes, _ := spec["nodeSelector"].(fields)
@@ -371,7 +371,7 @@ func (m *maintenanceMigration) convertDrain(spec fields) {
 	}
 }
 
-// flattenSelector replaces matchLabels that is a label selector with its fields.
+// flattenSelector replaces a label selector nested in matchLabels with its fields.
 func flattenSelector(in fields) {
 	labels, ok := in["matchLabels"].(fields)
 	if !ok {
@@ -391,14 +391,14 @@ func flattenSelector(in fields) {
 	}
 }
 
-// selectsSome reports whether a selector requires something.
+// selectsSome reports whether a selector has any requirements.
 func selectsSome(selector fields) bool {
 	labels, _ := selector["matchLabels"].(fields)
 	expressions, _ := selector["matchExpressions"].([]any)
 	return len(labels) > 0 || len(expressions) > 0
 }
 
-// duration converts a length of time, and returns it; 0 means that there is none.
+// duration converts and returns a duration. It returns 0 if the duration is unset.
 func (m *maintenanceMigration) duration(in fields, path, name string) time.Duration {
 	text, set := in[name].(string)
 	if !set {
@@ -417,7 +417,7 @@ func (m *maintenanceMigration) duration(in fields, path, name string) time.Durat
 	return length
 }
 
-// formatLength returns a length of time in whole seconds as the API accepts it.
+// formatLength formats a duration in whole seconds as the API accepts it.
 func formatLength(length time.Duration) string {
 	if length%time.Second != 0 {
 		length = length.Truncate(time.Second) + time.Second

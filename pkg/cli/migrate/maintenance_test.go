@@ -20,18 +20,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// manifest returns an object of the group.
+// manifest returns an object in the API group.
 func manifest(kind, rest string) string {
 	return "apiVersion: managedupgrade.appuio.io/v1beta1\nkind: " + kind + "\nmetadata:\n  name: version\n  namespace: other\n" + strings.TrimPrefix(rest, "\n")
 }
 
-// configManifest returns an UpgradeConfig with a configuration of upgrades.
+// configManifest returns an UpgradeConfig with an upgrade configuration.
 func configManifest(rest string) string {
 	return manifest("UpgradeConfig", "spec:\n  schedule: {cron: '0 22 * * 2', location: Europe/Zurich}\n  jobTemplate:\n    spec:\n      config:\n        "+
 		strings.ReplaceAll(strings.TrimSpace(rest), "\n", "\n        ")+"\n")
 }
 
-// admit checks that the API server accepts a converted object, with each of its fields.
+// admit checks that the API server accepts a converted object and keeps all of its fields.
 func admit(t *testing.T, document string) {
 	t.Helper()
 	if err := tryAdmission(t, document); err != nil {
@@ -39,7 +39,7 @@ func admit(t *testing.T, document string) {
 	}
 }
 
-// tryAdmission returns why the API server does not accept an object with each of its fields.
+// tryAdmission returns an error unless the API server accepts an object and keeps all of its fields.
 func tryAdmission(t *testing.T, document string) error {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(document))
@@ -74,14 +74,14 @@ func tryAdmission(t *testing.T, document string) error {
 	return stored.DecodeStrict(content, typed)
 }
 
-// Each spelling of the other controller is converted, or named as having no equivalent.
+// Each spelling of the other controller is converted or noted as having no equivalent.
 func TestMigrateMaintenance(t *testing.T) {
 	t.Parallel()
 	const window = "spec: {start: '2027-12-20T00:00:00Z', end: '2028-01-03T00:00:00Z', reason: '', configSelector: {}}\nstatus:\n  matchingConfigs: [{name: c}]\n"
 	const hook = "spec:\n  events: [Create]\n  run: Next\n  selector: {}\n  template:\n    metadata: {creationTimestamp: null}\n    spec:\n      template:\n        metadata: {creationTimestamp: null}\n        spec:\n          serviceAccountName: notifier\n          containers: [{name: a, image: b}]\n"
 	for name, tc := range map[string]struct {
 		in            string
-		want, without []string // in what is printed
+		want, without []string // in the output
 		notes         []string
 		code          session.ExitCode
 	}{

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each spelling of another controller, one manifest each, is accepted as it is, or it is converted.
+// Each spelling of the other controller, one per manifest, is either valid as it is or converted.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	const pools = "upgradeTimeout: 10h\nmachineConfigPools:\n- "
@@ -23,7 +23,7 @@ func TestSpellings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in     string
 		as     bool
-		output string // of the conversion, in part; empty if nothing is left
+		output string // substring of the conversion's output; empty if nothing is left
 	}{
 		"matchLabels as labels":             {configManifest(pools + "matchLabels: {name: night}\n  delayUpgrade: {delayMin: 1h, delayMax: 2h}"), applies, "name: night"},
 		"matchLabels as a label selector":   {configManifest(pools + "matchLabels: {matchLabels: {name: night}}\n  delayUpgrade: {delayMin: 1h, delayMax: 2h}"), applies, "name: night"},

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// The classes of the style sheet for states.
+// CSS classes for states.
 const (
 	classDone    = "done"
 	classRunning = "running"
@@ -24,10 +24,10 @@ const (
 )
 
 const (
-	// ticks is the number of times on the axis.
+	// ticks is the number of times shown on the axis.
 	ticks = 5
 
-	// minName and maxName bound the width of the column of names, in characters. Longer names are broken.
+	// minName and maxName limit the width of the name column, in characters. Longer names are wrapped.
 	minName, maxName = 15, 36
 )
 
@@ -37,10 +37,10 @@ type Row struct {
 	Bars []Bar
 }
 
-// Kind describes what a bar means; the page shows it as a color and as a word.
+// Kind is the kind of a bar, shown as a color and a word.
 type Kind string
 
-// The kinds of bars of nodes and alerts. Steps have the classes of the engine.
+// Kinds of bars for nodes and alerts. Steps use the classes of the engine.
 const (
 	KindCordoned  Kind = "cordoned"
 	KindRebooting Kind = "rebooting"
@@ -50,7 +50,7 @@ const (
 	KindCritical  Kind = "critical"
 )
 
-// kinds returns the kinds of bars in the order of a legend, and their classes.
+// kinds returns the kinds of bars in legend order, with their CSS classes.
 func kinds() [][2]string {
 	return [][2]string{
 		{classDone, classDone},
@@ -66,7 +66,7 @@ func kinds() [][2]string {
 	}
 }
 
-// Bar is a time in which something was the case.
+// Bar is a period in which something was true.
 type Bar struct {
 	Kind       Kind
 	Start, End time.Time
@@ -79,7 +79,7 @@ type tick struct {
 
 type chart struct {
 	Title, Empty string
-	Legend       [][2]string // a word and its class
+	Legend       [][2]string // words and their classes
 	Rows         []row
 	More         int
 }
@@ -94,7 +94,7 @@ type bar struct {
 	Left, Width        float64
 }
 
-// axis is the time that the charts show.
+// axis is the period shown in the charts.
 type axis struct{ start, end time.Time }
 
 func newAxis(r Report) axis {
@@ -113,7 +113,7 @@ func newAxis(r Report) axis {
 	return a
 }
 
-// ticks returns the times on the axis, and their date; each time has its own if they are on several days.
+// ticks returns the times on the axis and their date. If they span several days, each time includes its date.
 func (a axis) ticks() (all []tick, date string) {
 	layout, date := "15:04", a.start.UTC().Format(time.DateOnly)
 	if a.end.Sub(a.start) < ticks*time.Minute {
@@ -129,12 +129,12 @@ func (a axis) ticks() (all []tick, date string) {
 	return all, date + " UTC"
 }
 
-// position returns where a time is, from 0 to 100.
+// position returns the position of a time on the axis, from 0 to 100.
 func (a axis) position(at time.Time) float64 {
 	return percent(100 * float64(at.Sub(a.start)) / float64(a.end.Sub(a.start)))
 }
 
-// percent returns a percentage with two digits after the point, from 0 to 100.
+// percent limits a percentage to 0 to 100 and rounds it to two decimal places.
 func percent(p float64) float64 { return math.Round(100*min(max(p, 0), 100)) / 100 }
 
 func (a axis) bar(kind string, start, end time.Time) bar {
@@ -148,7 +148,7 @@ func (a axis) bar(kind string, start, end time.Time) bar {
 	return b
 }
 
-// newSteps returns the chart of the steps, with their messages and items.
+// newSteps returns the chart of steps with messages and items.
 func newSteps(r Report, a axis) chart {
 	c := chart{Title: "Steps", Empty: "No step has started."}
 	for i := range r.Record.Conditions {
@@ -183,7 +183,7 @@ func stepKind(step history.StepCondition) string {
 	}
 }
 
-// newChart returns the chart of rows that overlap with the axis, in the order of their first bars.
+// newChart returns a chart of the rows that overlap the axis, ordered by their first bars.
 func newChart(title, empty string, rows []Row, a axis) chart {
 	c := chart{Title: title, Empty: empty}
 	rows = slices.Clone(rows)
@@ -206,7 +206,7 @@ func newChart(title, empty string, rows []Row, a axis) chart {
 	return c.withLegend()
 }
 
-// withLegend adds the meanings of the bars.
+// withLegend adds a legend for the kinds of bars.
 func (c chart) withLegend() chart {
 	for _, k := range kinds() {
 		if slices.ContainsFunc(c.Rows, func(r row) bool { return slices.ContainsFunc(r.Bars, func(b bar) bool { return b.Kind == k[0] }) }) {
@@ -216,8 +216,8 @@ func (c chart) withLegend() chart {
 	return c
 }
 
-// namesWidth returns the width of the column of names, in characters: all charts have the same one, so their times
-// align.
+// namesWidth returns the width of the name column, in characters. It is the same for all charts, so their
+// times align.
 func namesWidth(charts []chart) int {
 	width := minName
 	for _, c := range charts {
@@ -228,7 +228,8 @@ func namesWidth(charts []chart) int {
 	return width
 }
 
-// widen returns the width of a column of names with one more name. A name that is too long is broken.
+// widen returns the column width needed to include another name. Overlong names do not count because they are
+// wrapped.
 func widen(width int, name string) int {
 	if n := len([]rune(name)); n <= maxName {
 		return max(width, n)
@@ -243,8 +244,8 @@ func first(r Row) time.Time {
 	return r.Bars[0].Start
 }
 
-// withReboots tells reboots from failures: a node that is not ready while it is cordoned, and no longer than a reboot
-// takes, is rebooting.
+// withReboots separates reboots from failures. A node that is not ready while cordoned, for no longer than a
+// reboot takes, is rebooting.
 func withReboots(rows []Row) []Row {
 	all := make([]Row, len(rows))
 	for i, r := range rows {

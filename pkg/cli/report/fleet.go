@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// PageSize is the number of clusters on a page that is served.
+	// PageSize is the number of clusters per served page.
 	PageSize = 100
 
-	// MaxClusters bounds the clusters of a file.
+	// MaxClusters limits the clusters in a file.
 	MaxClusters = 5000
 
-	// MaxDetails bounds the clusters whose steps a file has.
+	// MaxDetails limits the clusters in a file with detail pages.
 	MaxDetails = 300
 
-	// maxCell bounds a text in the table of clusters, in bytes, and so the memory of a fleet.
+	// maxCell limits a text in the table of clusters, in bytes, and thus the memory for a fleet.
 	maxCell = 300
 )
 
-// Tone is how good a state is.
+// Tone says how good a state is.
 type Tone string
 
-// The tones; the page shows them as colors.
+// Tones, shown as colors.
 const (
 	ToneDone    Tone = classDone
 	ToneRunning Tone = classRunning
@@ -42,30 +42,30 @@ const (
 	ToneFailed  Tone = classFailed
 )
 
-// Fleet is the upgrade of a fleet at one time.
+// Fleet is the state of a fleet upgrade at one time.
 type Fleet struct {
-	// Name and Namespace identify the ManagedClustersUpgrade, and Target is the release that it upgrades to.
+	// Name and Namespace identify the ManagedClustersUpgrade. Target is the target release.
 	Name, Namespace, Target string
-	// Verdict is the state, and Tone is how good it is.
+	// Verdict is the state, and Tone says how good it is.
 	Verdict string
 	Tone    Tone
-	// Detail explains the state; empty if the verdict does.
+	// Detail explains the verdict. It is empty if the verdict needs no explanation.
 	Detail string
-	// Command describes what a person runs next, and Advice introduces it; empty means nothing.
+	// Command is the next command for the user to run. Advice introduces it. Both may be empty.
 	Advice, Command string
-	// Facts are figures of the rollout.
+	// Facts lists figures about the rollout.
 	Facts []Fact
-	// Groups are the fleet as a whole, its canaries, and its groups.
+	// Groups lists the whole fleet, the canaries, and the groups.
 	Groups []Group
-	// Causes are why clusters need attention.
+	// Causes explains why clusters need attention.
 	Causes []FleetCause
-	// States are the states of clusters in their order.
+	// States lists the cluster states in display order.
 	States []string
-	// Clusters are in the order of their admission.
+	// Clusters lists the clusters in admission order.
 	Clusters []Cluster
-	// Missing describes what could not be read, and why.
+	// Missing lists what could not be read, with reasons.
 	Missing []string
-	// Now is when the report is made.
+	// Now is the time of the report.
 	Now time.Time
 }
 
@@ -76,13 +76,13 @@ type Group struct {
 	Complete, Active, Failed, Pending int
 }
 
-// FleetCause is why clusters need attention.
+// FleetCause explains why clusters need attention.
 type FleetCause struct {
 	Tone  Tone
 	Label string
 	Count int
 	Text  string
-	// Clusters are some of the clusters.
+	// Clusters lists some of these clusters.
 	Clusters []string
 }
 
@@ -90,11 +90,11 @@ type FleetCause struct {
 type Cluster struct {
 	Name, State, Group, Step, Reason, Message string
 	Tone                                      Tone
-	// HasRun reports whether the cluster has a ClusterUpgradeRun.
+	// HasRun is set if the cluster has a ClusterUpgradeRun.
 	HasRun bool
 }
 
-// Clip returns the cluster without what could disguise its texts, and with short ones.
+// Clip returns the cluster with sanitized and shortened texts.
 func (c Cluster) Clip() Cluster {
 	for _, s := range []*string{&c.Group, &c.Step, &c.Reason, &c.Message} {
 		*s = strings.Clone(clip(*s))
@@ -102,15 +102,16 @@ func (c Cluster) Clip() Cluster {
 	return c
 }
 
-// Selection is the part of the table that a page shows.
+// Selection is the part of the table shown on a page.
 type Selection struct {
-	// State selects the clusters in this state; empty means all.
+	// State limits the page to clusters in this state. If it is empty, all clusters are shown.
 	State string
-	// Page is the number of the page, from 1.
+	// Page is the number of the page, starting at 1.
 	Page int
 }
 
-// WriteFleet writes a page that is served: a part of the table, with links to the others and to the pages of clusters.
+// WriteFleet writes a served page: part of the table, with links to the other parts and to the clusters'
+// pages.
 func WriteFleet(w io.Writer, f Fleet, selection Selection, refresh time.Duration) error {
 	p := &fleetPage{
 		Fleet: f, selection: selection,
@@ -140,8 +141,8 @@ func selectionQuery(state string, page int) string {
 	return query.Encode()
 }
 
-// WriteFleetFile writes the table and the pages of clusters as one file, in which links lead to parts of it. Detailed
-// selects the pages.
+// WriteFleetFile writes the table and the pages of clusters to one file with internal links. Detailed selects
+// the clusters with pages.
 func WriteFleetFile(w io.Writer, f Fleet, details []Report) error {
 	has := make(map[string]bool, len(details))
 	for i := range details {
@@ -179,7 +180,7 @@ func WriteFleetFile(w io.Writer, f Fleet, details []Report) error {
 	return html.Render(w, document)
 }
 
-// In returns the clusters in a state; empty means all.
+// In returns the clusters in a state, or all clusters if the state is empty.
 func (f Fleet) In(state string) []Cluster {
 	if state == "" {
 		return f.Clusters
@@ -193,7 +194,8 @@ func (f Fleet) In(state string) []Cluster {
 	return all
 }
 
-// Detailed returns the clusters whose pages a file has: those that have begun, failures and clusters in flight first.
+// Detailed returns the clusters with pages in a file. They have started. Failed clusters and clusters in
+// progress come first.
 func (f Fleet) Detailed() []Cluster {
 	urgency := map[Tone]int{ToneFailed: 0, ToneWarning: 1, ToneRunning: 2}
 	rank := func(c Cluster) int {
@@ -241,7 +243,7 @@ func (p *fleetPage) page(refresh time.Duration) *html.Node {
 	return frame{title + ", " + clean(p.Verdict), stamp(p.Now), int(refresh.Seconds())}.page(header, p.groups(), p.causes(), p.table())
 }
 
-// groups returns the section with a bar for each group.
+// groups returns the section with one bar per group.
 func (p *fleetPage) groups() *html.Node {
 	width := minName
 	for _, g := range p.Groups {
@@ -259,7 +261,7 @@ func (p *fleetPage) groups() *html.Node {
 	return section
 }
 
-// row returns the bar of the group, whose parts follow each other.
+// row returns the bar of the group. Its parts follow one another.
 func (g Group) row() row {
 	total := g.Complete + g.Active + g.Failed + g.Pending
 	r := row{Name: clean(g.Name), Text: clean(g.Text)}
@@ -283,7 +285,7 @@ func (g Group) row() row {
 	return r
 }
 
-// causes returns the section of the causes, or nil if there are none.
+// causes returns the section of causes, or nil if there are none.
 func (p *fleetPage) causes() *html.Node {
 	if len(p.Causes) == 0 {
 		return nil
@@ -310,7 +312,7 @@ func (p *fleetPage) causes() *html.Node {
 	return element("section", nil, element("h2", nil, words("Causes")), element("ul", nil, items...))
 }
 
-// table returns the section of the clusters, with a filter by state.
+// table returns the section of clusters with a filter by state.
 func (p *fleetPage) table() *html.Node {
 	section := element("section", nil, element("h2", nil, words("Clusters")))
 	counts := map[string]int{}
@@ -365,7 +367,7 @@ func (p *fleetPage) row(c Cluster) *html.Node {
 		classed("td", nameClass(c.Name), name), classed("td", "name "+string(c.Tone), words(state)), cell(clip(c.Group)), cell(clip(c.Step)), element("td", nil, words(message)))
 }
 
-// pager returns the links to the previous and the next page.
+// pager returns the links to the previous and next page.
 func (p *fleetPage) pager() *html.Node {
 	nav := element("nav", []string{"class", "filter", "aria-label", "Pages"})
 	at := p.selection.Page

@@ -17,13 +17,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/report"
 )
 
-// states are the states of clusters, with their tones.
+// states lists cluster states and their tones.
 var states = []struct {
 	name string
 	tone report.Tone
 }{{"NotStarted", report.ToneNone}, {"Initialized", report.ToneRunning}, {"PartialUpgrade", report.ToneWarning}, {"Complete", report.ToneDone}, {"Failed", report.ToneFailed}}
 
-// shops is a fleet whose clusters have the states in turn.
+// shops returns a fleet whose clusters cycle through the states.
 func shops(n int) report.Fleet {
 	f := report.Fleet{
 		Name: "shops", Namespace: "fleet", Target: "4.20.6", Verdict: "finished, 1 failed", Tone: report.ToneFailed, Detail: "A retry helps.",
@@ -79,7 +79,7 @@ func file(t *testing.T, f report.Fleet) (string, []*html.Node) {
 	return parsePage(t, func(page *strings.Builder) error { return report.WriteFleetFile(page, f, details) })
 }
 
-// found returns the text of the elements with a name, and the address of each link.
+// found returns the texts of elements with a name, and the addresses of links.
 func found(elements []*html.Node, name string) []string {
 	var all []string
 	for _, n := range elements {
@@ -130,7 +130,7 @@ func TestWriteFleet(t *testing.T) {
 	}
 }
 
-// A page that is served has a part of the clusters in a state.
+// A served page contains some of the clusters in a state.
 func TestWriteFleet_selection(t *testing.T) {
 	t.Parallel()
 	f := shops(1203)
@@ -199,7 +199,7 @@ func TestWriteFleetFile(t *testing.T) {
 	}
 }
 
-// The style sheet filters by each state.
+// The style sheet can filter by each state.
 func TestStyle_filters_by_state(t *testing.T) {
 	t.Parallel()
 	style, err := os.ReadFile("report.css")
@@ -217,7 +217,7 @@ func TestStyle_filters_by_state(t *testing.T) {
 	}
 }
 
-// A file is bounded, whatever the number of clusters and the length of their messages.
+// The size of a file is limited for any number of clusters and any length of messages.
 func TestWriteFleetFile_is_bounded(t *testing.T) {
 	t.Parallel()
 	f := shops(12_000)
@@ -259,7 +259,7 @@ func TestWriteFleet_hostile_texts(t *testing.T) {
 	}
 }
 
-// A page of a cluster that has not started has no axis, and leads back to the fleet.
+// The page of a cluster that has not started has no axis, but has a link to the fleet.
 func TestWrite_of_a_cluster_of_a_fleet(t *testing.T) {
 	t.Parallel()
 	page, elements := parse(t, report.Report{

@@ -15,10 +15,10 @@ import (
 //go:embed report.css
 var style string
 
-// The page is built of nodes, whose texts and attributes html.Render escapes. A template would do the same by
-// reflection, for which the linker must keep every exported method of the program.
+// Pages are built from nodes, and html.Render escapes their texts and attributes. Templates would work as
+// well, but their reflection makes the linker keep all exported methods.
 
-// element returns an element. The attributes are pairs of a name and a value; nil children are left out.
+// element returns an element. Attributes are pairs of names and values. Nil children are skipped.
 func element(name string, attributes []string, children ...*html.Node) *html.Node {
 	n := &html.Node{Type: html.ElementNode, Data: name}
 	for i := 0; i+1 < len(attributes); i += 2 {
@@ -32,7 +32,7 @@ func element(name string, attributes []string, children ...*html.Node) *html.Nod
 	return n
 }
 
-// classed returns an element with a class; empty means none.
+// classed returns an element with a class, or without one if class is empty.
 func classed(name, class string, children ...*html.Node) *html.Node {
 	if class == "" {
 		return element(name, nil, children...)
@@ -51,10 +51,10 @@ func each[T any](items []T, node func(T) *html.Node) []*html.Node {
 	return nodes
 }
 
-// muted returns a paragraph beside the point.
+// muted returns a paragraph in muted text.
 func muted(s string) *html.Node { return classed("p", "muted", words(s)) }
 
-// more is the note about how many are not shown; nil means none.
+// more returns a note about the number of hidden items, or nil if there are none.
 func more(n int) *html.Node {
 	if n == 0 {
 		return nil
@@ -62,13 +62,13 @@ func more(n int) *html.Node {
 	return muted(strconv.Itoa(n) + " more are not shown.")
 }
 
-// frame holds what all pages have.
+// frame holds what all pages share.
 type frame struct {
 	Title, Made    string
 	RefreshSeconds int
 }
 
-// page returns the page with this header and these sections.
+// page returns a page with a header and sections.
 func (f frame) page(header *html.Node, sections ...*html.Node) *html.Node {
 	made := "Made at " + f.Made + " by kubectl-update."
 	if f.RefreshSeconds > 0 {
@@ -98,7 +98,7 @@ func (f frame) head() *html.Node {
 	)
 }
 
-// link returns a link to another page, or to another part of this one.
+// link returns a link to another page or within the page.
 func link(address, s string) *html.Node { return element("a", []string{"href", address}, words(s)) }
 
 func (v view) page() *html.Node {
@@ -106,7 +106,7 @@ func (v view) page() *html.Node {
 	return v.frame.page(header, sections...)
 }
 
-// content returns the header and the sections; nil sections are left out.
+// content returns the header and sections. Nil sections are skipped.
 func (v view) content() (header *html.Node, sections []*html.Node) {
 	header = element("header", nil,
 		element("h1", nil, words(v.Heading)),
@@ -136,7 +136,7 @@ func facets(all []Fact) *html.Node {
 	})...)
 }
 
-// causesSection returns the section of the causes, or nil if there are none.
+// causesSection returns the section of causes, or nil if there are none.
 func causesSection(all []Cause) *html.Node {
 	if len(all) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func causesSection(all []Cause) *html.Node {
 	return element("section", nil, element("h2", nil, words("Causes")), element("ul", nil, items...))
 }
 
-// legend returns the meanings of colors; each is a word and a class.
+// legend explains the colors. Each entry is a word and a CSS class.
 func legend(all [][2]string) *html.Node {
 	return classed("p", "legend", each(all, func(l [2]string) *html.Node {
 		return element("span", nil, classed("span", "key "+l[1]), words(l[0]))
@@ -181,7 +181,7 @@ func (v view) chart(c chart) *html.Node {
 	return section
 }
 
-// nameClass returns the class of a name, which is not broken unless it is too long.
+// nameClass returns the CSS class of a name. Names wrap only if they are too long.
 func nameClass(name string) string {
 	if len([]rune(name)) <= maxName {
 		return "name"
@@ -219,7 +219,7 @@ func (v view) events() *html.Node {
 	return section
 }
 
-// attempts returns the section of earlier attempts, or nil if there were none.
+// attempts returns the section of earlier attempts, or nil if there are none.
 func (v view) attempts() *html.Node {
 	if len(v.Attempts) == 0 {
 		return nil

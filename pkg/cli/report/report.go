@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes the timeline of an upgrade, and the state of a fleet, as HTML pages that need nothing else: no
-// script, no font, and no other file.
+// Package report writes the timeline of an upgrade and the state of a fleet as self-contained HTML pages,
+// without scripts, fonts, or other files.
 package report
 
 import (
@@ -21,49 +21,49 @@ import (
 )
 
 const (
-	// maxRows bounds the rows of a chart, and maxEvents the rows of the table: a page is read by people.
+	// maxRows limits the rows of a chart, and maxEvents the rows of the event table, to keep pages readable.
 	maxRows, maxEvents = 200, 500
 
-	// maxText bounds a text from the cluster, in bytes.
+	// maxText limits a text from the cluster, in bytes.
 	maxText = 4096
 )
 
-// Report holds what is known about an attempt.
+// Report holds everything known about an attempt.
 type Report struct {
-	// Cluster is the name of the cluster; empty if unknown.
+	// Cluster is the name of the cluster, or empty if it is unknown.
 	Cluster string
-	// Upgrade names the object, and Namespace is where it is.
+	// Upgrade and Namespace identify the upgrade object.
 	Upgrade, Namespace string
-	// Record is the attempt. It has no start time if no step has started.
+	// Record is the record of the attempt. It has no start time until the first step has started.
 	Record history.Record
-	// Now is when the report is made.
+	// Now is the time of the report.
 	Now time.Time
-	// Facts are facts about the upgrade that the record lacks.
+	// Facts lists facts about the upgrade that are not in the record.
 	Facts []Fact
-	// Causes are why the upgrade does not continue, other than steps that failed.
+	// Causes explains why the upgrade does not continue, other than failed steps.
 	Causes []Cause
-	// StepsOnly leaves out nodes, alerts, and Events, which the hub of a fleet does not know.
+	// StepsOnly omits nodes, alerts, and Events, which are unknown on the hub of a fleet.
 	StepsOnly bool
-	// Nodes and Alerts are rows of their charts.
+	// Nodes and Alerts are the rows of their charts.
 	Nodes, Alerts []Row
-	// Events are about the upgrade, in the order of their times.
+	// Events lists events about the upgrade in chronological order.
 	Events []Event
-	// Missing describes what could not be read, and why.
+	// Missing lists what could not be read, with reasons.
 	Missing []string
-	// Refresh is how often a browser asks for the page again; 0 means never.
+	// Refresh is how often browsers reload the page, or 0 for never.
 	Refresh time.Duration
-	// Back is the address of the page of the fleet; empty means none.
+	// Back is the address of the fleet's page, or empty.
 	Back string
 }
 
-// Fact is a value with a name.
+// Fact is a named value.
 type Fact struct{ Name, Value string }
 
-// Cause is why an upgrade does not continue.
+// Cause explains why an upgrade does not continue.
 type Cause struct {
-	// Chain is the cause and what follows from it, in the order of cause and effect.
+	// Chain starts with the cause, followed by its effects.
 	Chain []string
-	// Remedy describes what a person can do, by the commands if there are any. It may be empty.
+	// Remedy describes what the user can do, using Commands if there are any. It may be empty.
 	Remedy   string
 	Commands []string
 }
@@ -80,7 +80,7 @@ func Write(w io.Writer, r Report) error {
 	return html.Render(w, newView(r).page())
 }
 
-// The view holds what the page shows. All texts are harmless, and all positions are percentages.
+// view holds the contents of the page. All texts are sanitized, and all positions are percentages.
 type view struct {
 	frame
 
@@ -167,7 +167,7 @@ func facts(r Report, a axis) []Fact {
 	return append(all, Fact{"Ended", ended}, Fact{"Duration", took(a.start, a.end)})
 }
 
-// causes returns the steps that failed, and the causes that the report names.
+// causes returns the failed steps and the report's causes.
 func causes(r Report) []Cause {
 	var all []Cause
 	for i := range r.Record.Conditions {
@@ -212,8 +212,8 @@ func took(start, end time.Time) string { return duration.HumanDuration(max(end.S
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// clean removes what could disguise a text from the cluster.
+// clean sanitizes a text from the cluster.
 func clean(s string) string { return text.Sanitize(s, maxText) }
 
-// clip is clean for the cell of a table.
+// clip sanitizes and shortens a text for a table cell.
 func clip(s string) string { return text.Sanitize(s, maxCell) }

@@ -14,7 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// WritePage writes a page into a file, and prints what it is about and what it lacks. File - is standard output.
+// WritePage writes a page to a file and prints what the page is about and what it lacks. The file - is
+// standard output.
 func WritePage(p *session.Session, file string, page []byte, overwrite bool, about string, lacks []string) error {
 	if file == session.StdinPlaceholder {
 		_, err := p.Streams.Out.Write(page)
@@ -32,7 +33,7 @@ func WritePage(p *session.Session, file string, page []byte, overwrite bool, abo
 	return err
 }
 
-// CheckWritable returns an error if a file exists that must not be replaced, before anything is read.
+// CheckWritable returns an error if a file exists and must not be replaced. It runs before anything is read.
 func CheckWritable(file string, overwrite bool) error {
 	info, err := os.Stat(file)
 	switch {
@@ -48,7 +49,7 @@ func CheckWritable(file string, overwrite bool) error {
 	return nil
 }
 
-// writeFile writes a file; one that exists is replaced if that is permitted.
+// writeFile writes a file. It replaces an existing file only if overwrite is set.
 func writeFile(file string, content []byte, overwrite bool) error {
 	mode := os.O_EXCL
 	if overwrite {

@@ -24,7 +24,7 @@ func at(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.
 
 func pointer(minutes int) *metav1.Time { return new(metav1.NewTime(at(minutes))) }
 
-// night is an upgrade that failed after two hours.
+// night returns an upgrade that failed after two hours.
 func night() report.Report {
 	step := func(name string, from, to int, status metav1.ConditionStatus, message string) history.StepCondition {
 		return history.StepCondition{Type: name, Status: status, Reason: "Done", Message: message, StartTime: pointer(from), CompleteTime: pointer(to)}
@@ -57,7 +57,7 @@ func night() report.Report {
 	}
 }
 
-// parse writes a report, and returns its page and all its elements.
+// parse writes a report and returns the page and all of its elements.
 func parse(t *testing.T, r report.Report) (string, []*html.Node) {
 	t.Helper()
 	var page strings.Builder
@@ -97,7 +97,7 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(all.String()), " ")
 }
 
-// rows returns the texts of the rows of the charts, and the titles of their bars.
+// rows returns the texts of the chart rows and the titles of their bars.
 func rows(elements []*html.Node) []string {
 	var all []string
 	for _, n := range elements {
@@ -155,7 +155,7 @@ func TestWrite(t *testing.T) {
 	checkSelfContained(t, page, elements)
 }
 
-// checkSelfContained fails if a page loads or runs anything, or if a bar leaves its track.
+// checkSelfContained fails if a page loads or runs anything or if a bar exceeds its track.
 func checkSelfContained(t *testing.T, page string, elements []*html.Node) {
 	t.Helper()
 	position := regexp.MustCompile(`^left:([0-9.e+-]+)%(?:;width:([0-9.e+-]+)%)?$`)

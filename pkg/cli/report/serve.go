@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// RefreshInterval is how often a browser asks for a page again.
+	// RefreshInterval is how often browsers reload a page.
 	RefreshInterval = 30 * time.Second
-	// MaxPageAge is how long what was read counts for all browsers, so they do not load the cluster.
+	// MaxPageAge is how long data is cached for all browsers, to limit the load on the cluster.
 	MaxPageAge = 20 * time.Second
 )
 
-// ServeFlags are the flags of commands that write a page or serve it.
+// ServeFlags holds the flags of commands that write or serve a page.
 type ServeFlags struct {
 	Serve, Overwrite bool
 	Port             int
@@ -40,7 +40,7 @@ func (f *ServeFlags) Bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Overwrite, "overwrite", false, "replace FILE if it exists")
 }
 
-// Check returns an error if flags of a file are given with --serve.
+// Check returns an error if --serve is combined with flags for files.
 func (f *ServeFlags) Check(cmd *cobra.Command) error {
 	for _, name := range []string{"overwrite", "state"} {
 		if flag := cmd.Flags().Lookup(name); f.Serve && flag != nil && flag.Changed {
@@ -50,13 +50,13 @@ func (f *ServeFlags) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// ErrNoPage means that there is no page at an address.
+// ErrNoPage is returned for an address without a page.
 var ErrNoPage = errors.New("no such page")
 
-// Pages returns the page of a request.
+// Pages returns the page for a request.
 type Pages func(*http.Request) ([]byte, error)
 
-// Serve serves pages on the loopback address until the context ends.
+// Serve serves pages on the loopback address until the context is canceled.
 func Serve(ctx context.Context, p *session.Session, port int, get Pages) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -73,8 +73,8 @@ func Serve(ctx context.Context, p *session.Session, port int, get Pages) error {
 	return nil
 }
 
-// Handler answers requests for pages that name its address: a page of another site that a browser shows may not read them
-// by a name that resolves to the loopback address.
+// Handler serves pages. It only accepts requests that name its own address, so websites open in the browser
+// cannot read the pages through a DNS name that resolves to the loopback address.
 func (get Pages) Handler(address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != address || r.Method != http.MethodGet {
@@ -90,7 +90,7 @@ func (get Pages) Handler(address string) http.Handler {
 		case errors.Is(err, ErrNoPage):
 			http.Error(w, "the page is at http://"+address+"/", http.StatusNotFound)
 		case err != nil:
-			header.Set("Refresh", strconv.Itoa(int(RefreshInterval.Seconds()))) // the browser goes on when the cluster answers
+			header.Set("Refresh", strconv.Itoa(int(RefreshInterval.Seconds()))) // the browser retries until the cluster responds
 			http.Error(w, screen.Clean(err.Error()), http.StatusBadGateway)
 		default:
 			header.Set("Content-Type", "text/html; charset=utf-8")
@@ -99,7 +99,7 @@ func (get Pages) Handler(address string) http.Handler {
 	})
 }
 
-// Cached is a value that is read again once it is old.
+// Cached is a value that is read again when it gets old.
 type Cached[T any] struct {
 	Clock clock.PassiveClock
 	Read  func(context.Context) (T, error)
@@ -109,7 +109,7 @@ type Cached[T any] struct {
 	value T
 }
 
-// Get returns the value as it is now.
+// Get returns the current value.
 func (c *Cached[T]) Get(ctx context.Context) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

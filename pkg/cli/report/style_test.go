@@ -21,7 +21,7 @@ var (
 	backPattern     = regexp.MustCompile(`background: var\(--([a-z]+)\)`)
 )
 
-// luminance returns the relative luminance of a color, as the Web Content Accessibility Guidelines define it.
+// luminance returns the relative luminance of a color according to the Web Content Accessibility Guidelines.
 func luminance(t *testing.T, color string) float64 {
 	t.Helper()
 	rgb, err := strconv.ParseUint(strings.TrimPrefix(color, "#"), 16, 32)
@@ -55,8 +55,8 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// TestStyle_has_contrast computes the contrasts that WCAG 2.2 AA requires, in light and in dark: 4.5 between a text and
-// what is behind it, and 3 between a bar and its track.
+// TestStyle_has_contrast checks the contrast ratios that WCAG 2.2 AA requires in light and dark mode: 4.5
+// between text and background, and 3 between a bar and its track.
 func TestStyle_has_contrast(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("report.css")

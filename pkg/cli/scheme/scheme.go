@@ -24,10 +24,10 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// Shared returns a scheme that is built once, and that nothing adds to.
+// Shared returns a scheme that is built once and must not be modified.
 var Shared = sync.OnceValue(New)
 
-// New returns a scheme of the kinds that commands read and write.
+// New returns a scheme with the kinds that commands read and write.
 func New() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// LabelWidth is the width of the labels in the first column of a screen.
+	// LabelWidth is the width of the label column on a screen.
 	LabelWidth = 12
-	// ColumnGap separates the columns of a table.
+	// ColumnGap is the space between table columns.
 	ColumnGap = 2
-	// MinDetail is the narrowest last column of a table. If it were narrower, it becomes a line of its
-	// own.
+	// MinDetail is the minimum width of the last table column. If less space is left, the column moves to a
+	// separate line.
 	MinDetail = 24
 )
 
-// Layout arranges a screen in lines of at most width columns. Only commands may be longer, so they
-// can be copied.
+// Layout arranges a screen in lines of at most Width columns. Only commands may be longer, so users can copy
+// them.
 type Layout struct {
 	Width int
 	Lines []string
@@ -29,15 +29,15 @@ type Layout struct {
 // String returns the lines.
 func (l *Layout) String() string { return strings.Join(l.Lines, "\n") + "\n" }
 
-// Headline adds the first line: a word, and a text that is indented below its end.
+// Headline adds the first line: a word followed by a text with a hanging indent.
 func (l *Layout) Headline(word, text string) {
 	l.Hang(word+Blank(ColumnGap), text)
 }
 
-// Text adds a text under a label. The label is empty for further paragraphs of the same field.
+// Text adds a text next to a label. Use an empty label for further paragraphs of the same field.
 func (l *Layout) Text(label, text string) { l.Hang(PadRight(label, LabelWidth), text) }
 
-// Hang adds a text behind a prefix. Its further lines are indented to the end of the prefix.
+// Hang adds a text after a prefix. Further lines are indented by the width of the prefix.
 func (l *Layout) Hang(prefix, text string) {
 	indent := Columns(prefix)
 	for i, line := range wrap(text, l.Width-indent) {
@@ -48,7 +48,7 @@ func (l *Layout) Hang(prefix, text string) {
 	}
 }
 
-// HangMost is hang for at most that many lines. An ellipsis marks what is left out.
+// HangMost is like Hang but limits the number of lines. An ellipsis marks omitted text.
 func (l *Layout) HangMost(prefix, text string, most int) {
 	lines := wrap(text, l.Width-Columns(prefix))
 	if len(lines) > most {
@@ -58,12 +58,12 @@ func (l *Layout) HangMost(prefix, text string, most int) {
 	l.Hang(prefix, text)
 }
 
-// Command adds a command that a user may copy. It is never wrapped.
+// Command adds a command that users may copy. It is never wrapped.
 func (l *Layout) Command(command string) {
 	l.Lines = append(l.Lines, Blank(LabelWidth+ColumnGap)+command)
 }
 
-// Table adds rows of a name, a count, and a detail under a label.
+// Table adds rows of a name, a count, and a detail next to a label.
 func (l *Layout) Table(label string, rows [][3]string) {
 	name, count := 0, 0
 	for _, row := range rows {
@@ -81,7 +81,7 @@ func (l *Layout) Table(label string, rows [][3]string) {
 	}
 }
 
-// stack adds a row of a table whose columns do not fit beside each other.
+// stack adds a table row that is too wide for columns.
 func (l *Layout) stack(prefix string, row [3]string) {
 	l.Hang(prefix, row[0]+": "+row[1])
 	if row[2] != "" {
@@ -89,9 +89,9 @@ func (l *Layout) stack(prefix string, row [3]string) {
 	}
 }
 
-// wrap breaks a text at spaces into lines of at most width columns. Words that are longer, such as names of
-// objects, are broken behind a period, a hyphen, or a slash, or else between characters. The result has at
-// least one line.
+// wrap breaks a text at spaces into lines of at most width columns. Words that are too long, such as object
+// names, are broken after a period, hyphen, or slash if possible, and between characters otherwise. The
+// result has at least one line.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	lines := []string{""}
@@ -111,15 +111,15 @@ func wrap(text string, width int) []string {
 				continue
 			}
 			head, rest := splitName(word, width)
-			lines[last] += head // after characters without a width
+			lines[last] += head // after zero-width characters
 			lines, word = append(lines, ""), rest
 		}
 	}
 	return lines
 }
 
-// splitName splits a word like splitAt, but behind the last period, hyphen, or slash of the head if the
-// head has one.
+// splitName splits a word like splitAt, but prefers to split after the last period, hyphen, or slash that
+// fits.
 func splitName(word string, width int) (head, rest string) {
 	head, rest = splitAt(word, width)
 	if at := strings.LastIndexAny(head, ".-/"); at > 0 && at+1 < len(head) && rest != "" {
@@ -128,7 +128,7 @@ func splitName(word string, width int) (head, rest string) {
 	return head, rest
 }
 
-// splitAt splits a word after as many characters as fit into width columns, at least one.
+// splitAt splits a word after as many characters as fit into width columns, but at least one.
 func splitAt(word string, width int) (head, rest string) {
 	rest, used, state := word, 0, -1
 	for rest != "" {
@@ -141,8 +141,8 @@ func splitAt(word string, width int) (head, rest string) {
 	return head, rest
 }
 
-// columnsUpTo returns the width of a text, or more than the limit if it is wider, without reading all of
-// a long text.
+// columnsUpTo returns the width of a text, or a value greater than limit if it is wider. It does not read all
+// of a long text.
 func columnsUpTo(text string, limit int) int {
 	head, rest := splitAt(text, limit)
 	if rest != "" {

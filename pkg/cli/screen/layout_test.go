@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLayout_bounds_messages cuts a message after three lines, at the end of a word, and marks that.
+// TestLayout_bounds_messages checks that a message is cut after three lines at the end of a word, with an
+// ellipsis.
 func TestLayout_bounds_messages(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
@@ -58,7 +59,7 @@ func TestWrap(t *testing.T) {
 
 func FuzzWrap(f *testing.F) {
 	f.Add("ノード worker-1 \u202e is draining", 7)
-	f.Add("0000"+strings.Repeat("\xc9", 1<<14)+" 00000", -67) // seconds, if each line reads the rest of the word
+	f.Add("0000"+strings.Repeat("\xc9", 1<<14)+" 00000", -67) // takes seconds if each line reads the rest of the word
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		width = 2 + min(max(width, 0), 200)
 		lines := wrap(text, width)

@@ -13,8 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// PrintTable prints rows of cells, without columns that are empty. All cells are from the cluster and
-// made harmless.
+// PrintTable prints rows of cells, omitting empty columns. All cells come from the cluster and are sanitized.
 func PrintTable(out io.Writer, header []string, rows [][]string) error {
 	w := printers.GetNewTabWriter(out)
 	for _, row := range append([][]string{header}, rows...) {

@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// DefaultWidth is the width of a screen that is not written to a terminal.
+	// DefaultWidth is the width of a screen that is not printed to a terminal.
 	DefaultWidth = 80
-	// minWidth and maxWidth bound the width of a screen: below, words no longer fit; above, lines are
-	// too long to read.
+	// minWidth and maxWidth limit the width of a screen. Words do not fit on narrower screens, and wider
+	// lines are hard to read.
 	minWidth, maxWidth = 60, 200
 )
 
-// Terminal describes where a program prints.
+// Terminal describes the terminal of a program.
 type Terminal struct {
-	// Width is the number of columns; zero means the default.
+	// Width is the number of columns, or 0 for the default.
 	Width int
-	// Interactive reports whether a person sees the output as it is written, so it may be colored
-	// and redrawn.
+	// Interactive is set if the output goes to a terminal. It may then be colored and redrawn.
 	Interactive bool
-	// Asks reports whether a person can answer a question.
+	// Asks is set if a user can answer questions.
 	Asks bool
 }
 
-// DetectTerminal describes the terminal behind the standard streams.
+// DetectTerminal returns the properties of the terminal behind the standard streams.
 func DetectTerminal(in io.Reader, out io.Writer) *Terminal {
 	_, asks := terminalOf(in)
 	t := &Terminal{Asks: asks}
@@ -44,7 +43,7 @@ func DetectTerminal(in io.Reader, out io.Writer) *Terminal {
 	return t
 }
 
-// terminalOf returns the file descriptor of a stream, and whether it is a terminal.
+// terminalOf returns the file descriptor of a stream and whether it is a terminal.
 func terminalOf(stream any) (int, bool) {
 	file, ok := stream.(interface{ Fd() uintptr })
 	if !ok {
@@ -61,10 +60,10 @@ func (t *Terminal) Columns() int {
 	return min(max(t.Width, minWidth), maxWidth)
 }
 
-// Color is a color of a terminal. It only ever emphasizes what the text also says.
+// Color is a terminal color. Colors only emphasize what the text also says.
 type Color string
 
-// The colors of a terminal.
+// Terminal colors.
 const (
 	NoColor Color = ""
 	Red     Color = "31"
@@ -74,5 +73,5 @@ const (
 	Cyan    Color = "36"
 )
 
-// Blank returns spaces.
+// Blank returns the given number of spaces.
 func Blank(width int) string { return strings.Repeat(" ", max(width, 0)) }

@@ -9,13 +9,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxLine bounds a text from the cluster, in bytes.
+// maxLine limits the length of a text from the cluster, in bytes.
 const maxLine = 2048
 
-// Date returns a time as screens print it.
+// Date formats a time for screens.
 func Date(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
 
-// Clean makes a text from the cluster harmless.
+// Clean sanitizes a text from the cluster.
 func Clean(value string) string { return text.Sanitize(value, maxLine) }
 
 // OrDefault returns the value, or the fallback if it is empty.

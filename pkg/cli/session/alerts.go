@@ -22,18 +22,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// Watchdog is the alert of OpenShift that always fires.
+// Watchdog is the alert that always fires on OpenShift.
 const Watchdog = "Watchdog"
 
-// routedPrometheus queries OpenShift's Prometheus through its Route, with the token of the user. It
-// implements checks.AlertSource.
+// routedPrometheus queries OpenShift's Prometheus through its Route with the user's token. It implements
+// checks.AlertSource.
 type routedPrometheus struct {
 	reader client.Reader
 	config *rest.Config
 }
 
-// ActiveAlerts returns the alerts that fire or are pending. It makes two requests: for the Route, and
-// for the alerts.
+// ActiveAlerts returns the firing and pending alerts. It sends two requests, one for the Route and one for
+// the alerts.
 func (p routedPrometheus) ActiveAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
 	server, err := p.find(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (p routedPrometheus) ActiveAlerts(ctx context.Context) ([]clusterstate.Aler
 	return server.ActiveAlerts(ctx)
 }
 
-// Spans returns when the series of an expression had samples. It makes two requests: for the Route, and
-// for the series.
+// Spans returns the times when the series of an expression had samples. It sends two requests, one for the
+// Route and one for the series.
 func (p routedPrometheus) Spans(ctx context.Context, expression string, start, end time.Time, step time.Duration) ([]prometheus.Series, error) {
 	server, err := p.find(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p routedPrometheus) Spans(ctx context.Context, expression string, start, e
 	return server.Spans(ctx, expression, start, end, step)
 }
 
-// find reads the Route, and returns a client for what is behind it.
+// find reads the Route and returns a client for it.
 func (p routedPrometheus) find(ctx context.Context) (*prometheus.Client, error) {
 	if p.config.Impersonate.UserName != "" {
 		return nil, errors.New("alerts are not read with --as")
@@ -76,7 +76,7 @@ func (p routedPrometheus) find(ctx context.Context) (*prometheus.Client, error) 
 	})
 }
 
-// token returns the bearer token by which the user authenticates to the API server.
+// token returns the bearer token that the user authenticates with to the API server.
 func (p routedPrometheus) token(ctx context.Context) (string, error) {
 	var header string
 	wrapped, err := rest.HTTPWrappersForConfig(p.config, roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -104,8 +104,8 @@ func (p routedPrometheus) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// authorities returns the authorities of the API server, which also sign the certificate of the Route; nil means the
-// authorities of the system.
+// authorities returns the CA certificates of the API server, which also sign the Route's certificate. It
+// returns nil to use the system's CA certificates.
 func authorities(config *rest.Config) ([]byte, error) {
 	if len(config.CAData) > 0 || config.CAFile == "" {
 		return config.CAData, nil

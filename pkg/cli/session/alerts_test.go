@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// route returns the Route of Prometheus.
+// route returns the Route to Prometheus.
 func route(host string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "route.openshift.io/v1", "kind": "Route",
@@ -34,7 +34,7 @@ func TestAlerts_are_read_through_the_Route(t *testing.T) {
 	tests := map[string]struct {
 		config rest.Config
 		alerts []string
-		want   string // the alerts, or a part of the error
+		want   string // the alerts or part of the error
 	}{
 		"one fires":            {rest.Config{BearerToken: "secret"}, []string{"Watchdog", "Smoke"}, "Smoke"},
 		"no rules are checked": {rest.Config{BearerToken: "secret"}, []string{"Smoke"}, "Watchdog"},

@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command is a command in the form of kubectl: its flags are fields.
+// Command is a command in the style of kubectl, with flags as fields.
 type Command interface {
-	// Complete takes over the arguments.
+	// Complete sets fields from the arguments.
 	Complete(cmd *cobra.Command, args []string) error
-	// Validate checks the flags and the arguments, before anything is read.
+	// Validate checks flags and arguments before anything is read.
 	Validate() error
-	// Run connects to the cluster, and does the work.
+	// Run connects to the cluster and does the work.
 	Run(ctx context.Context) error
 }
 
-// RunE returns the function of cobra that runs a command.
+// RunE returns a cobra function that runs a command.
 func RunE(c Command) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := c.Complete(cmd, args); err != nil {
@@ -32,13 +32,13 @@ func RunE(c Command) func(*cobra.Command, []string) error {
 	}
 }
 
-// NoArguments is the part of a command without arguments.
+// NoArguments is embedded in commands without arguments.
 type NoArguments struct{}
 
 // Complete does nothing.
 func (NoArguments) Complete(*cobra.Command, []string) error { return nil }
 
-// NoFlags is the part of a command whose flags and arguments need no check.
+// NoFlags is embedded in commands whose flags and arguments need no validation.
 type NoFlags struct{}
 
 // Validate does nothing.

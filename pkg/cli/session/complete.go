@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Completions returns what a shell may complete a word with; nil means nothing.
+// Completions returns the possible completions of a word, or nil.
 type Completions func(cmd *cobra.Command, cluster *Cluster) []string
 
-// Completion returns the function of cobra that completes with what a cluster has. A cluster that cannot be read has nothing.
+// Completion returns a cobra function that completes words from the cluster. If the cluster cannot be read,
+// there are no completions.
 func (p *Session) Completion(values Completions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		cluster, err := p.Connect()
@@ -29,7 +30,7 @@ func (p *Session) Completion(values Completions) cobra.CompletionFunc {
 	}
 }
 
-// First returns a completion of the first argument alone.
+// First limits a completion to the first argument.
 func First(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -39,7 +40,7 @@ func First(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// ThenFile completes the first argument, and the second one with files.
+// ThenFile completes the first argument with the given function and the second with files.
 func ThenFile(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 1 {
@@ -49,7 +50,7 @@ func ThenFile(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// NamesOf returns the names of the objects of a list.
+// NamesOf completes the names of the objects in a list.
 func NamesOf(list client.ObjectList) Completions {
 	return func(cmd *cobra.Command, cluster *Cluster) []string {
 		found := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has the type of its original

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// replayFlags select a dump instead of a cluster.
+// replayFlags select a dump in place of a cluster.
 type replayFlags struct {
 	dir string
 	now string
@@ -31,7 +31,7 @@ func (f *replayFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.now, "now", "", "time at which to judge the objects of --replay, for example 2026-11-22T14:00:00Z (default: the latest time in them)")
 }
 
-// Cluster is the cluster, or the dump of one, that a command works on.
+// Cluster is the cluster or dump that a command works on.
 type Cluster struct {
 	// Reader reads objects.
 	client.Reader
@@ -39,24 +39,24 @@ type Cluster struct {
 	Client client.Client
 	// Config connects to the API server. It is nil for a dump.
 	Config *rest.Config
-	// Prometheus returns alerts. If nil, none are read.
+	// Prometheus returns alerts. If it is nil, alerts are not read.
 	Prometheus checks.AlertSource
-	// Spans returns when the series of an expression had samples. It is nil for a dump.
+	// Spans returns the times when the series of an expression had samples. It is nil for a dump.
 	Spans func(ctx context.Context, expression string, start, end time.Time, step time.Duration) ([]prometheus.Series, error)
-	// Clock is the time; for a dump, it stands still.
+	// Clock is the current time. For a dump, it is fixed.
 	Clock clock.PassiveClock
 
 	Dump *dump.Dump // nil for a cluster
 }
 
-// kubeconfigError is an error in the kubeconfig or in the flags that select from it.
+// kubeconfigError is an error in the kubeconfig or in flags that refer to it.
 type kubeconfigError struct{ err error }
 
 func (e *kubeconfigError) Error() string { return e.err.Error() }
 
 func (e *kubeconfigError) Unwrap() error { return e.err }
 
-// Connect returns what the flags select. It makes no request.
+// Connect returns the cluster or dump that the flags select. It sends no requests.
 func (p *Session) Connect() (*Cluster, error) {
 	if p.replay.dir != "" {
 		return p.open()
@@ -83,8 +83,8 @@ func (p *Session) Connect() (*Cluster, error) {
 	return &Cluster{Reader: c, Client: c, Config: config, Prometheus: route, Spans: route.Spans, Clock: p.Clock}, nil
 }
 
-// restConfig returns the configuration that the flags and the kubeconfig select. Without one, it does
-// not fall back to localhost.
+// restConfig returns the configuration selected by the flags and the kubeconfig. If there is none, it returns
+// an error instead of falling back to localhost.
 func (p *Session) restConfig() (*rest.Config, error) {
 	raw, err := p.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Session) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// open reads the dump that --replay selects.
+// open reads the dump selected by --replay.
 func (p *Session) open() (*Cluster, error) {
 	var now time.Time
 	if p.replay.now != "" {
@@ -124,16 +124,16 @@ func (p *Session) open() (*Cluster, error) {
 	return &Cluster{Reader: d, Prometheus: d, Clock: FixedClock(now), Dump: d}, nil
 }
 
-// FixedClock is a clock that stands still.
+// FixedClock is a clock that always returns the same time.
 type FixedClock time.Time
 
 // Now returns the time.
 func (c FixedClock) Now() time.Time { return time.Time(c) }
 
-// Since returns the time that has passed since t.
+// Since returns the time elapsed since t.
 func (c FixedClock) Since(t time.Time) time.Duration { return time.Time(c).Sub(t) }
 
-// ConnectForWrites returns a cluster that can be written to.
+// ConnectForWrites returns a cluster for writing.
 func (p *Session) ConnectForWrites() (*Cluster, error) {
 	if err := p.requireWritable(); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (p *Session) ConnectForWrites() (*Cluster, error) {
 	return p.Connect()
 }
 
-// requireWritable returns an error if the commands work on a dump.
+// requireWritable returns an error for a dump.
 func (p *Session) requireWritable() error {
 	if p.IsReplay() {
 		return UsageError("--replay: this command changes the cluster, and a dump cannot be changed")
@@ -149,10 +149,10 @@ func (p *Session) requireWritable() error {
 	return nil
 }
 
-// IsReplay reports whether the commands work on a dump.
+// IsReplay reports whether the command works on a dump.
 func (p *Session) IsReplay() bool { return p.replay.dir != "" }
 
-// Namespace returns the namespace of the flag or of the kubeconfig, and whether a flag sets it.
+// Namespace returns the namespace from the flag or the kubeconfig, and whether a flag sets it.
 func (p *Session) Namespace() (name string, explicit bool, err error) {
 	name, explicit, err = p.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

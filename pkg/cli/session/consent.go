@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Change describes what a command is about to change.
+// Change is a change that a command is about to make.
 type Change struct {
-	// Done describes the object afterward, for the user.
+	// Done describes the object after the change, for the user.
 	Done string
-	// Apply makes the change. Nil if the object is already as requested.
+	// Apply makes the change. It is nil if the object already has the requested state.
 	Apply func(client.Client) error
 }
 
-// ChangeOptions are the flags of the commands that change something.
+// ChangeOptions holds the flags of commands that make changes.
 type ChangeOptions struct {
 	Yes    bool
 	DryRun dryRun
@@ -39,7 +39,7 @@ func (o *ChangeOptions) Bind(cmd *cobra.Command) {
 // dryRun is the value of --dry-run.
 type dryRun bool
 
-// String returns the value as a user writes it.
+// String returns the value as users write it.
 func (d *dryRun) String() string {
 	if *d {
 		return "server"
@@ -57,10 +57,10 @@ func (d *dryRun) Set(value string) error {
 	return fmt.Errorf("is %q, must be none or server", value)
 }
 
-// Type returns the name of the value in the help.
+// Type returns the type shown in the help.
 func (d *dryRun) Type() string { return "string" }
 
-// Check fails if the user cannot agree to the change. It runs before anything is read.
+// Check returns an error if the user has no way to confirm the change. It runs before anything is read.
 func (o *ChangeOptions) Check(p *Session) error {
 	if err := p.requireWritable(); err != nil {
 		return err
@@ -71,7 +71,8 @@ func (o *ChangeOptions) Check(p *Session) error {
 	return UsageError("nothing was changed: the standard input is not a terminal, so you cannot agree; add -y to make the change, or --dry-run=server to check it")
 }
 
-// ConnectForChange returns a cluster that can be written to. It fails if the user cannot agree to the change.
+// ConnectForChange returns a cluster for writing. It returns an error if the user has no way to confirm the
+// change.
 func (p *Session) ConnectForChange(o *ChangeOptions) (*Cluster, error) {
 	cluster, err := p.ConnectForWrites()
 	if err != nil {
@@ -80,7 +81,7 @@ func (p *Session) ConnectForChange(o *ChangeOptions) (*Cluster, error) {
 	return cluster, o.Check(p)
 }
 
-// Commit makes a change of what, once the user has agreed, and prints what was done.
+// Commit makes a change after the user has confirmed it and prints the result.
 func (p *Session) Commit(ctx context.Context, o *ChangeOptions, cluster *Cluster, question, what string, c Change) error {
 	note := ""
 	if c.Apply != nil {
@@ -97,7 +98,8 @@ func (p *Session) Commit(ctx context.Context, o *ChangeOptions, cluster *Cluster
 	return err
 }
 
-// Agreed returns the cluster on which a command makes its change, once the user has agreed, and a note for what it prints.
+// Agreed asks the user for confirmation. It returns the cluster on which to make the change and a note for
+// the output.
 func (p *Session) Agreed(ctx context.Context, o *ChangeOptions, cluster *Cluster, question string) (*Cluster, string, error) {
 	switch {
 	case bool(o.DryRun):
@@ -110,10 +112,10 @@ func (p *Session) Agreed(ctx context.Context, o *ChangeOptions, cluster *Cluster
 	return cluster, "", p.ask(ctx, cluster, question)
 }
 
-// DryRunNote follows what is printed about a change that is not made.
+// DryRunNote is printed after a change that was only a dry run.
 const DryRunNote = " (server dry run)"
 
-// ask asks the user whether to make a change.
+// ask asks the user to confirm a change.
 func (p *Session) ask(ctx context.Context, cluster *Cluster, question string) error {
 	if cluster.Config != nil {
 		question += " of " + cluster.Config.Host
@@ -122,7 +124,7 @@ func (p *Session) ask(ctx context.Context, cluster *Cluster, question string) er
 		return err
 	}
 	answer := make(chan string, 1)
-	go func() { // the standard input cannot be interrupted
+	go func() { // reading standard input cannot be interrupted
 		line, _ := bufio.NewReader(p.Streams.In).ReadString('\n')
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
@@ -137,7 +139,7 @@ func (p *Session) ask(ctx context.Context, cluster *Cluster, question string) er
 	return &ExitError{code: ExitFailed, Err: errors.New("nothing was changed, because you did not agree")}
 }
 
-// Annotate sets an annotation of an object. If the object was read, it must not have changed since.
+// Annotate sets an annotation on an object. If the object was read before, it must not have changed since.
 func Annotate(ctx context.Context, c client.Client, object client.Object, annotation, value string) error {
 	metadata := map[string]any{"annotations": map[string]string{annotation: value}}
 	if version := object.GetResourceVersion(); version != "" {

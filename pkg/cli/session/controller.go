@@ -19,16 +19,16 @@ import (
 const (
 	// ControllerNamespace is the default namespace of the Update Status Controller.
 	ControllerNamespace = "managed-upgrade-operator"
-	// ControllerLease is the Lease of the leader election of the Update Status Controller.
+	// ControllerLease is the leader election Lease of the Update Status Controller.
 	ControllerLease = "update-status-controller-leader"
-	// leaseGrace is how much longer than its duration a Lease may not be renewed before it shows no life:
-	// the time to elect another leader.
+	// leaseGrace is how long after a Lease has expired the controller still counts as alive. It covers the
+	// election of another leader.
 	leaseGrace = 26 * time.Second
-	// defaultLease is the duration of a Lease that names none.
+	// defaultLease is the duration of a Lease that does not specify one.
 	defaultLease = 34 * time.Second
 )
 
-// MaxLeaseAge returns how old a Lease of a living controller may be.
+// MaxLeaseAge returns the maximum age of a Lease whose controller counts as alive.
 func MaxLeaseAge(lease *coordinationv1.Lease) time.Duration {
 	age := defaultLease
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
@@ -37,8 +37,8 @@ func MaxLeaseAge(lease *coordinationv1.Lease) time.Duration {
 	return age + leaseGrace
 }
 
-// RequireController returns an error unless the Update Status Controller shows life, or this cannot be
-// determined.
+// RequireController returns an error if the Update Status Controller is not running. It returns nil if this
+// cannot be determined.
 func (p *Session) RequireController(ctx context.Context, cluster *Cluster, namespace string) error {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ControllerLease}, lease)
@@ -54,12 +54,12 @@ func (p *Session) RequireController(ctx context.Context, cluster *Cluster, names
 	case IsFatal(err):
 		return fmt.Errorf("reading the Lease of the Update Status Controller: %w", err)
 	case !apierrors.IsNotFound(err):
-		return nil // it may be alive
+		return nil // it may be running
 	}
 	return &ExitError{code: ExitUnknown, Err: fmt.Errorf("the Update Status Controller does not analyze updates: %s; start with %q", sign, p.Client()+" -n "+namespace+" get pods")}
 }
 
-// ReadMessage returns why something cannot be read.
+// ReadMessage explains why something cannot be read.
 func ReadMessage(err error) string {
 	if apierrors.IsForbidden(err) {
 		return "you are not allowed to read it"
@@ -67,8 +67,8 @@ func ReadMessage(err error) string {
 	return err.Error()
 }
 
-// IsFatal reports whether other reads would fail for the same reason: the API server cannot be reached,
-// or does not know the user.
+// IsFatal reports whether other reads would fail for the same reason: the API server is unreachable or
+// rejects the credentials.
 func IsFatal(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsUnauthorized(err) || !errors.As(err, &status) && !meta.IsNoMatchError(err)

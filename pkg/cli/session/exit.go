@@ -10,28 +10,28 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// ExitCode is the exit code of the program. Scripts rely on the values.
+// ExitCode is the exit code of the program. Scripts rely on its values.
 type ExitCode int
 
-// The exit codes. Each verdict has one, so a script need not parse a screen.
+// Exit codes. Each verdict has its own, so scripts do not need to parse the output.
 const (
-	// ExitDone means that the command succeeded, and that the cluster is not being updated.
+	// ExitDone is the exit code if the command succeeded and no update is in progress.
 	ExitDone ExitCode = 0
-	// ExitFailed means that the command could not do its work.
+	// ExitFailed is the exit code if the command failed.
 	ExitFailed ExitCode = 1
-	// ExitUsage means that the command line is invalid.
+	// ExitUsage is the exit code if the command line is invalid.
 	ExitUsage ExitCode = 2
-	// ExitProgressing means that an update is progressing.
+	// ExitProgressing is the exit code if an update is making progress.
 	ExitProgressing ExitCode = 10
-	// ExitWaiting means that an update waits for something that ends without a person.
+	// ExitWaiting is the exit code if an update is waiting and will continue without user action.
 	ExitWaiting ExitCode = 20
-	// ExitActionRequired means that a person must act.
+	// ExitActionRequired is the exit code if user action is required.
 	ExitActionRequired ExitCode = 30
-	// ExitUnknown means that too much data is missing for a verdict.
+	// ExitUnknown is the exit code if too much data is missing for a verdict.
 	ExitUnknown ExitCode = 40
 )
 
-// ExitCodes returns the exit codes and their meanings, in ascending order.
+// ExitCodes returns the exit codes with descriptions, in ascending order.
 func ExitCodes() []ExitMeaning {
 	return []ExitMeaning{
 		{ExitDone, "the command succeeded; no update is in progress"},
@@ -50,7 +50,8 @@ type ExitMeaning struct {
 	Meaning string
 }
 
-// ExitError ends the program with an exit code. Err is printed; nil if the command has printed everything.
+// ExitError ends the program with an exit code. Err is printed unless it is nil because the command has
+// printed everything already.
 type ExitError struct {
 	code ExitCode
 	Err  error
@@ -65,8 +66,8 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ExitWith returns the error by which a command ends the program with an exit code without a message.
-// It returns nil for ExitDone.
+// ExitWith returns an error that ends the program with an exit code but without a message. It returns nil for
+// ExitDone.
 func ExitWith(code ExitCode) error {
 	if code == ExitDone {
 		return nil
@@ -74,12 +75,12 @@ func ExitWith(code ExitCode) error {
 	return &ExitError{code: code}
 }
 
-// UsageError returns an error in the command line.
+// UsageError returns an error for an invalid command line.
 func UsageError(format string, args ...any) error {
 	return &ExitError{code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// CodeOf returns the exit code of the error that a command returned.
+// CodeOf returns the exit code for an error returned by a command.
 func CodeOf(err error) ExitCode {
 	if err == nil {
 		return ExitDone
@@ -90,12 +91,12 @@ func CodeOf(err error) ExitCode {
 	return ExitFailed
 }
 
-// Refused returns the error of a command that does not do what is asked, because a person must act first.
+// Refused returns the error of a command that refuses to continue because user action is required first.
 func Refused(format string, args ...any) error {
 	return &ExitError{code: ExitActionRequired, Err: fmt.Errorf(format, args...)}
 }
 
-// ValidateRelease returns an error unless the value of a flag is a release.
+// ValidateRelease returns an error unless the value of a flag is a valid release.
 func ValidateRelease(flag, release string) error {
 	if release == "" {
 		return UsageError("--%s: is required, for example --%s 4.20.8", flag, flag)

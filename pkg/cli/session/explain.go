@@ -20,10 +20,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxError bounds a printed error, in bytes.
+// maxError limits the length of a printed error, in bytes.
 const maxError = 1024
 
-// Explain returns the error of a command as one line that names the next step.
+// Explain formats an error as one line that ends with the next step.
 func (p *Session) Explain(err error) string {
 	message := text.Sanitize(err.Error(), maxError)
 	if hint := p.hint(err); hint != "" {
@@ -32,12 +32,12 @@ func (p *Session) Explain(err error) string {
 	return message
 }
 
-// hint returns what a user can do about an error, or "" if its message says so.
+// hint suggests what the user can do about an error. It returns "" if the error already says so.
 func (p *Session) hint(err error) string {
 	var statusErr apierrors.APIStatus
 	var address *url.Error
 	var network net.Error
-	var file *fs.PathError // it is a net.Error
+	var file *fs.PathError // also implements net.Error
 	switch {
 	case CodeOf(err) == ExitUsage, errors.Is(err, context.Canceled):
 		return ""
@@ -66,7 +66,7 @@ func (p *Session) hint(err error) string {
 	}
 }
 
-// startGate is the admission policy that denies updates whose risks are not accepted.
+// startGate is the admission policy that denies updates with unaccepted risks.
 const startGate = "update-start-gate"
 
 // IsDeniedByGate reports whether the start gate denied an update.
@@ -74,10 +74,10 @@ func IsDeniedByGate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+startGate+"'")
 }
 
-// acceptancePolicy is the admission policy that denies acceptances by users who may not accept risks.
+// acceptancePolicy is the admission policy that denies acceptances by users without permission.
 const acceptancePolicy = "update-plan-acceptances"
 
-// forbiddenHint names a ClusterRole that grants what the API server refused, if there is one.
+// forbiddenHint names a ClusterRole that grants the missing permission, if there is one.
 func forbiddenHint(err error) string {
 	message, role := err.Error(), ""
 	isOf := func(resources ...string) bool {
@@ -106,7 +106,7 @@ func forbiddenHint(err error) string {
 	return "ask an administrator for the ClusterRole " + role + ", or select another user with --context"
 }
 
-// Client returns the client by which the user invoked the program.
+// Client returns the client that the user ran: oc or kubectl.
 func (p *Session) Client() string {
 	if client, _, isPlugin := strings.Cut(p.Name, " "); isPlugin {
 		return client
@@ -125,7 +125,7 @@ func isRead(err error) bool {
 	return strings.Contains(message, " cannot get ") || strings.Contains(message, " cannot list ")
 }
 
-// isOfFleets reports whether an error is about an object of the hub of a fleet.
+// isOfFleets reports whether an error is about a fleet object on the hub.
 func isOfFleets(err error) bool {
 	message := err.Error()
 	return strings.Contains(message, "cluster.open-cluster-management.io") || strings.Contains(message, "clusterupgraderuns")

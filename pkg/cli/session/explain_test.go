@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The hint names a ClusterRole that grants what was refused.
+// The hint names a ClusterRole that grants the missing permission.
 func TestHint_of_a_forbidden_request(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		group, resource, verb string
-		want                  string // the ClusterRole; empty if none is named
+		want                  string // the ClusterRole, or empty if none is named
 	}{
 		"read an UpgradeConfig":         {"upgrade.managed.openshift.io", "upgradeconfigs", "get", "managed-upgrade-viewer"},
 		"list UpgradeJobs":              {"managedupgrade.appuio.io", "upgradejobs", "list", "managed-upgrade-viewer"},

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// commandName returns the name by which the program was invoked, for the commands that it prints: "oc
-// update", "kubectl update", "kubectl openshift-update" of krew, or the name of the file. Plugins are
-// started by their absolute path; whether by oc or by kubectl is known from the program that the shell
-// started.
+// commandName returns the name that the user ran, for printed commands: "oc update", "kubectl update", krew's
+// "kubectl openshift-update", or the file name. Plugins are started by their absolute path. The program
+// started by the shell shows whether that was oc or kubectl.
 func commandName(program, invoker string) string {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
 	client, plugin, _ := strings.Cut(base, "-")
-	plugin = strings.ReplaceAll(plugin, "_", "-") // as plugins are named whose commands have a dash
+	plugin = strings.ReplaceAll(plugin, "_", "-") // plugin files have underscores for dashes in the command
 	if !slices.Contains([]string{"oc", "kubectl"}, client) || !slices.Contains([]string{"update", "openshift-update"}, plugin) {
 		return "kubectl-update"
 	}
@@ -30,14 +29,14 @@ func commandName(program, invoker string) string {
 	}
 }
 
-// kubectlVerbs are the commands of oc that kubectl also has, with the same arguments.
+// kubectlVerbs lists the commands of oc that kubectl also has with the same arguments.
 var kubectlVerbs = []string{
 	"annotate", "apply", "cordon", "delete", "describe", "drain", "edit", "explain", "get", "label",
 	"logs", "patch", "rollout", "scale", "taint", "uncordon",
 }
 
-// LocalCommand returns a command of oc under the name by which the program was invoked: "oc update" becomes that name,
-// and other commands become commands of kubectl if kubectl invoked the program and has them.
+// LocalCommand converts an oc command to the client that the user ran. "oc update" becomes the name of the
+// program, and other commands become kubectl commands if kubectl ran the program and has the command.
 func LocalCommand(command, name string) string {
 	words := strings.Fields(command)
 	if len(words) < 2 || words[0] != "oc" {
@@ -52,7 +51,7 @@ func LocalCommand(command, name string) string {
 	return "kubectl" + strings.TrimPrefix(command, "oc")
 }
 
-// verb returns the first word that is neither a flag nor the value of -n.
+// verb returns the first word that is not a flag or the value of -n.
 func verb(words []string) string {
 	for i := 0; i < len(words); i++ {
 		switch {

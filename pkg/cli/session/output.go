@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/scheme"
 )
 
-// Output is the flag -o of a command. It has the formats of kubectl but go-template: with a template, the linker keeps
-// every exported method of the program, a fifth of its size.
+// Output is the flag -o of a command. It supports the formats of kubectl except go-template: templates make
+// the linker keep all exported methods, a fifth of the binary's size.
 type Output struct {
 	Format string
 	object *genericclioptions.JSONYamlPrintFlags
@@ -29,7 +29,7 @@ type Output struct {
 
 const outputWide = "wide"
 
-// OutputFlags adds the flag -o and those that go with it.
+// OutputFlags adds the flag -o and the flags that belong to it.
 func OutputFlags(cmd *cobra.Command) *Output {
 	o := &Output{
 		object: genericclioptions.NewJSONYamlPrintFlags(), name: genericclioptions.NewNamePrintFlags(""),
@@ -51,13 +51,13 @@ func (o *Output) formats() []string {
 	return slices.Compact(formats)
 }
 
-// IsText reports whether the command prints text for people.
+// IsText reports whether the command prints human-readable text.
 func (o *Output) IsText() bool { return o.Format == "" || o.IsWide() }
 
-// IsWide reports whether the text has more columns.
+// IsWide reports whether the text has additional columns.
 func (o *Output) IsWide() bool { return o.Format == outputWide }
 
-// Check returns an error if the format is unknown. A command calls it before it reads anything.
+// Check returns an error if the format is unknown. Commands call it before they read anything.
 func (o *Output) Check() error {
 	if o.IsText() {
 		return nil
@@ -68,7 +68,7 @@ func (o *Output) Check() error {
 	return nil
 }
 
-// printer returns the printer of the format.
+// printer returns the printer for the format.
 func (o *Output) printer() (printers.ResourcePrinter, error) {
 	var err error
 	for _, flags := range []interface {
@@ -82,7 +82,7 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 	return nil, err
 }
 
-// Print prints an object of the API.
+// Print prints an API object.
 func (o *Output) Print(out io.Writer, object runtime.Object) error {
 	printer, err := o.printer()
 	if err != nil {

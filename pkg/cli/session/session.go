@@ -23,26 +23,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Environment holds what a program receives from its process.
+// Environment holds the inputs of the process.
 type Environment struct {
-	// Program is the name by which the process was started.
+	// Program is the name under which the process was started.
 	Program string
-	// Invoker is the program that the shell started, which differs from Program for a plugin.
+	// Invoker is the program started by the shell. It differs from Program for a plugin.
 	Invoker string
-	// Args are the arguments after the name.
+	// Args holds the arguments without the program name.
 	Args []string
 	// Version is the version of the program.
 	Version string
-	// NoColor turns colors off.
+	// NoColor disables colors.
 	NoColor bool
-	// Clock is the time.
+	// Clock is the clock of the program.
 	Clock clock.Clock
 	// Streams are the standard streams.
 	Streams genericiooptions.IOStreams
-	// Terminal describes the terminal behind the streams. If nil, it is detected.
+	// Terminal is the terminal behind the streams. If it is nil, it is detected.
 	Terminal *screen.Terminal
 
-	// Cluster is what the commands work on. If nil, the flags select it.
+	// Cluster is the cluster that commands work on. If it is nil, the flags select the cluster.
 	Cluster *Cluster
 }
 
@@ -50,18 +50,18 @@ type Environment struct {
 type Session struct {
 	Environment
 
-	Name   string // as the user wrote it, for printed commands
+	Name   string // as run by the user, for printed commands
 	Config *genericclioptions.ConfigFlags
 	replay replayFlags
 }
 
-// silenceLibraries keeps libraries from writing to the terminal.
+// silenceLibraries stops libraries from writing to the terminal.
 var silenceLibraries = sync.OnceFunc(func() {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 })
 
-// Execute runs the program with the commands of a root, prints its error if there is one, and returns its exit code.
+// Execute runs the commands of a root, prints the error, if any, and returns the exit code.
 func Execute(ctx context.Context, env Environment, rootOf func(*Session) *cobra.Command) ExitCode {
 	silenceLibraries()
 	p := New(env)
@@ -75,7 +75,7 @@ func Execute(ctx context.Context, env Environment, rootOf func(*Session) *cobra.
 	return CodeOf(err)
 }
 
-// New returns a program.
+// New returns a session.
 func New(env Environment) *Session {
 	if env.Terminal == nil {
 		env.Terminal = screen.DetectTerminal(env.Streams.In, env.Streams.Out)
@@ -93,15 +93,15 @@ func New(env Environment) *Session {
 }
 
 const (
-	// clientQPS and clientBurst bound the requests of a command. A command has few; the default of
-	// client-go would delay the pages of a long list.
+	// clientQPS and clientBurst limit the request rate of a command. Commands send few requests, but
+	// client-go's defaults would slow down long lists.
 	clientQPS, clientBurst = 50, 100
 
-	// RequestTimeout bounds a request, unless --request-timeout does.
+	// RequestTimeout limits each request, unless --request-timeout is set.
 	RequestTimeout = 30 * time.Second
 )
 
-// Paint colors a text if the program prints in colors.
+// Paint colors a text if the output is colored.
 func (p *Session) Paint(c screen.Color, text string) string {
 	if p.NoColor || !p.Terminal.Interactive || c == screen.NoColor {
 		return text
@@ -109,10 +109,10 @@ func (p *Session) Paint(c screen.Color, text string) string {
 	return "\x1b[1;" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// Redraw clears the terminal above the next screen.
+// Redraw clears the terminal before the next screen.
 const Redraw = "\x1b[H\x1b[2J\x1b[3J"
 
-// Show redraws a terminal, or appends a text and an empty line.
+// Show redraws the terminal. If the output is not a terminal, it appends the text and an empty line.
 func (p *Session) Show(printed string) error {
 	if p.Terminal.Interactive {
 		_, err := fmt.Fprint(p.Streams.Out, Redraw+printed)
@@ -122,13 +122,13 @@ func (p *Session) Show(printed string) error {
 	return err
 }
 
-// StdinPlaceholder stands for the standard input, or the standard output, in place of a file.
+// StdinPlaceholder stands for standard input or standard output instead of a file.
 const StdinPlaceholder = "-"
 
-// PollInterval is the time between two reads of what a command follows.
+// PollInterval is the time between reads while a command follows an update.
 const PollInterval = 5 * time.Second
 
-// NewRoot returns a root command with subcommands, and the flags that all commands share.
+// NewRoot returns a root command with the given subcommands and the common flags.
 func NewRoot(p *Session, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-update",
@@ -162,7 +162,7 @@ func NewRoot(p *Session, commands ...*cobra.Command) *cobra.Command {
 const rootDoc = "Reports the status of cluster updates and checks clusters before an update.\n\n" +
 	"Install it as a plugin: with kubectl-update on the PATH, \"oc update\" and \"kubectl update\" run it."
 
-// checkArgs makes invalid arguments of all commands end the program with ExitUsage.
+// checkArgs makes all commands exit with ExitUsage for invalid arguments.
 func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// SimulatedRun returns a function that runs the commands of a root with arguments on a simulated cluster, without a
-// kubeconfig, and returns the exit code. The alerts may be nil.
+// SimulatedRun returns a function that runs the commands of a root on a simulated cluster, without a
+// kubeconfig. It returns the exit code. The alerts may be nil.
 func SimulatedRun(rootOf func(*Session) *cobra.Command) func(context.Context, []string, client.Client, checks.AlertSource, clock.Clock, io.Writer) int {
 	return func(ctx context.Context, args []string, c client.Client, alerts checks.AlertSource, clk clock.Clock, out io.Writer) int {
 		return int(Execute(ctx, Environment{
