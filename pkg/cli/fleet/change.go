@@ -25,19 +25,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 )
 
-// fleetChange is a change of the spec of an upgrade.
+// fleetChange is a change to an upgrade's spec.
 type fleetChange struct {
-	// fields are the fields of the spec to set; nil if they are set already.
+	// fields holds the spec fields to set, or nil if they are already set.
 	fields map[string]any
-	// done describes the upgrade afterwards, or why there is nothing to set.
+	// done describes the upgrade after the change, or why there is nothing to change.
 	done string
 }
 
-// fleetEdit returns how to change the spec of an upgrade, or why it refuses to.
+// fleetEdit returns the change to an upgrade's spec, or an error if it refuses.
 type fleetEdit func(*fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error)
 
-// startOptions are the flags and the argument of the command fleet start. Without a value, --dry-run requests a
-// dry run of the upgrade.
+// startOptions holds the flags and the argument of the command fleet start. --dry-run without a value
+// requests a dry run of the upgrade.
 type startOptions struct {
 	*session.Session
 	session.ChangeOptions
@@ -47,7 +47,7 @@ type startOptions struct {
 	args     []string
 }
 
-// startCommand starts an upgrade.
+// startCommand returns the command that starts an upgrade.
 func startCommand(p *session.Session) *cobra.Command {
 	o := &startOptions{Session: p}
 	cmd := withFleetNames(p, &cobra.Command{
@@ -67,7 +67,7 @@ func startCommand(p *session.Session) *cobra.Command {
 	return cmd
 }
 
-// Complete takes the argument for the name of an upgrade that exists.
+// Complete takes the name of an existing upgrade from the argument.
 func (o *startOptions) Complete(_ *cobra.Command, args []string) error {
 	o.args = args
 	return nil
@@ -84,7 +84,7 @@ func (o *startOptions) Validate() error {
 	return nil
 }
 
-// Run creates the upgrade, or ends its dry run.
+// Run creates the upgrade or ends its dry run.
 func (o *startOptions) Run(ctx context.Context) error {
 	if o.file != "" {
 		return o.createFleet(ctx)
@@ -95,7 +95,7 @@ func (o *startOptions) Run(ctx context.Context) error {
 	return change.Run(ctx)
 }
 
-// String returns the value of --dry-run as a user writes it.
+// String returns the value of --dry-run as users write it.
 func (o *startOptions) String() string {
 	if o.asDryRun {
 		return "fleet"
@@ -116,7 +116,7 @@ func (o *startOptions) Set(value string) error {
 	return o.DryRun.Set(value)
 }
 
-// Type returns the name of the value in the help.
+// Type returns the type shown in the help.
 func (o *startOptions) Type() string { return "string" }
 
 // createFleet creates the upgrade in a file.
@@ -166,10 +166,10 @@ func (o *startOptions) sendFleet(ctx context.Context, cluster *session.Cluster, 
 	}})
 }
 
-// maxFleetFile bounds the file of an upgrade, in bytes. The API server does not accept larger objects.
+// maxFleetFile limits the size of an upgrade's file, in bytes. The API server does not accept larger objects.
 const maxFleetFile = 3 << 20
 
-// readFleet reads an upgrade from a file. A field that does not exist is an error.
+// readFleet reads an upgrade from a file. Unknown fields are errors.
 func (o *startOptions) readFleet(file string) (*fleetv1beta1.ManagedClustersUpgrade, error) {
 	in := o.Streams.In
 	if file != "-" {
@@ -200,7 +200,7 @@ func (o *startOptions) readFleet(file string) (*fleetv1beta1.ManagedClustersUpgr
 	return upgrade, nil
 }
 
-// onlyDocument returns the document of a file that is not empty. A second one is an error.
+// onlyDocument returns the only non-empty document in a file. More than one is an error.
 func onlyDocument(in io.Reader) ([]byte, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var only []byte
@@ -214,7 +214,7 @@ func onlyDocument(in io.Reader) ([]byte, error) {
 		}
 		var content any
 		if err := yaml.Unmarshal(document, &content); err == nil && content == nil {
-			continue // nothing but comments
+			continue // only comments
 		}
 		if only != nil {
 			return nil, session.UsageError("--filename: contains more than one object, must contain one ManagedClustersUpgrade")
@@ -223,7 +223,7 @@ func onlyDocument(in io.Reader) ([]byte, error) {
 	}
 }
 
-// fleetChangeOptions are the flags and the argument of the commands that change the spec of an upgrade.
+// fleetChangeOptions holds the flags and the argument of commands that change an upgrade's spec.
 type fleetChangeOptions struct {
 	upgradeOptions
 	session.ChangeOptions
@@ -233,7 +233,7 @@ type fleetChangeOptions struct {
 	edit fleetEdit
 }
 
-// changeCommand changes the spec of an upgrade.
+// changeCommand returns a command that changes an upgrade's spec.
 func changeCommand(p *session.Session, verb, short, long string, edit fleetEdit) *cobra.Command {
 	if long != "" {
 		long = short + " " + long
@@ -246,7 +246,7 @@ func changeCommand(p *session.Session, verb, short, long string, edit fleetEdit)
 	return cmd
 }
 
-// Run changes the spec of an upgrade, unless it has changed since it was read.
+// Run changes an upgrade's spec unless the object has changed since it was read.
 func (o *fleetChangeOptions) Run(ctx context.Context) error {
 	if _, err := o.ConnectForChange(&o.ChangeOptions); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (o *fleetChangeOptions) apply(ctx context.Context, cluster *session.Cluster
 	}})
 }
 
-// errCancelled is returned if a change has no effect because the upgrade is cancelled.
+// errCancelled is returned if a change has no effect because the upgrade is canceled.
 var errCancelled = errors.New("it is cancelled; create another ManagedClustersUpgrade")
 
 // startFleet ends a dry run.
@@ -310,7 +310,7 @@ func pauseFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 	return fleetChange{fields: map[string]any{"paused": true}, done: "paused"}, nil
 }
 
-// resumeFleet continues an upgrade that is paused.
+// resumeFleet resumes a paused upgrade.
 func resumeFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 	switch {
 	case u.Spec.Cancelled:
@@ -329,7 +329,7 @@ func cancelFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 	return fleetChange{fields: map[string]any{"cancelled": true}, done: "cancelled"}, nil
 }
 
-// retryFleet raises the attempt. An attempt that the hub has not observed yet is not raised again.
+// retryFleet increases the attempt number, unless the hub has not observed the current attempt yet.
 func retryFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 	attempt := admission.Attempt(u)
 	counters := u.Status.ClustersSummery
@@ -344,7 +344,7 @@ func retryFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 	return fleetChange{fields: map[string]any{"attempt": attempt + 1}, done: fmt.Sprintf("retried with attempt %d", attempt+1)}, nil
 }
 
-// isStopped reports whether only another attempt continues the rollout.
+// isStopped reports whether the rollout needs another attempt to continue.
 func isStopped(u *fleetv1beta1.ManagedClustersUpgrade) bool {
 	if u.Status.Stop != nil {
 		return true

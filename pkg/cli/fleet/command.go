@@ -22,7 +22,7 @@ import (
 const fleetDoc = "Reports and controls the upgrades of fleets of clusters. Connect to the hub of Open Cluster Management; each command\n" +
 	"works on a ManagedClustersUpgrade of the namespace that --namespace or the context selects."
 
-// NewCommand reports and controls upgrades of fleets.
+// NewCommand returns the command with the subcommands for fleet upgrades.
 func NewCommand(p *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fleet", Short: "Reports and controls the upgrades of fleets of clusters.", Long: fleetDoc, Args: manager.NoArgs,
@@ -62,20 +62,20 @@ func withFleetNames(p *session.Session, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// upgradeOptions are what all commands about the upgrade of a fleet have.
+// upgradeOptions holds the options that all commands about a fleet upgrade share.
 type upgradeOptions struct {
 	*session.Session
 
-	upgrade string // its name
+	upgrade string // of the upgrade
 }
 
-// Complete takes the argument for the name of the upgrade.
+// Complete takes the name of the upgrade from the argument.
 func (o *upgradeOptions) Complete(_ *cobra.Command, args []string) error {
 	o.upgrade = args[0]
 	return nil
 }
 
-// connectFleet returns what the flags select, and the key of the upgrade.
+// connectFleet returns the cluster selected by flags and the key of the upgrade.
 func (o *upgradeOptions) connectFleet() (*session.Cluster, client.ObjectKey, error) {
 	cluster, err := o.Connect()
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *upgradeOptions) connectFleet() (*session.Cluster, client.ObjectKey, err
 	return cluster, client.ObjectKey{Namespace: namespace, Name: o.upgrade}, err
 }
 
-// read returns the cluster, and what the hub knows of the upgrade.
+// read returns the cluster and a snapshot of the upgrade.
 func (o *upgradeOptions) read(ctx context.Context) (*session.Cluster, *Snapshot, error) {
 	cluster, key, err := o.connectFleet()
 	if err != nil {
@@ -95,12 +95,12 @@ func (o *upgradeOptions) read(ctx context.Context) (*session.Cluster, *Snapshot,
 	return cluster, s, err
 }
 
-// fleetPrinter returns the printer of screens about an upgrade.
+// fleetPrinter returns the printer for an upgrade.
 func fleetPrinter(p *session.Session, name string) *Printer {
 	return &Printer{Width: p.Terminal.Columns(), Command: func(verb string) string { return fleetCommandLine(p, verb, name) }}
 }
 
-// fleetCommandLine returns a command that a user may copy.
+// fleetCommandLine returns a command line that users may copy.
 func fleetCommandLine(p *session.Session, verb, name string) string {
 	line := p.Name + " fleet " + verb + " " + name
 	if namespace := p.NamespaceFlag(); namespace != "" {
@@ -109,7 +109,7 @@ func fleetCommandLine(p *session.Session, verb, name string) string {
 	return line
 }
 
-// fleetExit returns the exit code of a state.
+// fleetExit returns the exit code for a state.
 func fleetExit(state State) session.ExitCode {
 	switch state {
 	case Done:
@@ -125,7 +125,7 @@ func fleetExit(state State) session.ExitCode {
 	}
 }
 
-// statusOptions are the flags and the argument of the command fleet status.
+// statusOptions holds the flags and the argument of the command fleet status.
 type statusOptions struct {
 	upgradeOptions
 
@@ -133,7 +133,7 @@ type statusOptions struct {
 	watch  bool
 }
 
-// statusCommand prints how far an upgrade is.
+// statusCommand returns the command that prints the progress of an upgrade.
 func statusCommand(p *session.Session) *cobra.Command {
 	o := &statusOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{
@@ -164,7 +164,7 @@ func (o *statusOptions) Validate() error {
 	return nil
 }
 
-// Run prints the status, again and again if it is watched.
+// Run prints the status once, or repeatedly with --watch.
 func (o *statusOptions) Run(ctx context.Context) error {
 	cluster, s, err := o.read(ctx)
 	if err != nil {
@@ -182,8 +182,8 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return o.watchFleet(ctx, cluster, client.ObjectKeyFromObject(s.Upgrade), s)
 }
 
-// watchFleet prints the status until the user interrupts it. A terminal is redrawn each time; elsewhere,
-// the status is appended if it has changed, other than by time.
+// watchFleet prints the status until the user interrupts it. It redraws a terminal each time. For other
+// outputs, it appends the status only if more than the time has changed.
 func (o *statusOptions) watchFleet(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, s *Snapshot) error {
 	last := ""
 	show := func(screen, compared string) error {
@@ -207,8 +207,8 @@ func (o *statusOptions) watchFleet(ctx context.Context, cluster *session.Cluster
 	}
 }
 
-// nextFleet returns the next snapshot that can be read, and reports errors until then, or nil if the user has
-// interrupted it.
+// nextFleet returns the next snapshot that can be read and reports errors until then. It returns nil once the
+// user interrupts it.
 func (o *statusOptions) nextFleet(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, report func(string) error) *Snapshot {
 	for {
 		select {
@@ -226,7 +226,7 @@ func (o *statusOptions) nextFleet(ctx context.Context, cluster *session.Cluster,
 	}
 }
 
-// clustersOptions are the flags and the argument of the command fleet clusters.
+// clustersOptions holds the flags and the argument of the command fleet clusters.
 type clustersOptions struct {
 	upgradeOptions
 
@@ -234,7 +234,7 @@ type clustersOptions struct {
 	states []string
 }
 
-// clustersCommand lists the clusters of an upgrade.
+// clustersCommand returns the command that lists the clusters of an upgrade.
 func clustersCommand(p *session.Session) *cobra.Command {
 	o := &clustersOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{
@@ -260,7 +260,7 @@ func stateFlag(cmd *cobra.Command, states *[]string, usage string) {
 	}
 }
 
-// checkStates returns an error if a value of --state is no state.
+// checkStates returns an error for an invalid value of --state.
 func checkStates(states []string) error {
 	for _, state := range states {
 		if !slices.Contains(States(), state) {
@@ -298,14 +298,14 @@ func (o *clustersOptions) Run(ctx context.Context) error {
 	return screen.PrintTable(o.Streams.Out, header, rows)
 }
 
-// planOptions are the flags and the argument of the command fleet plan.
+// planOptions holds the flags and the argument of the command fleet plan.
 type planOptions struct {
 	upgradeOptions
 
 	format *session.Output
 }
 
-// planCommand prints what an upgrade would do.
+// planCommand returns the command that prints what an upgrade would do.
 func planCommand(p *session.Session) *cobra.Command {
 	o := &planOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{

@@ -34,7 +34,7 @@ import (
 
 var storesKey = client.ObjectKey{Namespace: "fleet", Name: "stores"}
 
-// storesUpgrade returns an upgrade whose status the hub has published.
+// storesUpgrade returns an upgrade with a published status.
 func storesUpgrade(edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleetv1beta1.ManagedClustersUpgrade {
 	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: storesKey.Namespace, Name: storesKey.Name, UID: "u1", Generation: 1}}
 	u.SetGroupVersionKind(fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
@@ -53,7 +53,7 @@ func admitting(reason string) func(*fleetv1beta1.ManagedClustersUpgrade) {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status.Conditions[0].Reason = reason }
 }
 
-// fleetDump writes the objects of a hub into a folder.
+// fleetDump writes the objects of a hub to a folder.
 func fleetDump(t *testing.T, u *fleetv1beta1.ManagedClustersUpgrade) string {
 	t.Helper()
 	placement := &ocmv1beta1.Placement{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.open-cluster-management.io/v1beta1", Kind: "Placement"}, ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all"}}
@@ -131,7 +131,8 @@ func TestFleet_reads(t *testing.T) {
 	}
 }
 
-// hubProgram returns a program, its output, and a hub whose API server validates by the CRDs of the hub.
+// hubProgram returns a session, a hub whose API server validates objects with the hub's CRDs, and a function
+// that returns the output.
 func hubProgram(t *testing.T) (*session.Session, *session.Cluster, func() string) {
 	t.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/hub/crds"))
@@ -159,7 +160,7 @@ func TestFleet_changes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edits   []func(*fleetv1beta1.ManagedClustersUpgrade)
 		change  func(*fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error)
-		want    string // of paused, cancelled, dryRun, attempt
+		want    string // values of paused, cancelled, dryRun, and attempt
 		refused string
 		same    bool
 	}{
@@ -258,7 +259,7 @@ func TestFleet_start_creates_the_object_of_a_file(t *testing.T) {
 	}
 }
 
-// The status is printed when it changes, and not when only time passes.
+// The status is printed only if more than the time changes.
 func TestFleet_status_is_watched(t *testing.T) {
 	t.Parallel()
 	p, hub, out := hubProgram(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// createOptions are the flags of the command that creates the upgrade of a fleet.
+// createOptions holds the flags of the command fleet create.
 type createOptions struct {
 	upgradeOptions
 	session.ChangeOptions
@@ -30,7 +30,7 @@ type createOptions struct {
 	start          bool
 }
 
-// createCommand creates the upgrade of a fleet.
+// createCommand returns the command that creates a fleet upgrade.
 func createCommand(p *session.Session) *cobra.Command {
 	o := &createOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := &cobra.Command{
@@ -70,7 +70,7 @@ func (o *createOptions) Validate() error {
 	return o.Check(o.Session)
 }
 
-// Run creates the upgrade, or prints it.
+// Run creates or prints the upgrade.
 func (o *createOptions) Run(ctx context.Context) error {
 	namespace, _, err := o.Namespace()
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *createOptions) Run(ctx context.Context) error {
 	return (&startOptions{Session: o.Session, ChangeOptions: o.ChangeOptions}).sendFleet(ctx, cluster, upgrade)
 }
 
-// object returns the object that the flags describe.
+// object returns the object for the flags.
 func (o *createOptions) object(namespace string) *fleetv1beta1.ManagedClustersUpgrade {
 	minor := strings.Join(strings.SplitN(o.to, ".", 3)[:2], ".")
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.upgrade}}

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// The upgrade of a fleet is created as a dry run, or printed without a change.
+// A fleet upgrade is created as a dry run, or printed without making changes.
 func TestFleet_create(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.NewFakeCluster(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// quoted returns the words of a part of a page that are set as code and begin with a capital letter.
+// quoted returns the capitalized words formatted as code in part of a page.
 func quoted(t *testing.T, page, from, to string) []string {
 	t.Helper()
 	data, err := os.ReadFile(page)
@@ -42,7 +42,7 @@ func TestPage_explains_why_no_cluster_begins(t *testing.T) {
 	}
 }
 
-// The page shows the screen that the command prints.
+// The page shows the output of the command.
 func TestPage_shows_the_screen(t *testing.T) {
 	t.Parallel()
 	screen, err := os.ReadFile("testdata/progress.txt")

@@ -11,25 +11,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// minSamples is how many upgrades an estimate needs.
+// minSamples is the minimum number of completed upgrades for an estimate.
 const minSamples = 3
 
-// Estimate is how long the rest of a rollout takes if its clusters take as long as those before.
+// Estimate is the remaining time of a rollout, assuming that clusters take as long as the completed ones.
 type Estimate struct {
-	// Low and High bound the time.
+	// Low and High bound the remaining time.
 	Low, High time.Duration
-	// Done is the number of clusters that the estimate is based on, and Median is how long they took.
+	// Done is the number of clusters that the estimate is based on. Median is their median duration.
 	Done   int
 	Median time.Duration
 }
 
-// load is the clusters of a stage that are not finished.
+// load counts the unfinished clusters of a stage.
 type load struct{ inFlight, pending int }
 
-// NewEstimate returns the estimate of a rollout with so many slots; false if too few clusters are complete. Stages
-// follow each other; in each of them, clusters follow each other in the slots. The low estimate counts the clusters
-// that have not begun, each as fast as a quarter of the earlier ones; the high estimate also counts the clusters in
-// flight, each as slow as a quarter of the earlier ones.
+// NewEstimate estimates a rollout with the given number of slots. It returns false if too few clusters are
+// complete. Stages run one after the other, and within a stage, clusters run one after the other in the
+// slots. The low estimate counts only clusters that have not started and uses the lower quartile of the
+// completed durations. The high estimate also counts clusters in flight and uses the upper quartile.
 func NewEstimate(took []time.Duration, stages []load, slots int) (Estimate, bool) {
 	e := Estimate{Done: len(took)}
 	if len(took) < minSamples || slots == 0 {
@@ -45,7 +45,7 @@ func NewEstimate(took []time.Duration, stages []load, slots int) (Estimate, bool
 	return e, true
 }
 
-// rounds returns how many clusters follow each other in a slot.
+// rounds returns how many clusters run one after the other in a slot.
 func rounds(clusters, slots int) int {
 	if slots < 0 {
 		slots = max(1, clusters)
@@ -53,7 +53,7 @@ func rounds(clusters, slots int) int {
 	return (clusters + slots - 1) / slots
 }
 
-// estimate returns the estimate of the snapshot.
+// estimate returns the estimate for the snapshot.
 func (s *Snapshot) estimate() (Estimate, bool) {
 	var took []time.Duration
 	var stages []load
@@ -77,7 +77,7 @@ func (s *Snapshot) estimate() (Estimate, bool) {
 	return NewEstimate(took, stages, s.Decision.Slots)
 }
 
-// stage identifies the members that begin without waiting for each other.
+// stage identifies members that start without waiting for one another.
 func (s *Snapshot) stage(m *admission.Member) [2]int {
 	switch {
 	case m.Hub:
@@ -90,8 +90,8 @@ func (s *Snapshot) stage(m *admission.Member) [2]int {
 	return [2]int{1, 0}
 }
 
-// duration returns how long a cluster took from its admission to the end of its soak, and whether it
-// was upgraded.
+// duration returns how long a cluster took from its admission to the end of its soak time. It returns false
+// if the cluster was not upgraded.
 func duration(m *admission.Member) (time.Duration, bool) {
 	run := m.Run
 	if m.State != rollout.Complete || m.LateSuccess || run == nil || run.Spec.Outcome != nil || run.Status.CompletionTime == nil {

@@ -20,37 +20,37 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxGroups is how many sizes of groups a plan lists.
+// maxGroups is the maximum number of group sizes in a plan.
 const maxGroups = 6
 
-// Forecast describes what would happen if an upgrade ran now.
+// Forecast describes what an upgrade would do now.
 type Forecast struct {
-	// Canaries is the number of canaries, and Groups are the sizes of the groups in their order.
+	// Canaries is the number of canaries. Groups lists the sizes of the groups in order.
 	Canaries int
 	Groups   []int
-	// Hub reports whether the cluster of the hub is among the clusters.
+	// Hub is set if the hub's own cluster is included.
 	Hub bool
-	// Ready, Done, and Blocked are the clusters that would begin, that need no upgrade, and that would
-	// not be upgraded.
+	// Ready, Done, and Blocked count the clusters that would start, that need no upgrade, and that could not
+	// be upgraded.
 	Ready, Done, Blocked int
-	// Slots is how many clusters are upgraded at a time, or rollout.Unlimited.
+	// Slots is how many clusters are upgraded in parallel, or rollout.Unlimited.
 	Slots int
-	// Stop is why no cluster would begin; its zero value means that one would.
+	// Stop explains why no cluster would start. It is zero if at least one would.
 	Stop rollout.Stop
-	// Unchecked describes what the hub has not checked; empty if it has checked each cluster.
+	// Unchecked describes what the hub has not checked. It is empty if all clusters are checked.
 	Unchecked string
 	obstacles []row
 }
 
-// Forecast decides about the plan as if it were neither a dry run nor paused. Clusters that a dry run
-// found to be blocked are those that the hub has published.
+// Forecast evaluates the plan as if it were neither a dry run nor paused. Clusters blocked in a dry run are
+// taken from the published status.
 func (s *Snapshot) Forecast() Forecast {
 	plan := s.Plan
 	plan.DryRun, plan.Paused = false, false
 	decision := admission.Decide(plan, s.Members, s.Now)
 	f := Forecast{Slots: decision.Slots, Stop: decision.Stopped, Unchecked: s.unchecked()}
 	if r := f.Stop.Reason; r == fleetv1beta1.ReasonNoFreeSlot || r == fleetv1beta1.ReasonFinished || r == fleetv1beta1.ReasonHeld {
-		f.Stop = rollout.Stop{} // progress, and clusters that are counted one by one
+		f.Stop = rollout.Stop{} // progress, and clusters that are counted individually
 	}
 	last := -1
 	local := map[string]*row{}
@@ -72,7 +72,7 @@ func (s *Snapshot) Forecast() Forecast {
 	return f
 }
 
-// classify counts a cluster as ready, done, or blocked. Local collects the obstacles by their reasons.
+// classify counts a cluster as ready, done, or blocked. local collects obstacles by reason.
 func (s *Snapshot) classify(m *admission.Member, f *Forecast, local map[string]*row) {
 	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name], m.IsCanary() || m.Run != nil)
 	block := func(reason, message string) {
@@ -105,8 +105,8 @@ func (s *Snapshot) classify(m *admission.Member, f *Forecast, local map[string]*
 	}
 }
 
-// addObstacles adds what a dry run found, which the hub has published, and sorts all obstacles. If two
-// have the same reason, the greater number counts.
+// addObstacles adds the published obstacles of the dry run and sorts all obstacles. For the same reason, the
+// larger count wins.
 func (f *Forecast) addObstacles(causes []fleetv1beta1.Cause, local map[string]*row) {
 	for i := range causes {
 		c := &causes[i]
@@ -134,7 +134,7 @@ func (f *Forecast) addObstacles(causes []fleetv1beta1.Cause, local map[string]*r
 	}
 }
 
-// unchecked returns what the hub has not checked by a dry run; empty means nothing.
+// unchecked describes what the hub has not checked in a dry run. It returns "" if there is nothing.
 func (s *Snapshot) unchecked() string {
 	passed := s.condition(fleetv1beta1.ConditionPreflightPassed)
 	switch {
@@ -150,7 +150,7 @@ func (s *Snapshot) unchecked() string {
 	return ""
 }
 
-// State returns what the plan needs.
+// State says what the plan needs.
 func (f *Forecast) State(s *Snapshot) State {
 	switch {
 	case f.Blocked > 0 || !f.Stop.IsZero():
@@ -161,7 +161,7 @@ func (f *Forecast) State(s *Snapshot) State {
 	return Done
 }
 
-// order returns the order in words.
+// order describes the order in words.
 func (f *Forecast) order() string {
 	var parts []string
 	if f.Canaries > 0 {
@@ -207,7 +207,7 @@ func plural(n int, one, many string) string {
 	return grouped(n) + " " + many
 }
 
-// Plan returns the screen of the plan.
+// Plan returns the screen for the plan.
 func (p *Printer) Plan(s *Snapshot) string {
 	f := s.Forecast()
 	note := "nothing was written to any cluster"
@@ -242,7 +242,7 @@ func (p *Printer) Plan(s *Snapshot) string {
 	return l.String()
 }
 
-// Clusters returns a table of the clusters in the order of their admission.
+// Clusters returns a table of the clusters in admission order.
 func Clusters(s *Snapshot, states []string) (header []string, rows [][]string) {
 	header = []string{"CLUSTER", "STATE", "GROUP", "STEP", "REASON", "MESSAGE"}
 	for _, m := range s.counted() {
@@ -254,7 +254,7 @@ func Clusters(s *Snapshot, states []string) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// clusterOf returns the row of a cluster.
+// clusterOf returns the row for a cluster.
 func clusterOf(m *admission.Member) report.Cluster {
 	c := report.Cluster{Name: m.Name, State: string(m.State), Group: strconv.Itoa(m.Group + 1), Message: m.Hold, HasRun: m.Run != nil}
 	switch {
@@ -290,8 +290,7 @@ func toneOfCluster(m *admission.Member) report.Tone {
 	return report.ToneNone
 }
 
-// Runs returns the runs of the clusters in one of the states, in the order of their admission. No state
-// means all.
+// Runs returns the runs of clusters in the given states, in admission order. Without states, it returns all.
 func Runs(s *Snapshot, states []string) *fleetv1alpha1.ClusterUpgradeRunList {
 	list := &fleetv1alpha1.ClusterUpgradeRunList{}
 	list.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ClusterUpgradeRunList"))
@@ -306,7 +305,7 @@ func Runs(s *Snapshot, states []string) *fleetv1alpha1.ClusterUpgradeRunList {
 	return list
 }
 
-// stepOf returns the step that a run is at; empty means none.
+// stepOf returns the current step of a run, or "".
 func stepOf(run *fleetv1alpha1.ClusterUpgradeRun) string {
 	for i := range run.Status.Conditions {
 		if c := &run.Status.Conditions[i]; c.Type == fleetv1alpha1.ConditionProgressing && c.Status == metav1.ConditionTrue {

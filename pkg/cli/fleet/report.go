@@ -22,14 +22,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// States are the states of clusters in the order in which a cluster passes them.
+// States returns the states of clusters in the order in which clusters go through them.
 func States() []string {
 	return []string{
 		string(rollout.NotStarted), string(rollout.Initialized), string(rollout.PartialUpgrade), string(rollout.Complete), string(rollout.Failed),
 	}
 }
 
-// Report returns what a page shows of the upgrade. It keeps none of the objects.
+// Report returns the page contents for the upgrade. It keeps none of the objects.
 func (p *Printer) Report(s *Snapshot) report.Fleet {
 	v := s.Verdict()
 	f := report.Fleet{
@@ -65,7 +65,7 @@ func toneOf(state State) report.Tone {
 	}
 }
 
-// facts returns the figures of the rollout.
+// facts returns figures about the rollout.
 func (s *Snapshot) facts() []report.Fact {
 	var all []report.Fact
 	if s.Unreadable == nil {
@@ -89,7 +89,7 @@ func (s *Snapshot) facts() []report.Fact {
 	return all
 }
 
-// groups returns the counters of the fleet, of its canaries, and of its groups.
+// groups returns the counters of the fleet, the canaries, and the groups.
 func (s *Snapshot) groups(v *Verdict) []report.Group {
 	published := s.Upgrade.Status.ClustersSummery
 	if published == nil {
@@ -110,7 +110,7 @@ func (s *Snapshot) groups(v *Verdict) []report.Group {
 	return groups
 }
 
-// ReadDetail reads what the page of a cluster shows.
+// ReadDetail reads the page contents for a cluster.
 func ReadDetail(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, c report.Cluster, now time.Time) (report.Report, error) {
 	run := &fleetv1alpha1.ClusterUpgradeRun{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: c.Name, Name: admission.RunName(upgrade)}, run)
@@ -123,7 +123,7 @@ func ReadDetail(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1
 	return Detail(upgrade, c, run, now), nil
 }
 
-// Details returns the pages of clusters of the snapshot.
+// Details returns the page contents for clusters in the snapshot.
 func Details(s *Snapshot, clusters []report.Cluster) []report.Report {
 	runs := make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(s.Members))
 	for i := range s.Members {
@@ -136,7 +136,7 @@ func Details(s *Snapshot, clusters []report.Cluster) []report.Report {
 	return all
 }
 
-// Detail returns the page of a cluster. A cluster without a run has not started.
+// Detail returns the page contents for a cluster. A cluster without a run has not started.
 func Detail(upgrade *fleetv1beta1.ManagedClustersUpgrade, c report.Cluster, run *fleetv1alpha1.ClusterUpgradeRun, now time.Time) report.Report {
 	r := report.Report{
 		Cluster: c.Name, Upgrade: "managedclustersupgrade/" + upgrade.Name, Namespace: upgrade.Namespace, Now: now, StepsOnly: true,

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// reportOptions are the flags and the arguments of the command fleet report.
+// reportOptions holds the flags and arguments of the command fleet report.
 type reportOptions struct {
 	*session.Session
 	report.ServeFlags
@@ -29,7 +29,7 @@ type reportOptions struct {
 	args   []string
 }
 
-// reportCommand writes the state of a fleet into a file, or serves it.
+// reportCommand returns the command that writes the state of a fleet to a file or serves it.
 func reportCommand(p *session.Session) *cobra.Command {
 	o := &reportOptions{Session: p}
 	cmd := withFleetNames(p, &cobra.Command{
@@ -57,7 +57,7 @@ func reportCommand(p *session.Session) *cobra.Command {
 	return cmd
 }
 
-// Complete takes the arguments for the name of the upgrade and the file.
+// Complete takes the upgrade and the file from the arguments.
 func (o *reportOptions) Complete(cmd *cobra.Command, args []string) error {
 	o.args = args
 	return o.Check(cmd)
@@ -66,7 +66,7 @@ func (o *reportOptions) Complete(cmd *cobra.Command, args []string) error {
 // Validate checks the flags.
 func (o *reportOptions) Validate() error { return checkStates(o.states) }
 
-// Run writes the page, or serves it.
+// Run writes or serves the page.
 func (o *reportOptions) Run(ctx context.Context) error {
 	of := upgradeOptions{Session: o.Session, upgrade: o.args[0]}
 	if o.Serve {
@@ -97,7 +97,7 @@ func (o *reportOptions) writeFleet(ctx context.Context, of upgradeOptions, file 
 	return report.WritePage(o.Session, file, page.Bytes(), o.Overwrite, about, made.Missing)
 }
 
-// serveFleet serves the pages of a fleet on the loopback address until the context ends.
+// serveFleet serves the pages of a fleet on the loopback address until the context is canceled.
 func (o *reportOptions) serveFleet(ctx context.Context, of upgradeOptions) error {
 	cluster, key, err := of.connectFleet()
 	if err != nil {
@@ -110,7 +110,7 @@ func (o *reportOptions) serveFleet(ctx context.Context, of upgradeOptions) error
 	return report.Serve(ctx, o.Session, o.Port, s.page)
 }
 
-// fleetServer has the pages of a fleet. It keeps the upgrade and the rows of the table.
+// fleetServer serves the pages of a fleet. It only keeps the upgrade and the rows of the table.
 type fleetServer struct {
 	report.Cached[servedFleet]
 
@@ -133,7 +133,7 @@ func fleetPages(p *session.Session, cluster *session.Cluster, key client.ObjectK
 	}}}
 }
 
-// page returns the page of the fleet at /, and the page of a cluster at /clusters/NAME.
+// page returns the page of the fleet at / or the page of a cluster at /clusters/NAME.
 func (s *fleetServer) page(r *http.Request) ([]byte, error) {
 	served, err := s.Get(r.Context())
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *fleetServer) page(r *http.Request) ([]byte, error) {
 	if r.URL.Path != "/" || state != "" && !slices.Contains(served.States, state) {
 		return nil, report.ErrNoPage
 	}
-	number, _ := strconv.Atoi(query.Get("page")) // anything else is the first page
+	number, _ := strconv.Atoi(query.Get("page")) // invalid values select the first page
 	err = report.WriteFleet(&page, served.Fleet, report.Selection{State: state, Page: number}, report.RefreshInterval)
 	return page.Bytes(), err
 }

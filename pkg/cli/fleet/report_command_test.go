@@ -74,7 +74,7 @@ func TestFleetReport_of_a_dump(t *testing.T) {
 	}
 }
 
-// manyStores returns a hub with clusters, all of which have begun.
+// manyStores returns a hub with the given number of clusters, all of them started.
 func manyStores(n int) []client.Object {
 	u := storesUpgrade()
 	placement := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all"}}
@@ -153,7 +153,7 @@ func TestFleetServer(t *testing.T) {
 	}
 }
 
-// A server of thousands of clusters keeps the rows of its table, not the objects.
+// A server for thousands of clusters keeps the rows of its table but not the objects.
 func TestFleetServer_keeps_little_memory(t *testing.T) {
 	const clusters = 3000
 	reader := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(manyStores(clusters)...).Build()

@@ -71,7 +71,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A user who cannot read the selected clusters is told what the page lacks.
+// If the user cannot read the selected clusters, the page says what it lacks.
 func TestReport_without_clusters(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "14:32", 0, 3)

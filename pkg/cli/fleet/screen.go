@@ -15,10 +15,9 @@ import (
 
 // Printer prints screens.
 type Printer struct {
-	// Width is the number of columns of a screen.
+	// Width is the width of a screen in columns.
 	Width int
-	// Command returns a command of the program about the upgrade, for example "oc update fleet retry
-	// stores".
+	// Command returns a command line for the upgrade, such as "oc update fleet retry stores".
 	Command func(verb string) string
 }
 
@@ -32,22 +31,22 @@ func (l *lines) addf(format string, args ...any) {
 // String returns the lines.
 func (l *lines) String() string { return strings.Join(*l, "\n") + "\n" }
 
-// row is a cause of clusters that need attention.
+// row is a reason why clusters need attention.
 type row struct {
-	label string // of the first row of its kind
+	label string // set on the first row of its kind
 	count int
 	text  string
-	names []string // at most three of them
+	names []string // up to three
 }
 
 const (
-	// minText is the least width of a text that is shortened.
+	// minText is the minimum width of a shortened text.
 	minText = 20
-	// maxGap is the distance between the texts and the names of a table.
+	// maxGap is the maximum space between texts and names in a table.
 	maxGap = 3
 )
 
-// clusterNames returns the names of a row: both of two, or the first one of more.
+// clusterNames names the clusters of a row: up to two, or the first of more.
 func (r *row) clusterNames() string {
 	switch {
 	case len(r.names) == 0:
@@ -58,8 +57,8 @@ func (r *row) clusterNames() string {
 	return fmt.Sprintf("%s and %s more", r.names[0], grouped(r.count-1))
 }
 
-// table adds rows in three columns. Texts have at least the given width, and are shortened where a
-// line does not fit otherwise.
+// table adds rows in three columns. Texts get at least the given width. They are shortened if a line does not
+// fit otherwise.
 func (p *Printer) table(l *lines, prefix func(*row) string, rows []row, width int) {
 	indent, widest := 0, 0
 	for i := range rows {
@@ -90,13 +89,13 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-len([]rune(s))))
 }
 
-// heading returns the first line, with the time at the right end.
+// heading returns the first line with the time aligned to the right.
 func (p *Printer) heading(left string, at time.Time) string {
 	clock := at.UTC().Format("15:04 UTC")
 	return left + strings.Repeat(" ", max(2, p.Width-len([]rune(left))-len(clock))) + clock
 }
 
-// target returns to what the upgrade goes.
+// target describes what the upgrade installs.
 func target(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	version := u.Spec.ClusterVersion
 	switch {
@@ -109,7 +108,7 @@ func target(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	return text.Truncate(digest, 19) // sha256: and twelve digits
 }
 
-// grouped returns a number with a comma before each three digits.
+// grouped formats a number with thousands separators.
 func grouped(n int) string {
 	digits := strconv.Itoa(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -118,7 +117,7 @@ func grouped(n int) string {
 	return digits
 }
 
-// roughly returns a duration in minutes, hours, or days, rounded up or down.
+// roughly formats a duration in minutes, hours, or days, rounded up or down.
 func roughly(d time.Duration, up bool) string {
 	unit, name := time.Minute, "m"
 	switch {

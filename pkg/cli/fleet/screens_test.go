@@ -30,7 +30,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 )
 
-// stores is a fleet of three canaries and groups of clusters, as objects of the API.
+// stores is a fleet of three canaries and groups of clusters, as API objects.
 type stores struct {
 	t        *testing.T
 	now      time.Time
@@ -38,11 +38,11 @@ type stores struct {
 	clusters []*clusterv1.ManagedCluster
 	runs     map[string]*fleetv1alpha1.ClusterUpgradeRun
 	objects  []client.Object
-	// unchecked is how many clusters a dry run has not checked.
+	// unchecked is the number of clusters that a dry run has not checked.
 	unchecked int
 }
 
-// newStores returns a fleet whose clusters are numbered from 1: canaries first, then each group.
+// newStores returns a fleet whose clusters are numbered from 1: canaries first, followed by each group.
 func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores {
 	t.Helper()
 	at, err := time.Parse("15:04", clock)
@@ -88,7 +88,7 @@ func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores 
 	return f
 }
 
-// run sets the run of clusters by their numbers.
+// run sets the runs of clusters by number.
 func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers ...int) {
 	for _, n := range numbers {
 		name := fmt.Sprintf("store-%04d", n)
@@ -105,7 +105,7 @@ func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers 
 	}
 }
 
-// stall marks a step of runs as stalled since two minutes, as the hub does.
+// stall marks a step of runs as stalled for two minutes, as the hub does.
 func (f *stores) stall(step, message string, numbers ...int) {
 	for _, n := range numbers {
 		run := f.runs[fmt.Sprintf("store-%04d", n)]
@@ -202,7 +202,7 @@ func TestStatus_in_progress(t *testing.T) {
 	}
 }
 
-// An action that is not delivered needs a person, although nothing has failed.
+// An undelivered action requires user action although nothing has failed.
 func TestStatus_of_an_action_that_is_not_delivered(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "14:32", 0, 3)
@@ -282,7 +282,7 @@ func TestPlan_of_a_dry_run(t *testing.T) {
 	}
 }
 
-// The hub also publishes holds and clusters with newer releases: each cluster counts once.
+// The hub also publishes holds and clusters with newer releases. Each cluster counts once.
 func TestPlan_counts_each_cluster_once(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "09:12", 0, 9)
@@ -292,7 +292,7 @@ func TestPlan_counts_each_cluster_once(t *testing.T) {
 	f.clusters[2].Status.ClusterClaims = newer
 	const reason = fleetv1alpha1.ReasonNewerVersionInstalled
 	f.publish(map[string]admissionStop{
-		"store-0002": {fleetv1beta1.ReasonHeld, "held"}, "store-0003": {reason, "newer"}, "store-0004": {reason, "newer"}, // by its feedback
+		"store-0002": {fleetv1beta1.ReasonHeld, "held"}, "store-0003": {reason, "newer"}, "store-0004": {reason, "newer"}, // from its feedback
 	})
 	s := f.read()
 	if got := s.Forecast(); got.Ready != 6 || got.Blocked != 3 || got.Done != 0 {
@@ -300,7 +300,7 @@ func TestPlan_counts_each_cluster_once(t *testing.T) {
 	}
 }
 
-// A plan that is not checked, or would not begin, is never printed as ready to run.
+// A plan that is not checked or could not start is never printed as ready to run.
 func TestPlan_that_cannot_be_run(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -348,7 +348,7 @@ func TestPlan_that_cannot_be_run(t *testing.T) {
 	}
 }
 
-// The CLI decides as the hub does: the clusters that it counts as slots, and the next ones.
+// The CLI makes the same decisions as the hub about slots and the next clusters.
 func TestRead_decides_as_the_hub(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "09:12", 1, 3, 5)
@@ -381,7 +381,7 @@ func TestVerdict_of_a_status_that_is_behind(t *testing.T) {
 	}
 }
 
-// A hub that only publishes why it stopped leaves the rest of the status as it is.
+// A hub that only publishes why it stopped leaves the rest of the status unchanged.
 func TestVerdict_of_a_hub_that_publishes_only_why_it_stopped(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]Verdict{
@@ -416,7 +416,7 @@ func TestVerdict_of_a_hub_that_publishes_only_why_it_stopped(t *testing.T) {
 	}
 }
 
-// A retry does not help a cluster that was refused.
+// A retry does not help a refused cluster.
 func TestVerdict_of_refused_clusters(t *testing.T) {
 	t.Parallel()
 	f := newStores(t, "09:12", 0, 3)
@@ -437,8 +437,8 @@ func TestVerdict_of_refused_clusters(t *testing.T) {
 	}
 }
 
-// Properties of the estimate: the bounds are ordered, more work never takes less, and more slots never
-// take more.
+// Properties of the estimate: its bounds are ordered, more work never takes less time, and more slots never
+// take more time.
 func TestEstimate_properties(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {

@@ -21,21 +21,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// Snapshot is an upgrade of a fleet at one time.
+// Snapshot is a fleet upgrade at one point in time.
 type Snapshot struct {
-	// Upgrade is the object, with the status that the hub has published.
+	// Upgrade is the object with the status published by the hub.
 	Upgrade *fleetv1beta1.ManagedClustersUpgrade
-	// Members are the clusters in the order of their admission.
+	// Members lists the clusters in admission order.
 	Members []admission.Member
-	// Clusters are the ManagedClusters, by name.
+	// Clusters maps names to ManagedClusters.
 	Clusters map[string]*clusterv1.ManagedCluster
-	// Plan is the plan of the spec, and Decision the decision of rollout.Decide by it.
+	// Plan is the plan derived from the spec. Decision is the result of rollout.Decide for it.
 	Plan     rollout.Plan
 	Decision rollout.Decision
-	// Unreadable is why the user cannot read the selected clusters; nil if they were read. The members
-	// are then those that have a run, and there is no decision.
+	// Unreadable explains why the user cannot read the selected clusters. It is nil if they were read. If it
+	// is set, Members contains only clusters with a run, and there is no decision.
 	Unreadable error
-	// Now is the time.
+	// Now is the time of the snapshot.
 	Now time.Time
 }
 
@@ -71,7 +71,7 @@ func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now t
 	return s, nil
 }
 
-// selectClusters reads the ManagedClusters and which of them are selected.
+// selectClusters reads the ManagedClusters and determines the selected ones.
 func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fleet *admission.Fleet) error {
 	var err error
 	if fleet.Clusters, err = admission.ReadClusters(ctx, reader); err != nil {
@@ -88,8 +88,8 @@ func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fle
 	return err
 }
 
-// deselected returns the clusters with a run that are not selected. They are treated as if they were
-// deselected for long enough, because a single read cannot confirm it.
+// deselected returns the clusters that have a run but are not selected. A single read cannot confirm how long
+// they have been deselected, so they count as deselected for long enough.
 func deselected(fleet *admission.Fleet) map[string]admission.Record {
 	if !fleet.Selection.Stable() {
 		return nil
@@ -107,7 +107,7 @@ func deselected(fleet *admission.Fleet) map[string]admission.Record {
 	return records
 }
 
-// condition returns a published condition; without it, an empty one.
+// condition returns a published condition, or an empty one if there is none.
 func (s *Snapshot) condition(name string) metav1.Condition {
 	if c := apimeta.FindStatusCondition(s.Upgrade.Status.Conditions, name); c != nil {
 		return *c
@@ -117,7 +117,7 @@ func (s *Snapshot) condition(name string) metav1.Condition {
 
 func (s *Snapshot) reason(condition string) string { return s.condition(condition).Reason }
 
-// recordsLost returns what the hub has published about lost records of this attempt.
+// recordsLost returns the published message about lost records of this attempt.
 func (s *Snapshot) recordsLost() string {
 	c := s.condition(fleetv1beta1.ConditionAdmitting)
 	if c.Reason != fleetv1beta1.ReasonRecordsLost || s.Upgrade.Status.Attempt != admission.Attempt(s.Upgrade) {
@@ -131,7 +131,7 @@ func (s *Snapshot) isCurrent() bool {
 	return s.Upgrade.Status.ClustersSummery != nil && s.Upgrade.Status.ObservedGeneration == s.Upgrade.Generation
 }
 
-// counted returns the members that the rollout counts.
+// counted returns the members that count in the rollout.
 func (s *Snapshot) counted() []*admission.Member {
 	gone := map[string]bool{}
 	for _, names := range [][]string{s.Decision.Removed, s.Decision.Ignored} {

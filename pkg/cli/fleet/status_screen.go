@@ -16,10 +16,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// stoppedText is the least width of the causes of a rollout that has stopped.
+// stoppedText is the minimum width of causes if the rollout has stopped.
 const stoppedText = 43
 
-// Status returns the screen of the status.
+// Status returns the status screen.
 func (p *Printer) Status(s *Snapshot) string {
 	v := s.Verdict()
 	l := &lines{p.heading(fmt.Sprintf("%s: upgrade to %s   %s", s.Upgrade.Name, target(s.Upgrade), v.Text), s.Now)}
@@ -52,14 +52,14 @@ func (p *Printer) Status(s *Snapshot) string {
 	return l.String()
 }
 
-// part is a line about canaries or a group.
+// part is a line about the canaries or a group.
 type part struct {
 	label    string
 	counters fleetv1beta1.ClustersSummary
 	text     string
 }
 
-// progress adds a line for the canaries and one for each group.
+// progress adds a line for the canaries and each group.
 func (p *Printer) progress(l *lines, s *Snapshot, v *Verdict) {
 	parts := parts(s, v)
 	label, digits := 0, 0
@@ -73,7 +73,7 @@ func (p *Printer) progress(l *lines, s *Snapshot, v *Verdict) {
 	}
 }
 
-// parts returns the canaries and the groups in their order.
+// parts returns the canaries and the groups in order.
 func parts(s *Snapshot, v *Verdict) []part {
 	published := &s.Upgrade.Status
 	var parts []part
@@ -103,7 +103,7 @@ func parts(s *Snapshot, v *Verdict) []part {
 	return parts
 }
 
-// describe returns the counters behind the number of complete clusters.
+// describe describes the counters after the number of complete clusters.
 func describe(c *fleetv1beta1.ClustersSummary) string {
 	words := []string{"complete"}
 	for _, state := range []struct {
@@ -117,7 +117,7 @@ func describe(c *fleetv1beta1.ClustersSummary) string {
 	return strings.Join(words, ", ")
 }
 
-// slots adds the line about slots, failures, and the time that is left.
+// slots adds the line about slots, failures, and the remaining time.
 func (p *Printer) slots(l *lines, s *Snapshot) {
 	if s.Unreadable != nil {
 		l.addf("  slots and time left are unknown: %s", text.Excerpt(s.Unreadable.Error()))
@@ -144,7 +144,7 @@ func (s *Snapshot) usage() (slots, failures string) {
 	return slots, failures
 }
 
-// left returns the time that is left, with its basis; empty once no cluster is left.
+// left returns the remaining time and its basis, or "" if no clusters are left.
 func (s *Snapshot) left() string {
 	c := s.Upgrade.Status.ClustersSummery
 	if c == nil || c.Ended() {
@@ -165,8 +165,8 @@ func (s *Snapshot) left() string {
 	return fmt.Sprintf("%s (%s done, median %s)", span, grouped(e.Done), roughly(e.Median, false))
 }
 
-// causeRows returns the causes: failures first, then clusters that make no progress, then those that
-// cannot begin.
+// causeRows returns the causes: failures first, followed by clusters without progress and clusters that
+// cannot start.
 func causeRows(s *Snapshot) []row {
 	causes := s.Upgrade.Status.Causes
 	labels := map[fleetv1beta1.CauseType]string{
@@ -189,7 +189,8 @@ func causeRows(s *Snapshot) []row {
 	return rows
 }
 
-// goneRows returns the failures of clusters that have left the hub, and those that a person has forgotten, with the reason.
+// goneRows returns the failures of clusters that have left the hub and of clusters that a user has dismissed,
+// with the reason.
 func goneRows(s *Snapshot) []row {
 	published := &s.Upgrade.Status
 	var rows []row
@@ -212,11 +213,11 @@ func goneRows(s *Snapshot) []row {
 	return rows
 }
 
-// waitingOn finds what the cluster version operator waits for, at the end of its message.
+// waitingOn matches what the cluster version operator waits for, at the end of its message.
 var waitingOn = regexp.MustCompile(`waiting (?:up to \d+ minutes )?on (\S.*)$`)
 
-// slow returns for how long the first cluster of a cause has made no progress, and what it waits for. A step
-// that does not wait for the platform stalls for a reason of its own.
+// slow says how long the first cluster of a cause has made no progress and what it waits for. Steps that do
+// not wait for the platform stall for other reasons.
 func (s *Snapshot) slow(c *fleetv1beta1.Cause) string {
 	for i := range s.Members {
 		m := &s.Members[i]

@@ -12,32 +12,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// State describes what an upgrade of a fleet needs.
+// State describes what a fleet upgrade needs.
 type State int
 
 const (
-	// Done means that no cluster is left to upgrade.
+	// Done is the state if no clusters are left to upgrade.
 	Done State = iota
-	// Progressing means that clusters are being upgraded.
+	// Progressing is the state if clusters are being upgraded.
 	Progressing
-	// Waiting means that the upgrade continues without a person.
+	// Waiting is the state if the upgrade will continue without user action.
 	Waiting
-	// ActionRequired means that a person must act.
+	// ActionRequired is the state if user action is required.
 	ActionRequired
-	// Unknown means that the hub has not published the state of the spec.
+	// Unknown is the state if the hub has not published the state for the current spec.
 	Unknown
 )
 
-// Verdict is the state of an upgrade in words.
+// Verdict describes the state of an upgrade.
 type Verdict struct {
 	State State
-	// Text is the state.
+	// Text names the state.
 	Text string
-	// Stopped reports whether the rollout has stopped until its next attempt.
+	// Stopped is set if the rollout has stopped until the next attempt.
 	Stopped bool
-	// Detail explains the state and contains the remedy; empty if Text does.
+	// Detail explains the state and its remedy. It is empty if Text says enough.
 	Detail string
-	// Verb is the command that a person runs next; empty means none.
+	// Verb is the next command for the user, or empty.
 	Verb string
 	// Advice introduces the command.
 	Advice string
@@ -48,7 +48,7 @@ const (
 	stopAdvice  = "No further clusters will be started. " + afterFixing
 )
 
-// Verdict returns the verdict about the published status.
+// Verdict returns the verdict for the published status.
 func (s *Snapshot) Verdict() Verdict {
 	admitting := s.condition(fleetv1beta1.ConditionAdmitting)
 	if !s.isCurrent() && !s.isOnlyAdmittingCurrent() {
@@ -84,8 +84,7 @@ func (s *Snapshot) Verdict() Verdict {
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
 }
 
-// undelivered returns why an action is not delivered, for which the step of an action stalls, or "" if none
-// does.
+// undelivered explains why an action is not delivered if this stalls a step, or returns "".
 func (s *Snapshot) undelivered() string {
 	causes := s.Upgrade.Status.Causes
 	for i := range causes {
@@ -98,21 +97,21 @@ func (s *Snapshot) undelivered() string {
 	return ""
 }
 
-// isOnlyAdmittingCurrent reports whether the hub has published why no cluster begins, and nothing else: it
-// has no other state of an upgrade that is being deleted, or whose objects it cannot read.
+// isOnlyAdmittingCurrent reports whether the hub has only published why no cluster starts. It has no other
+// state of an upgrade that is being deleted or whose objects it cannot read.
 func (s *Snapshot) isOnlyAdmittingCurrent() bool {
 	c := s.condition(fleetv1beta1.ConditionAdmitting)
 	return c.ObservedGeneration == s.Upgrade.Generation &&
 		(c.Reason == fleetv1beta1.ReasonDeleting || c.Reason == fleetv1beta1.ReasonCannotObserve)
 }
 
-// isEachFailureExempt reports whether the clusters that failed were refused, so each attempt refuses them
+// isEachFailureExempt reports whether all failed clusters were refused, so another attempt would refuse them
 // again.
 func (s *Snapshot) isEachFailureExempt() bool {
 	return !slices.ContainsFunc(s.counted(), func(m *admission.Member) bool { return m.State == rollout.Failed && !m.Exempt })
 }
 
-// stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons belong to a rollout in
+// stopVerdicts maps the reasons why no cluster starts to verdicts. Other reasons belong to a rollout in
 // progress.
 func stopVerdicts() map[string]Verdict {
 	return map[string]Verdict{

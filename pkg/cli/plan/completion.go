@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// OfferedVersions returns the versions that are offered.
+// OfferedVersions returns the offered versions.
 func OfferedVersions(cmd *cobra.Command, cluster *session.Cluster) []string {
 	version, err := clusterstate.GetClusterVersion(cmd.Context(), cluster)
 	if err != nil {
@@ -22,7 +22,7 @@ func OfferedVersions(cmd *cobra.Command, cluster *session.Cluster) []string {
 	return version.OfferedVersions()
 }
 
-// Pools returns the names of the machine config pools of worker nodes.
+// Pools returns the names of the worker node pools.
 func Pools(cmd *cobra.Command, cluster *session.Cluster) []string {
 	list, err := workerPools(cmd.Context(), cluster)
 	if err != nil {
@@ -35,7 +35,7 @@ func Pools(cmd *cobra.Command, cluster *session.Cluster) []string {
 	return names
 }
 
-// OpenRisks returns the risks of the release of --version that are not accepted.
+// OpenRisks returns the unaccepted risks of the release in --version.
 func OpenRisks(cmd *cobra.Command, cluster *session.Cluster) []string {
 	plan := &updatev1beta1.UpdatePlan{}
 	if err := cluster.Get(cmd.Context(), client.ObjectKey{Name: updateplan.Name(cmd.Flag("version").Value.String())}, plan); err != nil {

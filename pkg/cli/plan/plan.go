@@ -25,29 +25,29 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// planPollInterval is the time between two reads of a plan that is being analyzed.
+// planPollInterval is the time between reads of a plan during its analysis.
 const planPollInterval = 2 * time.Second
 
-// planRequest is which analysis of a plan a command needs.
+// planRequest describes the analysis that a command needs.
 type planRequest struct {
 	*session.Session
 
 	release string
-	// maxAge is how old an analysis may be; wait is how long to wait for another one.
+	// maxAge is the maximum age of the analysis. wait is how long to wait for a new one.
 	maxAge, wait time.Duration
-	// refreshInformers requests another analysis for which informers update themselves.
+	// refreshInformers requests a new analysis for which informers update themselves.
 	refreshInformers bool
 	// namespace is the namespace of the Update Status Controller.
 	namespace string
 }
 
-// analyzedPlan returns the plan of a release with an analysis that is not too old. It creates the plan
-// or requests another analysis, and waits for it. If that takes too long, the plan is returned as it is.
+// analyzedPlan returns a release's plan with a recent analysis. If necessary, it creates the plan or requests
+// a new analysis and waits for it. If this takes too long, it returns the plan as it is.
 func (o planRequest) analyzedPlan(ctx context.Context, cluster *session.Cluster) (*updatev1beta1.UpdatePlan, error) {
 	plan := &updatev1beta1.UpdatePlan{}
 	key := client.ObjectKey{Name: updateplan.Name(o.release)}
 	err := cluster.Get(ctx, key, plan)
-	if err == nil || apierrors.IsNotFound(err) { // without a controller, nothing is written or waited for
+	if err == nil || apierrors.IsNotFound(err) { // without a controller, nothing is written or awaited
 		if err := o.RequireController(ctx, cluster, o.namespace); err != nil {
 			return nil, err
 		}
@@ -76,11 +76,11 @@ func (o planRequest) analyzedPlan(ctx context.Context, cluster *session.Cluster)
 	})
 }
 
-// progressInterval is the time between two lines about what a command waits for.
+// progressInterval is the time between progress lines while a command waits.
 const progressInterval = 10 * time.Second
 
-// needsAnalysis reports whether an analysis must be requested: there is none, it is too old, or informers should update
-// themselves. If an analysis is in progress, the command waits for it.
+// needsAnalysis reports whether an analysis must be requested because there is none, it is too old, or
+// informers should update themselves. If one is in progress, the command waits for it instead.
 func (o planRequest) needsAnalysis(plan *updatev1beta1.UpdatePlan) bool {
 	at := plan.Status.LastAnalysisTime
 	inProgress := !updateplan.HasBegun(plan)
@@ -110,8 +110,8 @@ func (o planRequest) requestAnalysis(ctx context.Context, cluster *session.Clust
 	return nil
 }
 
-// awaitPlan reads a plan until it is as required, at most for as long as to wait, and for as long as the
-// Update Status Controller shows life.
+// awaitPlan reads a plan until it meets the condition, the wait time is over, or the Update Status Controller
+// stops responding.
 func (o planRequest) awaitPlan(ctx context.Context, cluster *session.Cluster, key client.ObjectKey, done func(*updatev1beta1.UpdatePlan) bool) (*updatev1beta1.UpdatePlan, error) {
 	start := o.Clock.Now()
 	end, next := start.Add(o.wait), start.Add(progressInterval)
@@ -144,8 +144,8 @@ func isComplete(plan *updatev1beta1.UpdatePlan) bool {
 	return meta.IsStatusConditionTrue(plan.Status.Conditions, updatev1beta1.ConditionComplete)
 }
 
-// acceptInsights accepts insights of a plan, each given by its uid or uuid, as the current user, once the user has
-// agreed. It waits until the plan reflects that.
+// acceptInsights accepts insights of a plan as the current user after the user has confirmed. Insights are
+// given by uid or UUID. It waits until the plan reflects the change.
 func (o *preChecksOptions) acceptInsights(ctx context.Context, cluster *session.Cluster, plan *updatev1beta1.UpdatePlan) (*updatev1beta1.UpdatePlan, error) {
 	accepted, err := o.withAcceptances(ctx, cluster, plan, o.accept, o.reason)
 	if err != nil {
@@ -160,7 +160,8 @@ func (o *preChecksOptions) acceptInsights(ctx context.Context, cluster *session.
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		// The controller writes the status of a plan at any time: decide again about the plan as it is now.
+		// The controller may write the plan's status at any time, so decide again based on the latest
+		// version.
 		newest := &updatev1beta1.UpdatePlan{}
 		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(plan), newest); err != nil {
 			return err
@@ -186,10 +187,10 @@ func (o *preChecksOptions) acceptInsights(ctx context.Context, cluster *session.
 	})
 }
 
-// withAcceptances returns a plan in which insights are accepted as the current user, or no longer accepted.
-// Insights must have been reviewed before they are accepted.
+// withAcceptances returns a copy of the plan in which the current user accepts insights or withdraws
+// acceptances. Insights must be reviewed before they can be accepted.
 func (o *preChecksOptions) withAcceptances(ctx context.Context, cluster *session.Cluster, plan *updatev1beta1.UpdatePlan, ids []string, reason string) (*updatev1beta1.UpdatePlan, error) {
-	if slices.ContainsFunc(ids, func(id string) bool { return !strings.HasSuffix(id, "-") }) { // else they are withdrawn
+	if slices.ContainsFunc(ids, func(id string) bool { return !strings.HasSuffix(id, "-") }) { // otherwise they are withdrawn
 		if err := requireReview(o.Session, plan, "accepted", ids); err != nil {
 			return nil, err
 		}
@@ -225,8 +226,8 @@ func (o *preChecksOptions) withAcceptances(ctx context.Context, cluster *session
 	return accepted, nil
 }
 
-// requireReview returns an error if insights of a plan have changed for the worse since a person reviewed
-// it, apart from those that the command names. What is not done completes the sentence "not ...".
+// requireReview returns an error if insights have become worse since the review, except for insights that the
+// command names. notDone completes the phrase "not ...".
 func requireReview(p *session.Session, plan *updatev1beta1.UpdatePlan, notDone string, named []string) error {
 	changes := slices.DeleteFunc(updateplan.ChangedSinceReview(plan), func(c updateplan.Change) bool {
 		return slices.ContainsFunc(named, func(id string) bool {
@@ -247,11 +248,11 @@ func requireReview(p *session.Session, plan *updatev1beta1.UpdatePlan, notDone s
 		strings.Join(lines, ", "), p.Name+" pre-checks --version "+plan.Spec.TargetRelease)
 }
 
-// maxChanges is how many changed risks an error names.
+// maxChanges is the maximum number of changed risks in an error.
 const maxChanges = 8
 
-// recordReview records that the user has seen the risks of a plan. A user who may not change plans leaves
-// no record.
+// recordReview records that the user has seen the risks of a plan. It does nothing if the user may not change
+// plans.
 func recordReview(ctx context.Context, p *session.Session, cluster *session.Cluster, plan *updatev1beta1.UpdatePlan) {
 	reviewed := updateplan.Reviewed(plan)
 	if before, found := plan.Annotations[updatev1beta1.ReviewedAnnotation]; found && before == reviewed || !isComplete(plan) {
@@ -268,11 +269,11 @@ func recordReview(ctx context.Context, p *session.Session, cluster *session.Clus
 	}
 }
 
-// acceptAll is the value of --accept without a value.
+// acceptAll stands for --accept without a value.
 const acceptAll = "*"
 
-// acceptable returns the uuids of the risks that are not accepted, apart from critical ones, which are
-// accepted one by one.
+// acceptable returns the UUIDs of the unaccepted risks except critical ones, which must be accepted
+// individually.
 func acceptable(judged []updateplan.Judged) []string {
 	var ids []string
 	for _, j := range updateplan.Unaccepted(judged) {
@@ -283,7 +284,7 @@ func acceptable(judged []updateplan.Judged) []string {
 	return ids
 }
 
-// withdraw withdraws the acceptances of a uid or uuid, and reports whether there are any.
+// withdraw withdraws the acceptances of a uid or UUID and reports whether there were any.
 func withdraw(plan *updatev1beta1.UpdatePlan, id, user string, now time.Time) bool {
 	found := false
 	for i := range plan.Spec.AcceptedInsights {
@@ -295,7 +296,7 @@ func withdraw(plan *updatev1beta1.UpdatePlan, id, user string, now time.Time) bo
 	return found
 }
 
-// setAcceptance replaces the entry of an insight, and one that names it by its uid alone.
+// setAcceptance replaces the entry for an insight and any entry that names it by uid only.
 func setAcceptance(plan *updatev1beta1.UpdatePlan, entry updatev1beta1.AcceptedInsight) {
 	kept := plan.Spec.AcceptedInsights[:0:0]
 	for _, e := range plan.Spec.AcceptedInsights {
@@ -306,7 +307,7 @@ func setAcceptance(plan *updatev1beta1.UpdatePlan, entry updatev1beta1.AcceptedI
 	plan.Spec.AcceptedInsights = append(kept, entry)
 }
 
-// findInsight returns the insight with a uuid or a uid. A uid that several insights have is an error.
+// findInsight returns the insight with a UUID or uid. If several insights share the uid, it returns an error.
 func findInsight(judged []updateplan.Judged, id string) (updateplan.Judged, error) {
 	var found []updateplan.Judged
 	for _, j := range judged {
@@ -330,7 +331,7 @@ func findInsight(judged []updateplan.Judged, id string) (updateplan.Judged, erro
 	return updateplan.Judged{}, fmt.Errorf("%d risks have the uid %q: accept one by its uuid (%s)", len(found), id, strings.Join(uuids, ", "))
 }
 
-// currentUser returns the name of the user as the API server knows it.
+// currentUser returns the user name known to the API server.
 func currentUser(ctx context.Context, cluster *session.Cluster) (string, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := cluster.Client.Create(ctx, review); err != nil {

@@ -28,7 +28,7 @@ type planScreen struct {
 	now     time.Time
 	name    string
 	details bool
-	// source describes what the plan was computed from; empty if the controller has published it.
+	// source describes what the plan was computed from. It is empty if the controller published the plan.
 	source string
 }
 
@@ -38,7 +38,7 @@ func (s *planScreen) render(code session.ExitCode) string {
 	rest := updateplan.Unaccepted(judged)
 	s.Headline(planHeadline[code], fmt.Sprintf("%s. %s", s.update(), s.summary(code, len(judged), len(rest))))
 	if startableReason(s.plan) == updatev1beta1.ReasonNotAnUpdate {
-		rest = nil // nothing is left to accept
+		rest = nil // nothing left to accept
 	}
 	label := "Risks"
 	for _, j := range rest {
@@ -59,7 +59,7 @@ func (s *planScreen) render(code session.ExitCode) string {
 	return s.String()
 }
 
-// update returns the releases of the update, or the target alone if the cluster is at it or being
+// update names the releases of the update, or only the target if the cluster is at the target or being
 // updated to it.
 func (s *planScreen) update() string {
 	from, to := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release"), s.plan.Spec.TargetRelease
@@ -69,7 +69,7 @@ func (s *planScreen) update() string {
 	return from + " to " + to
 }
 
-// planHeadline are the first words, by verdict.
+// planHeadline maps verdicts to the first words of the screen.
 var planHeadline = map[session.ExitCode]string{session.ExitDone: "READY", session.ExitActionRequired: "NOT READY", session.ExitUnknown: "UNKNOWN"}
 
 func (s *planScreen) summary(code session.ExitCode, total, unaccepted int) string {
@@ -88,7 +88,7 @@ func (s *planScreen) summary(code session.ExitCode, total, unaccepted int) strin
 	return "The analysis is not complete."
 }
 
-// sentence returns a message of a condition as a sentence.
+// sentence converts a condition's message to a sentence.
 func sentence(message string) string {
 	message = text.Sanitize(message, text.MaxReason)
 	if message == "" {
@@ -112,7 +112,7 @@ func explanation(verdict updateplan.Verdict) string {
 	return ""
 }
 
-// risk adds an insight: level and uid, then what it means.
+// risk adds an insight: level and uid, followed by its meaning.
 func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
 	impact := j.Insight.Impact
 	s.Text(label, fmt.Sprintf("%-8s %s", impact.Level, text.Sanitize(j.Insight.UID, text.MaxReason)))
@@ -132,8 +132,8 @@ func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
 	}
 }
 
-// paragraph adds a part of a description. A command that the built-in checks name at its end is a line of its
-// own, so it can be copied.
+// paragraph adds a paragraph of a description. If a built-in check names a command at the end, the command
+// gets its own line for copying.
 func (s *planScreen) paragraph(informer, paragraph string) {
 	if before, command, found := strings.Cut(paragraph, ": oc "); found && strings.HasPrefix(informer, updatev1beta1.BuiltInPrefix) {
 		s.indented(text.Sanitize(before, text.MaxReason) + ":")
@@ -149,7 +149,7 @@ func (s *planScreen) indented(line string) {
 	s.Hang(screen.Blank(screen.LabelWidth+screen.ColumnGap), line)
 }
 
-// acceptedBy returns who accepted an insight, and why.
+// acceptedBy says who accepted an insight and why.
 func (s *planScreen) acceptedBy(j updateplan.Judged) string {
 	for i := range s.plan.Spec.AcceptedInsights {
 		e := &s.plan.Spec.AcceptedInsights[i]
@@ -168,7 +168,7 @@ func (s *planScreen) acceptedBy(j updateplan.Judged) string {
 	return ""
 }
 
-// do adds what a person can do.
+// do adds what the user can do.
 func (s *planScreen) do(code session.ExitCode, rest []updateplan.Judged) {
 	target := s.plan.Spec.TargetRelease
 	switch {
@@ -194,12 +194,11 @@ func (s *planScreen) do(code session.ExitCode, rest []updateplan.Judged) {
 	}
 }
 
-// plainUID matches the uids that a shell and --accept read as one word. A third party may choose
-// the uid.
+// plainUID matches uids that the shell and --accept parse as a single word. A third party may choose any uid.
 var plainUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 
-// acceptID returns what a printed command accepts an insight by: its uid, if the command finds that
-// insight by it, else its uuid.
+// acceptID returns the argument with which a printed command accepts an insight: the uid if it is
+// unambiguous, and the UUID otherwise.
 func acceptID(judged []updateplan.Judged, j updateplan.Judged) string {
 	uid := j.Insight.UID
 	if j.Verdict == updateplan.VerdictAmbiguous || !plainUID.MatchString(uid) {
@@ -218,7 +217,7 @@ func startableReason(plan *updatev1beta1.UpdatePlan) string {
 	return ""
 }
 
-// data returns what the plan is based on.
+// data describes what the plan is based on.
 func (s *planScreen) data() string {
 	complete := meta.FindStatusCondition(s.plan.Status.Conditions, updatev1beta1.ConditionComplete)
 	at := s.plan.Status.LastAnalysisTime

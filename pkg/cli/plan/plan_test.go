@@ -43,13 +43,13 @@ import (
 
 const planTarget = "4.20.8"
 
-// planCluster is a fake cluster at 4.20.6 with a controller that analyzes plans at once.
+// planCluster is a fake cluster at 4.20.6 with a controller that analyzes plans immediately.
 type planCluster struct {
 	*clitest.FakeCluster
 
 	insights []updatev1beta1.Insight
 	analyses int
-	// silent is a controller that does nothing.
+	// silent stops the controller.
 	silent bool
 }
 
@@ -93,7 +93,7 @@ func newPlanCluster(t *testing.T, insights []updatev1beta1.Insight, objects ...c
 	return pc
 }
 
-// analyze does what the controller does with a plan.
+// analyze analyzes a plan like the controller.
 func (pc *planCluster) analyze(ctx context.Context, c client.WithWatch, object client.Object) error {
 	plan, is := object.(*updatev1beta1.UpdatePlan)
 	if !is || pc.silent {
@@ -129,10 +129,10 @@ var (
 	note   = risk("alert/a/b", updatev1beta1.LevelInfo, "warning alert b is firing")
 )
 
-// passingClock is a clock whose time passes while its caller waits.
+// passingClock is a clock that advances while the caller waits.
 type passingClock struct{ *clocktesting.FakeClock }
 
-// After lets the time pass.
+// After advances the clock.
 func (c passingClock) After(d time.Duration) <-chan time.Time {
 	c.Step(d)
 	passed := make(chan time.Time, 1)
@@ -140,7 +140,7 @@ func (c passingClock) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// do runs a part of the program on the cluster.
+// do runs part of the program on the cluster.
 func (pc *planCluster) do(t *testing.T, run func(*session.Session) error) clitest.Result {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -227,7 +227,7 @@ func TestPlanScreens(t *testing.T) {
 	}
 }
 
-// A printed command accepts the insight that it is about, and a shell reads it as one command.
+// A printed command accepts the intended insight, and the shell parses it as one command.
 func TestPlanScreens_print_a_command_that_accepts(t *testing.T) {
 	t.Parallel()
 	const uuid = "0123456789abcdef0123456789abcdef"
@@ -255,8 +255,7 @@ func TestPlanScreens_print_a_command_that_accepts(t *testing.T) {
 	}
 }
 
-// The commands that the checks name are printed on one line each, at any width, and for the client that was
-// invoked.
+// Commands in findings are printed on a single line at any width and use the client that the user ran.
 func TestPlanScreens_print_whole_commands(t *testing.T) {
 	t.Parallel()
 	const target, gate = "4.21.2", "ack-4.20-kube-1.34-api-removals-in-4.21"
@@ -305,7 +304,7 @@ func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 		analyses int
 	}{
 		{func(*preChecksOptions) {}, 1},
-		{func(*preChecksOptions) {}, 1}, // it is recent
+		{func(*preChecksOptions) {}, 1}, // recent enough
 		{func(o *preChecksOptions) { o.maxAge = 0 }, 1},
 		{func(o *preChecksOptions) { o.refreshInformers = true }, 1},
 	} {
@@ -314,7 +313,7 @@ func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 			t.Errorf("%d: %+v", i, got)
 		}
 	}
-	if pc.analyses != 1 { // the fake clock stands still, and so does the token
+	if pc.analyses != 1 { // the fake clock does not advance, so the token stays the same
 		t.Errorf("%d analyses", pc.analyses)
 	}
 	plan := &updatev1beta1.UpdatePlan{}
@@ -326,7 +325,7 @@ func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 	}
 }
 
-// TestPreChecks_print_the_plan prints the plan as an object of the API, with the exit code of its verdict.
+// TestPreChecks_print_the_plan prints the plan as an API object and exits with the code of its verdict.
 func TestPreChecks_print_the_plan(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "yaml"} {
@@ -394,7 +393,7 @@ func TestPreChecks_accept(t *testing.T) {
 	}
 }
 
-// An acceptance that is repeated replaces the earlier one, and an acceptance that changes nothing is also stored.
+// A repeated acceptance replaces the earlier one and is stored even if nothing else changes.
 func TestPreChecks_accept_twice(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, []updatev1beta1.Insight{budget, quorum})
@@ -464,7 +463,7 @@ func TestPreChecks_without_the_controller(t *testing.T) {
 	}
 }
 
-// lockHolder returns what the built-in checks report of an upgrade to a release that holds the upgrade lock.
+// lockHolder returns the finding about an upgrade to a release that holds the upgrade lock.
 func lockHolder(t *testing.T, release string) updatev1beta1.Insight {
 	t.Helper()
 	facts := checks.PlanFacts{Holder: lock.Holder{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly", UID: "1"}, HolderTarget: release}
@@ -529,8 +528,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A control plane whose update is denied leaves no pool paused, and one whose update fails later names
-// the pools that stay paused.
+// If the control plane update is denied, no pool stays paused. If it fails later, the error names the pools
+// that stay paused.
 func TestStart_pauses_no_pool_for_a_request_that_is_denied(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -583,14 +582,14 @@ func TestStart_pauses_no_pool_for_a_request_that_is_denied(t *testing.T) {
 	}
 }
 
-// denied returns the error by which the start gate denies a request.
+// denied returns the error of a request that the start gate denies.
 func denied() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version",
 		errors.New("ValidatingAdmissionPolicy 'update-start-gate' with binding 'update-start-gate' denied request: its risks are not accepted"))
 }
 
-// The start gate learns a moment later than the plan that an update may be started. What it denies for
-// longer, or to a user who bypasses the plan, is refused.
+// The start gate allows an update shortly after its plan does. If it keeps denying the request, or if the
+// user bypasses the plan, the request is refused.
 func TestStart_through_the_gate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -737,7 +736,7 @@ func pausedPools(t *testing.T, pc *planCluster) string {
 	return strings.Join(names, " ")
 }
 
-// Before a command changes the cluster, the user agrees; a dry run changes nothing.
+// Users must confirm changes, and a dry run changes nothing.
 func TestPlanCommands_with_consent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -807,7 +806,7 @@ func TestPlanCommandLines(t *testing.T) {
 	}
 }
 
-// Without a living controller nothing is written, and nothing is waited for.
+// If the controller is not running, nothing is written or awaited.
 func TestPreChecks_look_for_life(t *testing.T) {
 	t.Parallel()
 	for name, age := range map[string]time.Duration{"renewed 61s ago": 61 * time.Second, "renewed an hour ago": time.Hour} {
@@ -830,7 +829,7 @@ func TestPreChecks_look_for_life(t *testing.T) {
 	}
 }
 
-// A controller that stops while it is waited for ends the wait; before that, each ten seconds have a line.
+// If the controller stops, so does the wait. Until then, a line is printed every ten seconds.
 func TestPreChecks_end_their_wait(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, nil)
@@ -844,7 +843,7 @@ func TestPreChecks_end_their_wait(t *testing.T) {
 	}
 }
 
-// The release that is installed needs no analysis to be refused.
+// The installed release is refused without an analysis.
 func TestStart_of_the_installed_release(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, nil)
@@ -854,7 +853,7 @@ func TestStart_of_the_installed_release(t *testing.T) {
 	}
 }
 
-// The pools that the control plane waits for are not paused, whatever they are called.
+// Pools that the control plane waits for are not paused, whatever their names.
 func TestControl_plane_start_pauses_no_required_pool(t *testing.T) {
 	t.Parallel()
 	arbiter := clitest.HealthyPool("arbiter")
@@ -865,7 +864,8 @@ func TestControl_plane_start_pauses_no_required_pool(t *testing.T) {
 	}
 }
 
-// Without a value, --accept accepts all risks but critical ones; a hyphen withdraws an acceptance.
+// Without a value, --accept accepts all risks except critical ones. A trailing hyphen withdraws an
+// acceptance.
 func TestPreChecks_accept_all_and_withdraw(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, []updatev1beta1.Insight{budget, known, quorum})
@@ -883,7 +883,7 @@ func TestPreChecks_accept_all_and_withdraw(t *testing.T) {
 	}
 }
 
-// The flag takes the risks as they are printed: behind it, with a space.
+// Risks may be given to the flag as printed, separated by a space.
 func TestPreChecks_flag_accept(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
@@ -918,7 +918,7 @@ func TestPreChecks_flag_accept(t *testing.T) {
 	}
 }
 
-// releases is a change of the ClusterVersion: releases that are offered, with images by digest.
+// offer sets the releases offered by the ClusterVersion, with images by digest.
 func (pc *planCluster) offer(t *testing.T, releases ...configv1.Release) {
 	t.Helper()
 	version := &configv1.ClusterVersion{}
@@ -931,8 +931,8 @@ func (pc *planCluster) offer(t *testing.T, releases ...configv1.Release) {
 	}
 }
 
-// The newest release and a release by its image are found among those that are offered. The plan of the release
-// is checked also for an image that is not offered.
+// The newest release, or a release given by its image, is found among the offered ones. The plan of a release
+// is also checked if its image is not offered.
 func TestStart_by_image_and_latest(t *testing.T) {
 	t.Parallel()
 	image := func(digit string) string { return "quay.io/a@sha256:" + strings.Repeat(digit, 64) }
@@ -972,8 +972,8 @@ func TestStart_by_image_and_latest(t *testing.T) {
 	}
 }
 
-// What was not reviewed is neither accepted nor started: the error names what has changed. Once the plan was
-// printed again, it is reviewed.
+// Unreviewed risks are neither accepted nor started. The error names the changes. Printing the plan again
+// counts as a review.
 func TestPlanCommands_refuse_risks_that_have_changed(t *testing.T) {
 	t.Parallel()
 	worse := budget
@@ -1009,7 +1009,7 @@ func TestPlanCommands_refuse_risks_that_have_changed(t *testing.T) {
 			if update, _ := pc.desired(t); update != nil {
 				t.Fatalf("desired %+v", update)
 			}
-			pc.preChecks(t, func(*preChecksOptions) {}) // which is the review
+			pc.preChecks(t, func(*preChecksOptions) {}) // counts as the review
 			if got := pc.preChecks(t, func(o *preChecksOptions) { o.accept = []string{acceptAll} }); strings.Contains(got.ErrOut, "changed") {
 				t.Errorf("after another review: %+v", got)
 			}
@@ -1017,7 +1017,7 @@ func TestPlanCommands_refuse_risks_that_have_changed(t *testing.T) {
 	}
 }
 
-// A risk that the command names counts as reviewed, and a risk that was resolved needs no review.
+// A risk named in the command counts as reviewed, and a resolved risk needs no review.
 func TestPreChecks_accept_the_risk_that_is_new(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, []updatev1beta1.Insight{budget})
@@ -1032,11 +1032,12 @@ func TestPreChecks_accept_the_risk_that_is_new(t *testing.T) {
 	}
 }
 
-// The controller writes the plan between our read and our write: what was reviewed is accepted, and what is new is not.
+// If the controller updates the plan between read and write, reviewed risks are accepted and new ones are
+// not.
 func TestPreChecks_accept_while_the_plan_changes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		insights []updatev1beta1.Insight // that the controller finds in between
+		insights []updatev1beta1.Insight // found by the controller in between
 		code     session.ExitCode
 		says     string
 	}{
@@ -1078,7 +1079,7 @@ func TestPreChecks_accept_while_the_plan_changes(t *testing.T) {
 	}
 }
 
-// The update of worker nodes is started only if the plan of the release of the control plane allows it.
+// Updates of worker nodes start only if the plan for the control plane's release allows it.
 func TestWorkerNodesStart_checks_the_plan(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -1108,7 +1109,7 @@ func TestWorkerNodesStart_checks_the_plan(t *testing.T) {
 	}
 }
 
-// Several releases are compared, with a column for each.
+// Several releases are compared in one column each.
 func TestPreChecks_compare_releases(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{60, 80, 200} {

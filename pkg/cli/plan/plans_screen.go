@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// plansScreen prints the risks of several releases, with a column for each release.
+// plansScreen compares the risks of several releases in one column each.
 type plansScreen struct {
 	screen.Layout
 
@@ -24,10 +24,10 @@ type plansScreen struct {
 	name  string
 }
 
-// comparedRisk is a risk of at least one of the releases.
+// comparedRisk is a risk of at least one release.
 type comparedRisk struct {
 	first updateplan.Judged
-	// cells are its levels by release; empty if the release does not have it.
+	// cells holds the risk's level in each release, or "" if the release does not have it.
 	cells []string
 }
 
@@ -66,7 +66,7 @@ func (s *plansScreen) render() string {
 	return s.String()
 }
 
-// risks returns the risks of all releases, the most severe first.
+// risks returns the risks of all releases, most severe first.
 func (s *plansScreen) risks() []comparedRisk {
 	var all []comparedRisk
 	for i := range s.plans {

@@ -23,13 +23,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// preChecksOptions are the flags of the command pre-checks.
+// preChecksOptions holds the flags of the command pre-checks.
 type preChecksOptions struct {
 	planRequest
 	session.ChangeOptions
 
 	format *session.Output
-	// releases are the values of --version. More than one are compared.
+	// releases holds the values of --version. Several releases are compared.
 	releases []string
 	accept   []string
 	reason   string
@@ -39,11 +39,11 @@ type preChecksOptions struct {
 const (
 	// defaultPlanWait is how long commands wait for an analysis.
 	defaultPlanWait = 10 * time.Minute
-	// defaultMaxAge is how old an analysis may be.
+	// defaultMaxAge is the maximum age of an analysis.
 	defaultMaxAge = time.Hour
 )
 
-// NewPreChecksCommand analyzes an update before it is started.
+// NewPreChecksCommand returns the command that analyzes an update before it is started.
 func NewPreChecksCommand(p *session.Session) *cobra.Command {
 	o := &preChecksOptions{planRequest: planRequest{Session: p}}
 	cmd := &cobra.Command{
@@ -61,7 +61,7 @@ func NewPreChecksCommand(p *session.Session) *cobra.Command {
 			"  oc update pre-checks --version 4.20.8 --accept pdb/shop/api --reason \"the shop is closed tonight\"",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if slices.Contains(o.accept, acceptAll) {
-				return nil // they are the risks
+				return nil // the arguments are risks
 			}
 			return manager.NoArgs(cmd, args)
 		},
@@ -87,7 +87,7 @@ func bindPlanFlags(cmd *cobra.Command, o *planRequest) {
 	cmd.Flags().DurationVar(&o.maxAge, "max-age", defaultMaxAge, "maximum age of the analysis before it is repeated, at most 1h")
 }
 
-// Complete takes the arguments for risks.
+// Complete treats the arguments as risks.
 func (o *preChecksOptions) Complete(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		o.accept = append(slices.DeleteFunc(o.accept, func(id string) bool { return id == acceptAll }), args...)
@@ -190,7 +190,7 @@ func (o *preChecksOptions) compareReleases(ctx context.Context, cluster *session
 	return session.ExitWith(code)
 }
 
-// planOf returns the plan of a release, by the built-in checks alone if there is no controller.
+// planOf returns the plan of a release. Without a controller, it uses the built-in checks.
 func (o planRequest) planOf(ctx context.Context, cluster *session.Cluster) (*updatev1beta1.UpdatePlan, error) {
 	if cluster.Client != nil {
 		if plan, err := o.analyzedPlan(ctx, cluster); !meta.IsNoMatchError(err) {
@@ -200,7 +200,7 @@ func (o planRequest) planOf(ctx context.Context, cluster *session.Cluster) (*upd
 	return localPlan(ctx, cluster, o.release), nil
 }
 
-// localPlan returns a plan that is computed by the built-in checks alone. It is never startable.
+// localPlan computes a plan with the built-in checks only. It never allows starting the update.
 func localPlan(ctx context.Context, c *session.Cluster, release string) *updatev1beta1.UpdatePlan {
 	readers := checks.Readers{Reader: c, Live: c, Prometheus: c.Prometheus, LockNamespace: session.ControllerNamespace, Clock: c.Clock}
 	facts := checks.Gather(ctx, checks.Plan, readers).With(checks.GatherPlan(ctx, readers))
@@ -225,8 +225,8 @@ func localPlan(ctx context.Context, c *session.Cluster, release string) *updatev
 	return plan
 }
 
-// printPlan prints a plan, and returns its verdict. The source is empty for a plan of the
-// controller.
+// printPlan prints a plan and returns its verdict as an exit code. source is empty if the controller
+// published the plan.
 func (o *preChecksOptions) printPlan(plan *updatev1beta1.UpdatePlan, source string) error {
 	code := planVerdict(plan, o.Clock.Now())
 	if !o.format.IsText() {
@@ -244,7 +244,7 @@ func (o *preChecksOptions) printPlan(plan *updatev1beta1.UpdatePlan, source stri
 	return session.ExitWith(code)
 }
 
-// planVerdict returns the exit code of a plan.
+// planVerdict returns the exit code for a plan.
 func planVerdict(plan *updatev1beta1.UpdatePlan, now time.Time) session.ExitCode {
 	switch {
 	case updateplan.IsStartable(plan, now):

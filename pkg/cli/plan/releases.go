@@ -22,10 +22,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// newestReleases is how many releases of a minor version are listed without --all.
+// newestReleases is the number of releases listed per minor version without --all.
 const newestReleases = 2
 
-// releasesOptions are the flags of the command releases.
+// releasesOptions holds the flags of the command releases.
 type releasesOptions struct {
 	*session.Session
 	session.NoArguments
@@ -34,7 +34,7 @@ type releasesOptions struct {
 	all bool
 }
 
-// NewReleasesCommand lists the releases to which the cluster can be updated.
+// NewReleasesCommand returns the command that lists the releases available to the cluster.
 func NewReleasesCommand(p *session.Session) *cobra.Command {
 	o := &releasesOptions{Session: p}
 	cmd := &cobra.Command{
@@ -98,8 +98,8 @@ func (o *releasesOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// newestOfMinors returns the newest releases of each minor version, in their order. The releases are
-// sorted, the latest first.
+// newestOfMinors returns the newest releases of each minor version in the given order. The releases must be
+// sorted, latest first.
 func newestOfMinors(releases []string) []string {
 	count := map[string]int{}
 	return slices.DeleteFunc(slices.Clone(releases), func(release string) bool {
@@ -112,7 +112,7 @@ func newestOfMinors(releases []string) []string {
 	})
 }
 
-// clearOptions are the flags of the command clear.
+// clearOptions holds the flags of the command clear.
 type clearOptions struct {
 	*session.Session
 	session.NoArguments
@@ -120,7 +120,7 @@ type clearOptions struct {
 	session.ChangeOptions
 }
 
-// NewClearCommand withdraws a request that has not begun.
+// NewClearCommand returns the command that withdraws a request before its update starts.
 func NewClearCommand(p *session.Session) *cobra.Command {
 	o := &clearOptions{Session: p}
 	cmd := &cobra.Command{
@@ -163,7 +163,7 @@ func (o *clearOptions) Run(ctx context.Context) error {
 	}})
 }
 
-// channelOptions are the flags and the argument of the command channel.
+// channelOptions holds the flags and the argument of the command channel.
 type channelOptions struct {
 	*session.Session
 	session.NoFlags
@@ -172,7 +172,7 @@ type channelOptions struct {
 	args []string
 }
 
-// NewChannelCommand prints or selects the channel.
+// NewChannelCommand returns the command that prints or sets the channel.
 func NewChannelCommand(p *session.Session) *cobra.Command {
 	o := &channelOptions{Session: p}
 	cmd := &cobra.Command{
@@ -187,13 +187,13 @@ func NewChannelCommand(p *session.Session) *cobra.Command {
 	return cmd
 }
 
-// Complete takes the argument for the channel.
+// Complete takes the channel from the argument.
 func (o *channelOptions) Complete(_ *cobra.Command, args []string) error {
 	o.args = args
 	return nil
 }
 
-// Run prints the channels, or selects one.
+// Run prints the channels or sets one.
 func (o *channelOptions) Run(ctx context.Context) error {
 	if len(o.args) == 0 {
 		return o.printChannels(ctx)

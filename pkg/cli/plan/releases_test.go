@@ -20,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// runOnVersion runs a command on a cluster that has a ClusterVersion alone, and returns what it prints, the
-// ClusterVersion afterwards, and its error.
+// runOnVersion runs a command on a cluster that only has a ClusterVersion. It returns the output, the
+// ClusterVersion after the command, and the error.
 func runOnVersion(t *testing.T, change func(*configv1.ClusterVersion), args ...string) (string, *configv1.ClusterVersion, error) {
 	t.Helper()
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 2}}

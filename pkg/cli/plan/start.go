@@ -31,18 +31,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// startOptions are the flags of the commands that start an update.
+// startOptions holds the flags of the commands that start an update.
 type startOptions struct {
 	planRequest
 	session.ChangeOptions
 	session.NoArguments
 
 	preChecks bool
-	// latest stands for the newest recommended release, and image is the pull spec of the release; empty
-	// means the one that is offered.
+	// latest selects the newest recommended release. image is the release's pull spec, or empty to use the
+	// offered one.
 	latest bool
 	image  string
-	// pausePools pauses the pools of workers first, so only the control plane is updated.
+	// pausePools pauses the worker pools first, so only the control plane is updated.
 	pausePools bool
 }
 
@@ -51,13 +51,13 @@ const startDoc = "It refuses to start until the UpdatePlan of the release is rea
 	"record that, and an admission policy may deny it. It asks before it starts the update. With --dry-run=server the release is\n" +
 	"analyzed, and nothing else changes."
 
-// NewStartCommand starts an update of the cluster.
+// NewStartCommand returns the command that starts an update of the cluster.
 func NewStartCommand(p *session.Session) *cobra.Command {
 	return updateCommand(p, "start", "Starts the update of the cluster to a release, once its risks are accepted.",
 		"Starts the update of the cluster to a release.\n\n"+startDoc, "  oc update start --to 4.20.8", false)
 }
 
-// NewControlPlaneCommand starts an update of the control plane alone.
+// NewControlPlaneCommand returns the command that starts an update of only the control plane.
 func NewControlPlaneCommand(p *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "control-plane", Short: "Updates the control plane alone.", Args: manager.NoArgs,
@@ -93,7 +93,7 @@ func (o *startOptions) Run(ctx context.Context) error {
 	return o.runStart(ctx, cluster)
 }
 
-// imageByDigest matches the pull specs that the cluster version operator can verify.
+// imageByDigest matches pull specs that the cluster version operator can verify.
 var imageByDigest = regexp.MustCompile(`^[^@\s]+@sha256:[a-f0-9]{64}$`)
 
 // Validate checks the flags.
@@ -109,8 +109,8 @@ func (o *startOptions) Validate() error {
 	return session.ValidateRelease("to", o.release)
 }
 
-// selectRelease finds out which release --to-latest or --to-image stands for. An image that is not offered
-// has no known release, so pre-checks cannot be made.
+// selectRelease determines the release for --to-latest or --to-image. An image that is not offered has no
+// known release, so pre-checks are impossible.
 func (o *startOptions) selectRelease(version clusterstate.Version) error {
 	switch {
 	case o.latest:
@@ -131,8 +131,8 @@ func (o *startOptions) selectRelease(version clusterstate.Version) error {
 	return nil
 }
 
-// runStart checks the plan, and requests the update. What was checked and what is patched are the same
-// ClusterVersion: another request in between is a conflict.
+// runStart checks the plan and requests the update. It patches the same version of the ClusterVersion that it
+// has checked, so a request in between causes a conflict.
 func (o *startOptions) runStart(ctx context.Context, cluster *session.Cluster) error {
 	facts, err := clusterstate.GetClusterVersion(ctx, cluster)
 	if err != nil {
@@ -181,7 +181,7 @@ func (o planRequest) startablePlan(ctx context.Context, cluster *session.Cluster
 	return plan, nil
 }
 
-// request requests an update once the user has agreed.
+// request requests an update after the user has confirmed.
 func (o *startOptions) request(ctx context.Context, cluster *session.Cluster, request updateRequest) error {
 	from, what := clusterstate.VersionOf(request.version).Current.Version, "the cluster"
 	if o.pausePools {
@@ -210,7 +210,7 @@ func (o *startOptions) request(ctx context.Context, cluster *session.Cluster, re
 	return err
 }
 
-// refuse returns why a plan does not allow the update, and what to do.
+// refuse explains why a plan does not allow the update and what to do.
 func refuse(p *session.Session, plan *updatev1beta1.UpdatePlan) error {
 	message := "the analysis is not complete"
 	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
@@ -220,7 +220,7 @@ func refuse(p *session.Session, plan *updatev1beta1.UpdatePlan) error {
 	return session.Refused("not started: %s; %s", message, next)
 }
 
-// acceptedRisks returns the names of the known risks of the release that a plan accepts.
+// acceptedRisks returns the names of the release's known risks that a plan accepts.
 func acceptedRisks(plan *updatev1beta1.UpdatePlan) []string {
 	var names []string
 	for _, of := range updateplan.Insights(&plan.Status) {
@@ -251,16 +251,16 @@ func requestPatch(version *configv1.ClusterVersion, o *startOptions, risks []str
 	return clusterstate.RequestPatch(version, release, risks...), nil
 }
 
-// updateRequest is a request for an update of a ClusterVersion.
+// updateRequest is a request for an update in a ClusterVersion.
 type updateRequest struct {
 	version *configv1.ClusterVersion
 	release string
 	patch   clusterstate.VersionPatch
-	// bypass means that pre-checks were not made.
+	// bypass is set if pre-checks were skipped.
 	bypass bool
 }
 
-// send patches spec.desiredUpdate of the ClusterVersion, unless it has changed since it was read.
+// send patches spec.desiredUpdate of the ClusterVersion unless it has changed since it was read.
 func (r updateRequest) send(ctx context.Context, cluster *session.Cluster, options ...client.PatchOption) error {
 	var bypassed *string
 	if r.bypass {
@@ -276,11 +276,11 @@ func (r updateRequest) send(ctx context.Context, cluster *session.Cluster, optio
 	return nil
 }
 
-// gateDelay is how long the Update Status Controller may take to let a release through the start gate once
-// its plan is startable.
+// gateDelay is how long the Update Status Controller may take to open the start gate for a release after its
+// plan becomes startable.
 const gateDelay = 20 * time.Second
 
-// sendThroughGate sends a request, again while the start gate denies what a plan allows since a moment.
+// sendThroughGate sends a request. It retries while the start gate has not caught up with the plan.
 func sendThroughGate(ctx context.Context, p *session.Session, cluster *session.Cluster, request updateRequest, options ...client.PatchOption) error {
 	end := p.Clock.Now().Add(gateDelay)
 	for {
@@ -296,8 +296,8 @@ func sendThroughGate(ctx context.Context, p *session.Session, cluster *session.C
 	}
 }
 
-// requestControlPlane pauses the pools of worker nodes and sends a request, if the API server would
-// accept the request. If something fails afterwards, the error names the pools that stay paused.
+// requestControlPlane pauses the worker pools and sends a request. It first checks with a dry run that the
+// API server accepts the request. If something fails later, the error names the pools that stay paused.
 func requestControlPlane(ctx context.Context, p *session.Session, cluster *session.Cluster, request updateRequest, note string) error {
 	if err := sendThroughGate(ctx, p, cluster, request, client.DryRunAll); err != nil {
 		return err
@@ -314,8 +314,8 @@ func requestControlPlane(ctx context.Context, p *session.Session, cluster *sessi
 	return err
 }
 
-// recordBypass creates an Event that the update was started without pre-checks. The annotation of the ClusterVersion
-// also records that, so a refused Event is only reported.
+// recordBypass creates an Event to record that the update was started without pre-checks. If the Event is
+// refused, this is only reported, because the annotation of the ClusterVersion records the same.
 func recordBypass(ctx context.Context, p *session.Session, cluster *session.Cluster, version *configv1.ClusterVersion, release string) {
 	now := metav1.NewTime(p.Clock.Now())
 	user, err := currentUser(ctx, cluster)
@@ -333,8 +333,7 @@ func recordBypass(ctx context.Context, p *session.Session, cluster *session.Clus
 	}
 }
 
-// workerPools returns the machine config pools of worker nodes: the update of the control plane does not
-// wait for them.
+// workerPools returns the worker node pools, which the control plane update does not wait for.
 func workerPools(ctx context.Context, cluster *session.Cluster) ([]mcfgv1.MachineConfigPool, error) {
 	var list mcfgv1.MachineConfigPoolList
 	if err := cluster.List(ctx, &list); err != nil {
@@ -343,8 +342,8 @@ func workerPools(ctx context.Context, cluster *session.Cluster) ([]mcfgv1.Machin
 	return slices.DeleteFunc(list.Items, func(p mcfgv1.MachineConfigPool) bool { return clusterstate.NewPool(&p).Required() }), nil
 }
 
-// pausePools pauses the pools of worker nodes. It returns the names of those that it has paused, also
-// if it fails.
+// pausePools pauses the worker node pools. It returns the names of the pools that it has paused, even on
+// error.
 func pausePools(ctx context.Context, p *session.Session, cluster *session.Cluster, note string) (paused []string, err error) {
 	pools, err := workerPools(ctx, cluster)
 	if err != nil {
@@ -378,7 +377,7 @@ func setPaused(ctx context.Context, cluster *session.Cluster, pool *mcfgv1.Machi
 	return nil
 }
 
-// workersOptions are the flags of the command that starts the update of worker nodes.
+// workersOptions holds the flags of the command that starts the update of worker nodes.
 type workersOptions struct {
 	planRequest
 	session.ChangeOptions
@@ -389,7 +388,7 @@ type workersOptions struct {
 	preChecks bool
 }
 
-// NewWorkerNodesCommand starts the update of worker nodes whose pools are paused.
+// NewWorkerNodesCommand returns the command that starts the update of worker nodes in paused pools.
 func NewWorkerNodesCommand(p *session.Session) *cobra.Command {
 	o := &workersOptions{planRequest: planRequest{Session: p}}
 	cmd := &cobra.Command{
@@ -465,7 +464,7 @@ func (o *workersOptions) startWorkers(ctx context.Context, cluster *session.Clus
 	return o.reportPaused(names, left)
 }
 
-// unpause unpauses pools of worker nodes once the user has agreed.
+// unpause unpauses worker node pools after the user has confirmed.
 func (o *workersOptions) unpause(ctx context.Context, cluster *session.Cluster, pools []*mcfgv1.MachineConfigPool, names []string) error {
 	if len(pools) == 0 {
 		return nil
@@ -485,7 +484,7 @@ func (o *workersOptions) unpause(ctx context.Context, cluster *session.Cluster, 
 	return nil
 }
 
-// reportPaused prints which pools an UpgradeJob has paused, and that no pool was to be unpaused.
+// reportPaused prints the pools that an UpgradeJob has paused. If no pool was unpaused, it says so.
 func (o *workersOptions) reportPaused(started, left []string) error {
 	line := ""
 	switch {

@@ -18,18 +18,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// snapshot is the status of a cluster at one time.
+// snapshot is the status of a cluster at one point in time.
 type snapshot struct {
 	object *updatev1beta1.UpdateStatus
 	origin origin
 	now    time.Time
-	// facts are those from which the status was computed; nil for a published status.
+	// facts are the facts that the status was computed from. They are nil for a published status.
 	facts *checks.Facts
 }
 
-// readStatus returns the status that the Update Status Controller has published, or else one that is computed from live
-// reads, or from the dump. Previous is the result of the last call, which has the times at which insights were first
-// observed; nil on the first read.
+// readStatus returns the status published by the Update Status Controller. If there is none, it computes the
+// status from live reads or from the dump. previous is the result of the last call, or nil for the first
+// call. It keeps the times when insights were first observed.
 func readStatus(ctx context.Context, c *session.Cluster, namespace string, previous *updatev1beta1.UpdateStatus) (snapshot, error) {
 	now := c.Clock.Now()
 	if c.Dump != nil {
@@ -46,7 +46,7 @@ func readStatus(ctx context.Context, c *session.Cluster, namespace string, previ
 	return assess(ctx, c, p.since(previous), now), nil
 }
 
-// since returns a publication that is at least as new as a previous status.
+// since returns a publication at least as recent as a previous status.
 func (p publication) since(previous *updatev1beta1.UpdateStatus) publication {
 	if previous != nil && (p.object == nil || p.object.Status.ObservedTime.Before(previous.Status.ObservedTime)) {
 		p.object = previous
@@ -54,20 +54,19 @@ func (p publication) since(previous *updatev1beta1.UpdateStatus) publication {
 	return p
 }
 
-// dumpedStatus returns the UpdateStatus of the dump, which has the times at which its insights were
-// first observed.
+// dumpedStatus returns the UpdateStatus in the dump, for the times when its insights were first observed.
 func dumpedStatus(ctx context.Context, c *session.Cluster) publication {
 	object := &updatev1beta1.UpdateStatus{}
 	if err := c.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, object); err != nil {
 		return publication{} // the status is computed from other objects
 	}
 	if observed := object.Status.ObservedTime; observed != nil && observed.After(c.Clock.Now()) {
-		return publication{} // it knows what happens after --now
+		return publication{} // it contains events after --now
 	}
 	return publication{object: object}
 }
 
-// assess computes the status by the same functions as the Update Status Controller.
+// assess computes the status with the same functions as the Update Status Controller.
 func assess(ctx context.Context, c *session.Cluster, p publication, now time.Time) snapshot {
 	in := updatestatus.Input{Facts: checks.Gather(ctx, checks.Update, readers(c, now)), ControllerNamespace: p.namespace, ControllerForbidden: p.forbidden}
 	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
@@ -87,7 +86,7 @@ func assess(ctx context.Context, c *session.Cluster, p publication, now time.Tim
 	return snapshot{object, o, now, &in.Facts}
 }
 
-// factsOf returns the facts of a status, which are read if the status is a published one.
+// factsOf returns the facts of a status. For a published status, it reads them.
 func factsOf(ctx context.Context, c *session.Cluster, s snapshot) checks.Facts {
 	if s.facts != nil {
 		return *s.facts
@@ -95,12 +94,12 @@ func factsOf(ctx context.Context, c *session.Cluster, s snapshot) checks.Facts {
 	return checks.Gather(ctx, checks.Update, readers(c, s.now))
 }
 
-// readers returns what facts are read from.
+// readers returns the readers for facts.
 func readers(c *session.Cluster, now time.Time) checks.Readers {
 	return checks.Readers{Reader: c, Live: c, Clock: session.FixedClock(now), Prometheus: c.Prometheus}
 }
 
-// lacking returns the optional sources that are missing, those with the same reason on one line.
+// lacking describes the missing optional sources, grouped by reason.
 func lacking(sources []updatev1beta1.Source) []string {
 	byReason := map[string][]string{}
 	for _, source := range sources {
@@ -119,8 +118,8 @@ func lacking(sources []updatev1beta1.Source) []string {
 // isOptional reports whether a source is listed only if it is missing.
 func isOptional(source updatev1beta1.Source) bool { return checks.Source(source.Name).IsOptional() }
 
-// informerSources returns the enabled UpdateInformers as sources of which only the last answer is known:
-// nothing queries them now. An informer that did not answer before has its own message.
+// informerSources returns the enabled UpdateInformers as sources. Only their last answers are known, because
+// nothing queries them now. If an informer did not answer before, its message says so.
 func informerSources(ctx context.Context, c *session.Cluster) []updatev1beta1.Source {
 	var list updatev1beta1.UpdateInformerList
 	if err := c.List(ctx, &list); err != nil {
@@ -142,8 +141,8 @@ func informerSources(ctx context.Context, c *session.Cluster) []updatev1beta1.So
 	return sources
 }
 
-// unreachableReason returns why the Update Status Controller could not reach an informer, or "" if it
-// could, or this is unknown.
+// unreachableReason returns why the Update Status Controller could not reach an informer. It returns "" if
+// the informer was reachable or this is unknown.
 func unreachableReason(informer *updatev1beta1.UpdateInformer) string {
 	for _, name := range []string{updatev1beta1.ConditionCABundleResolved, updatev1beta1.ConditionReachable, updatev1beta1.ConditionDiscovered} {
 		for _, condition := range informer.Status.Conditions {

@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// Causes returns why the update in progress waits or is stuck, as "oc update status" does.
+// Causes explains why the update in progress is waiting or stuck, like "oc update status" does.
 func Causes(ctx context.Context, c *session.Cluster) ([]report.Cause, error) {
 	s, err := readStatus(ctx, c, session.ControllerNamespace, nil)
 	if err != nil {

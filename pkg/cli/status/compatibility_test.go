@@ -28,14 +28,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// The limits of the requests of a status, without discovery.
+// Limits on the requests for a status, without discovery.
 const (
 	maxRequests = 4  // with the Update Status Controller
-	maxLists    = 12 // without it, beside the ClusterVersion and the UpdateStatus
+	maxLists    = 12 // without it, in addition to the ClusterVersion and the UpdateStatus
 )
 
-// requestsOfStatus returns the requests of a status of a cluster with so many workers, a tenth of which is
-// being drained, without the Update Status Controller.
+// requestsOfStatus returns the requests for the status of a cluster with the given number of workers. A tenth
+// of them is being drained, and the Update Status Controller is not installed.
 func requestsOfStatus(tb testing.TB, workers int) []string {
 	tb.Helper()
 	objects := []client.Object{&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}}
@@ -62,7 +62,7 @@ func countLists(requests []string) int {
 	return len(slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !strings.HasPrefix(r, "list ") }))
 }
 
-// The number of requests does not grow with the cluster.
+// The number of requests does not depend on the size of the cluster.
 func TestStatus_requests_do_not_grow_with_the_nodes(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(requestsOfStatus(t, 50), requestsOfStatus(t, 2000)); diff != "" {
@@ -70,7 +70,7 @@ func TestStatus_requests_do_not_grow_with_the_nodes(t *testing.T) {
 	}
 }
 
-// BenchmarkStatusRequests measures how many requests a status takes.
+// BenchmarkStatusRequests counts the requests for a status.
 func BenchmarkStatusRequests(b *testing.B) {
 	b.Logf("Method: the requests of `status` that a client records, without discovery and without the further pages of long lists. A tenth of the workers is being drained. "+
 		"Limits: %d with the Update Status Controller; %d lists, the ClusterVersion, and the UpdateStatus without it, and the same for 50 and for 2,000 nodes.", maxRequests, maxLists)
@@ -104,7 +104,7 @@ func BenchmarkStatusRequests(b *testing.B) {
 	}
 }
 
-// drainNode lets the machine config operator drain a node for another release.
+// drainNode makes the machine config operator drain a node for another release.
 func drainNode(node *corev1.Node) {
 	const mco = "machineconfiguration.openshift.io/"
 	node.Annotations[mco+"desiredConfig"], node.Annotations[mco+"desiredDrain"] = "rendered-worker-2", "drain-rendered-worker-2"
@@ -112,7 +112,7 @@ func drainNode(node *corev1.Node) {
 	node.Spec.Unschedulable = true
 }
 
-// Objects of newer definitions have fields that this version does not know. They change no verdict.
+// Fields added by newer definitions do not change the verdict.
 func TestStatus_with_newer_definitions(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
@@ -172,7 +172,7 @@ func rewrite(t *testing.T, file string, change func(any)) {
 	}
 }
 
-// addUnknownFields adds fields to all objects, except those whose keys are data.
+// addUnknownFields adds fields to all objects except maps with arbitrary keys.
 func addUnknownFields(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -192,8 +192,7 @@ func addUnknownFields(value any) {
 	}
 }
 
-// Objects of older definitions lack fields. An update in progress is never reported as none because
-// of one, whichever it is.
+// Older definitions lack fields. No missing field may make an update in progress look like no update.
 func TestStatus_with_older_definitions(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
@@ -235,7 +234,7 @@ func TestStatus_with_older_definitions(t *testing.T) {
 	}
 }
 
-// statusFields adds the names of the fields of the status of all objects.
+// statusFields collects the status fields of all objects.
 func statusFields(value any, fields map[string]bool) {
 	eachStatus(value, func(status map[string]any) {
 		for field := range status {
@@ -244,12 +243,12 @@ func statusFields(value any, fields map[string]bool) {
 	})
 }
 
-// removeStatusField removes a field from the status of all objects, wherever it is.
+// removeStatusField removes a field from the status of all objects, at any depth.
 func removeStatusField(value any, field string) {
 	eachStatus(value, func(status map[string]any) { delete(status, field) })
 }
 
-// eachStatus calls visit with each object in the status of an object or of the items of a list.
+// eachStatus calls visit for each object in the status of an object or of list items.
 func eachStatus(value any, visit func(map[string]any)) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -277,8 +276,8 @@ func eachStatus(value any, visit func(map[string]any)) {
 	within(object["status"])
 }
 
-// A status of a newer controller may have values that this version does not know. They are never
-// good news, and hide nothing else.
+// A newer controller may publish values that this version does not know. They never count as good news and
+// never hide other facts.
 func TestStatus_of_a_newer_controller(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -298,7 +297,7 @@ func TestStatus_of_a_newer_controller(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := stuckDrainScreen()
-			made.assessment.Release = "4.20.6" // the version of the ClusterVersion
+			made.assessment.Release = "4.20.6" // version of the ClusterVersion
 			tc.change(&made.assessment)
 			cluster := clitest.NewFakeCluster(t, updateStatus(made), clitest.Lease(0))
 			for _, o := range []statusOptions{{}, {details: true}} {
@@ -312,7 +311,7 @@ func TestStatus_of_a_newer_controller(t *testing.T) {
 	}
 }
 
-// Golden texts of the wide output, and of a user with partial permissions.
+// Golden texts for the wide output and for a user with limited permissions.
 func TestStatus_texts(t *testing.T) {
 	t.Parallel()
 	published := updateStatus(stuckDrainScreen())

@@ -15,13 +15,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// reported is an insight, and the informer that reports it.
+// reported pairs an insight with its informer.
 type reported struct {
 	informer string
 	insight  updatev1beta1.Insight
 }
 
-// renderDetails returns the insights that are selected, with their descriptions; select nil means all.
+// renderDetails returns the selected insights with descriptions. If selected is nil, it returns all.
 func (s *statusScreen) renderDetails(selected func(updatev1beta1.Insight) bool) string {
 	if control := s.status.ControlPlane; control != nil {
 		s.section("Control plane", control.Section, selected)
@@ -67,7 +67,7 @@ func (s *statusScreen) section(name string, section updatev1beta1.Section, selec
 	}
 }
 
-// renderParts returns the operators that are not updated, and all nodes, or why they cannot be read.
+// renderParts returns the operators that are not updated and all nodes. If they cannot be read, it says why.
 func (s *statusScreen) renderParts(facts checks.Facts) string {
 	var operators, nodes [][3]string
 	all, _ := facts.ReleaseOperators()
@@ -96,7 +96,7 @@ func (s *statusScreen) renderParts(facts checks.Facts) string {
 	return s.String()
 }
 
-// partsTable adds a table with a heading, or why it cannot be read.
+// partsTable adds a table with a heading, or explains why it cannot be read.
 func (s *statusScreen) partsTable(heading string, rows [][3]string, missing checks.Missing) {
 	if missing.Message != "" {
 		heading += ": " + screen.Clean(missing.Message)
@@ -110,7 +110,7 @@ func (s *statusScreen) partsTable(heading string, rows [][3]string, missing chec
 	s.Table("", rows)
 }
 
-// operatorState returns the state of an operator that is not updated, and what the operator reports about it.
+// operatorState returns the state and the message of an operator that is not updated.
 func operatorState(o *clusterstate.ClusterOperator) (state, message string) {
 	switch {
 	case o.IsUnavailable():
@@ -123,7 +123,7 @@ func operatorState(o *clusterstate.ClusterOperator) (state, message string) {
 	return "pending", ""
 }
 
-// nodeState returns where a node is in the rollout to its pool, and what is wrong with it.
+// nodeState describes a node's progress in its pool's rollout and its problems.
 func nodeState(node clusterstate.Node, rollouts map[string]clusterstate.NodeProgress) string {
 	states := []string{"not updated with the release"}
 	if n, found := rollouts[node.Name]; found {
@@ -147,7 +147,7 @@ func nodeState(node clusterstate.Node, rollouts map[string]clusterstate.NodeProg
 	return strings.Join(states, ", ")
 }
 
-// insight adds an insight: its summary, objects, description, and reference.
+// insight adds an insight with its summary, objects, description, and reference.
 func (s *statusScreen) insight(r reported) {
 	i := r.insight
 	facts := []string{screen.Clean(r.informer)}
@@ -172,7 +172,7 @@ func (s *statusScreen) insight(r reported) {
 	}
 }
 
-// renderSources returns the sources of the assessment, and what was resolved recently.
+// renderSources returns the sources of the assessment and the recently resolved insights.
 func (s *statusScreen) renderSources() string {
 	s.Hang("", "Sources")
 	for _, source := range s.assessment.Sources {

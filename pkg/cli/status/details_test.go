@@ -89,8 +89,8 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// hostile has what strangers may write: control characters, colors, text from right to left, characters
-// without width, and wide ones.
+// hostile contains what third parties may write: control characters, colors, right-to-left text, zero-width
+// characters, and wide characters.
 const hostile = "\x1b[31mred\x07 \u202egnp\u200b\u0000\nDo          Nothing.\r\x9b2J 日本語 " + "\u0301\u0301"
 
 func TestScreens_are_harmless(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
 )
 
-// The pages show what the program prints.
+// The pages show the output of the program.
 func TestPages_have_the_screens(t *testing.T) {
 	t.Parallel()
 	pages := map[string][]string{"../../../docs/concepts/command-line.md": nil}

@@ -33,8 +33,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// Updates of a dev cluster to another patch and to another minor version, recorded every 15 seconds by "make recordings",
-// are replayed: no screen is stuck or pages a person, neither judged alone nor after the one before.
+// Replays updates of a dev cluster to another patch and another minor version, recorded every 15 seconds by
+// "make recordings". No screen may be stuck or require user action, whether judged on its own or after the
+// previous one.
 func TestStatus_of_recorded_updates(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -82,7 +83,8 @@ func TestStatus_of_recorded_updates(t *testing.T) {
 	}
 }
 
-// replayed returns the status of a dump at a time, and fails if it is stuck, unknown, or pages a person.
+// replayed returns the status of a dump at a given time. It fails if the status is stuck or unknown or
+// requires user action.
 func replayed(t *testing.T, dir string, at time.Time) (*updatev1beta1.UpdateStatus, session.ExitCode) {
 	t.Helper()
 	d, err := dump.Read(dir, scheme.Shared(), dump.DefaultLimits)
@@ -112,7 +114,7 @@ func writeJSON(t *testing.T, path string, value any) {
 	}
 }
 
-// reasonsOf returns the reasons in the first column of a table below a heading of a page.
+// reasonsOf returns the reasons in the first column of the table below a heading.
 func reasonsOf(t *testing.T, page, heading string) []string {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -131,8 +133,8 @@ func reasonsOf(t *testing.T, page, heading string) []string {
 	return reasons
 }
 
-// Each situation in which a person must act stands on the first screen, with the upgrade and the object to fix,
-// which its message names.
+// Every situation that requires user action must appear on the first screen, with the upgrade and the object
+// to fix, as named in its message.
 func TestFirst_screen_of_situations(t *testing.T) {
 	t.Parallel()
 	reasons := reasonsOf(t, "../../../docs/troubleshooting.md", "A person must act")
@@ -173,8 +175,8 @@ func TestFirst_screen_of_situations(t *testing.T) {
 	}
 }
 
-// Bad news stands on the first screen also while the cluster is idle, and while its update progresses. Then it is not
-// right to do nothing about an error.
+// Bad news must appear on the first screen even if the cluster is idle or the update is progressing. If there
+// is an error, the screen must not say that nothing needs to be done.
 func TestFirst_screen_has_bad_news_in_each_state(t *testing.T) {
 	t.Parallel()
 	since := metav1.NewTime(clitest.Now.Add(-5 * time.Hour))
@@ -227,7 +229,8 @@ func TestFirst_screen_has_bad_news_in_each_state(t *testing.T) {
 	}
 }
 
-// bases are clusters before, in, and after the update of the control plane, and with a paused pool.
+// bases returns clusters before, during, and after the update of the control plane, and one with a paused
+// pool.
 func bases() []func() *topology {
 	return []func() *topology{
 		standard,
@@ -239,7 +242,7 @@ func bases() []func() *topology {
 	}
 }
 
-// firstScreen returns the first screen of a cluster to whose sections insights are added, as one line.
+// firstScreen returns the first screen of a cluster with added insights, joined into one line.
 func firstScreen(t *testing.T, cluster *topology, add func(sections []*updatev1beta1.Section)) string {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(cluster.objects()...).Build()
@@ -256,7 +259,7 @@ func firstScreen(t *testing.T, cluster *topology, add func(sections []*updatev1b
 	return strings.Join(strings.Fields(s.render()), " ")
 }
 
-// Each reason about an object names it on the first screen, whatever the cluster does.
+// Each reason about an object names it on the first screen, in any state of the cluster.
 func TestFirst_screen_of_reasons(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/concepts/update-troubleshooting.md")
@@ -291,8 +294,8 @@ func TestFirst_screen_of_reasons(t *testing.T) {
 	}
 }
 
-// In 64 clusters with facts of all levels, each error stands on the first screen, and "Nothing." never stands beside
-// one.
+// In 64 clusters with facts of all levels, each error appears on the first screen, and never together with
+// "Nothing."
 func TestFirst_screen_has_each_error(t *testing.T) {
 	t.Parallel()
 	kinds := []updatev1beta1.ResourceReference{

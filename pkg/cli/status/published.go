@@ -23,31 +23,31 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// staleStatus is the age from which on a status of an active update does not count: the controller
-// confirms it once a minute.
+// staleStatus is the age at which the status of an active update no longer counts. The controller confirms it
+// once a minute.
 const staleStatus = 3 * time.Minute
 
 // publication holds what the Update Status Controller has published.
 type publication struct {
-	// object is the UpdateStatus; nil if there is none, or it cannot be read.
+	// object is the UpdateStatus, or nil if it does not exist or cannot be read.
 	object *updatev1beta1.UpdateStatus
-	// installed reports that the API server has the kind.
+	// installed is set if the API server serves the kind.
 	installed bool
-	// seen is when the Lease was last renewed; zero means never, or that this is unknown.
+	// seen is when the Lease was last renewed, or zero if never or unknown.
 	seen time.Time
-	// alive is how old the Lease may be.
+	// alive is the maximum age of the Lease.
 	alive time.Duration
-	// stale is why the object is not the current state of the cluster; nil if it is.
+	// stale explains why the object does not show the current state of the cluster. It is nil if it does.
 	stale *updatev1beta1.Source
-	// forbidden reports that the user may not read the object, the Lease, or the ClusterVersion.
+	// forbidden is set if the user lacks permission to read the object, the Lease, or the ClusterVersion.
 	forbidden bool
-	// namespace is the namespace of the Update Status Controller; empty means the default.
+	// namespace is the namespace of the Update Status Controller. If it is empty, the default is used.
 	namespace string
 }
 
-// published reads the UpdateStatus, and finds out whether it is current. It makes three requests at
-// most. It fails only if the API server cannot be reached or does not accept the user: in all other
-// cases, the cluster itself can still be read.
+// published reads the UpdateStatus and checks that it is current. It sends at most three requests. It returns
+// an error only if the API server is unreachable or rejects the credentials. In all other cases, the cluster
+// itself can still be read.
 func published(ctx context.Context, reader client.Reader, namespace string, now time.Time) (publication, error) {
 	object := &updatev1beta1.UpdateStatus{}
 	err := reader.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, object)
@@ -87,9 +87,9 @@ func published(ctx context.Context, reader client.Reader, namespace string, now 
 	return p, nil
 }
 
-// compareRelease returns why an assessment does not count for the release that the Cluster Version Operator
-// works on, or nil if it counts. A requested update that it has neither accepted nor refused yet is
-// assessed already. A ClusterVersion without a history names no release.
+// compareRelease explains why an assessment does not apply to the release that the Cluster Version Operator
+// is working on, or returns nil if it does apply. A requested update is assessed even before it has been
+// accepted or refused. A ClusterVersion without a history names no release.
 func compareRelease(assessment *updatev1beta1.Assessment, current string) *updatev1beta1.Source {
 	switch {
 	case assessment.Release == current:
@@ -106,7 +106,7 @@ func compareRelease(assessment *updatev1beta1.Assessment, current string) *updat
 	return missingController(fmt.Sprintf("its status is about %s, but the ClusterVersion is about %s", about, current), nil)
 }
 
-// findStale returns why a status is not current, as far as the object and the Lease show it.
+// findStale explains why a status is not current according to the object and the Lease, or returns nil.
 func (p publication) findStale(now time.Time) *updatev1beta1.Source {
 	status := p.object.Status
 	switch observed := status.ObservedTime; {
@@ -121,7 +121,7 @@ func (p publication) findStale(now time.Time) *updatev1beta1.Source {
 	}
 }
 
-// lastSign returns when the controller last showed life, or nil if it is unknown.
+// lastSign returns the time of the controller's last sign of life, or nil if it is unknown.
 func (p publication) lastSign() *metav1.Time {
 	last := p.seen
 	if observed := p.object.Status.ObservedTime; observed != nil && observed.After(last) {

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 )
 
-// follow runs a printed command. That kubectl accepts it is tested with the program.
+// follow runs a printed command. The tests of the program check that kubectl accepts it.
 func follow(t *testing.T, s clitest.Simulated, command string) {
 	t.Helper()
 	words, err := scenario.Words(command)
@@ -32,8 +32,7 @@ func follow(t *testing.T, s clitest.Simulated, command string) {
 	}
 }
 
-// A remedy removes the cause: after the printed commands, the update is completed, without any other
-// help.
+// A remedy removes the cause: after running the printed commands, the update completes without further help.
 func TestRemedies_complete_the_update(t *testing.T) {
 	t.Parallel()
 	pause := func(t *testing.T, s clitest.Simulated, pool string) {
@@ -43,7 +42,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   openshiftsim.Spec
 		create func(*testing.T, clitest.Simulated)
-		// causes are the causes of the screens, one after the other.
+		// causes lists the causes on successive screens.
 		causes []string
 	}{
 		"budget blocks a drain": {create: func(t *testing.T, s clitest.Simulated) { t.Helper(); create(t, s, clitest.Shop()...) }, causes: []string{"PodDisruptionBudget shop/api"}},
@@ -58,7 +57,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 			s := clitest.NewSimulated(t, tc.spec)
 			tc.create(t, s)
 			s.Update(t, 3*time.Hour)
-			for range 3 { // a screen has the remedy of one cause
+			for range 3 { // each screen has the remedy for one cause
 				stuck := runStatus(t, s.Connect(), statusOptions{}, "")
 				if stuck.Code == session.ExitDone {
 					break

@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// root returns a root command with the commands of the package.
+// root returns a root command with the commands of this package.
 func root(s *session.Session) *cobra.Command {
 	return session.NewRoot(s, NewCommand(s))
 }

@@ -33,22 +33,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// controlPlane is the name of the section of the operators in an assessment.
+// controlPlane is the name of the operators' section in an assessment.
 const controlPlane = "control plane"
 
-// screenInterval is the virtual time between two screens of a scenario. An hour of a real cluster takes a
-// minute in most of them.
+// screenInterval is the virtual time between two screens of a scenario. Most scenarios compress an hour of a
+// real cluster into a minute.
 const screenInterval = 20 * time.Second
 
-// counters counts screens by verdict, of all scenarios.
+// counters counts screens by verdict over all scenarios.
 type counters struct {
 	mu       sync.Mutex
 	complete map[updatev1beta1.AssessmentState]int
-	// missing are those without a required source.
+	// missing counts screens without a required source.
 	missing map[updatev1beta1.AssessmentState]int
-	// compared are the objects of the insights of sections that are stuck, and lost those that no cause
-	// names. ends are the printed latest ends, and later those that are later than the one before, without
-	// a reason.
+	// compared counts the objects of insights in stuck sections, and lost those that no cause names. ends
+	// counts the printed latest ends, and later those that moved to a later time without a reason.
 	compared, lost, ends, later int
 }
 
@@ -64,10 +63,10 @@ func (c *counters) count(states map[updatev1beta1.AssessmentState]int, state upd
 	states[state]++
 }
 
-// TestScreens_of_scenarios prints the status of all scenarios that run in virtual time, again and again. No
-// screen reports an update as progressing, idle, or waiting while a required source is missing, no object
-// is lost by grouping, no latest end moves later without a reason, and each screen fits from 60 to 200
-// columns.
+// TestScreens_of_scenarios repeatedly prints the status of all scenarios that run in virtual time. While a
+// required source is missing, no screen may report the update as progressing, idle, or waiting. Grouping must
+// not lose objects, latest ends must not move to a later time without a reason, and screens must fit from 60
+// to 200 columns.
 func TestScreens_of_scenarios(t *testing.T) {
 	t.Parallel()
 	counted := newCounters()
@@ -85,7 +84,7 @@ func TestScreens_of_scenarios(t *testing.T) {
 	}
 }
 
-// BenchmarkScreensOfScenarios prints what TestScreens_of_scenarios counts.
+// BenchmarkScreensOfScenarios reports the counts of TestScreens_of_scenarios.
 func BenchmarkScreensOfScenarios(b *testing.B) {
 	b.Logf("Method: all scenarios in virtual time; a user without the Update Status Controller prints the status each %s: with all sources, and without "+
 		"each of the four required ones, both with and without the screen before. The same limits are a test.", screenInterval)
@@ -117,7 +116,7 @@ func sum(states map[updatev1beta1.AssessmentState]int) (n int) {
 	return n
 }
 
-// check reports what the scenarios do not show: a count of 0 means nothing then.
+// check reports which counts the scenarios leave at 0, because such a count proves nothing.
 func (c *counters) check(tb testing.TB) {
 	tb.Helper()
 	for _, state := range []updatev1beta1.AssessmentState{
@@ -141,7 +140,8 @@ func scenarioNames(tb testing.TB) []string {
 	return names
 }
 
-// watchScenario runs a scenario and observes its cluster. It returns false if the scenario needs the program.
+// watchScenario runs a scenario and observes its cluster. It returns false if the scenario needs the real
+// program.
 func watchScenario(tb testing.TB, name string, counted *counters) bool {
 	tb.Helper()
 	story, err := scenario.Load(scenarios.Files, name)
@@ -161,11 +161,11 @@ func watchScenario(tb testing.TB, name string, counted *counters) bool {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	run.Wait(tb.Context()) // whether it ends as expected is tested with the operator
+	run.Wait(tb.Context()) // the tests of the operator check the outcome
 	return true
 }
 
-// watchedWorld is a World whose cluster is observed after its steps.
+// watchedWorld is a World whose cluster is observed after each step.
 type watchedWorld struct {
 	*virtual.World
 
@@ -173,7 +173,7 @@ type watchedWorld struct {
 	next    time.Time
 }
 
-// Step runs the simulation, and observes the cluster once the interval has passed.
+// Step runs the simulation and observes the cluster at each interval.
 func (w *watchedWorld) Step(ctx context.Context, d time.Duration) error {
 	err := w.World.Step(ctx, d)
 	if now := w.Now(); err == nil && !now.Before(w.next) {
@@ -183,13 +183,13 @@ func (w *watchedWorld) Step(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// watcher is a user who prints the status again and again.
+// watcher is a user who repeatedly prints the status.
 type watcher struct {
 	t        testing.TB
 	counted  *counters
 	reader   client.Reader
 	previous *updatev1beta1.UpdateStatus
-	// latest is the last latest end that was shown of the update to the release.
+	// latest is the most recent latest end shown for the update to the release.
 	release string
 	latest  *metav1.Time
 	started time.Time
@@ -206,7 +206,7 @@ func (w *watcher) observe(ctx context.Context, now time.Time) {
 	w.checkScreen(got)
 	w.checkObjects(got.object.Status)
 	w.checkEnd(assessment)
-	// Most scenarios are over before anything is stuck, and most have one object that is.
+	// Most scenarios end before anything is stuck. In most of them, one object gets stuck here.
 	stalled := w.statusOf(ctx, now.Add(stallsAfter), deniedReader{w.reader, "", w.started, true}, w.previous)
 	w.counted.count(w.counted.complete, stalled.object.Status.Assessment.State)
 	w.checkScreen(stalled)
@@ -223,14 +223,14 @@ func (w *watcher) observe(ctx context.Context, now time.Time) {
 	w.previous = got.object
 }
 
-// status returns the status of the cluster without the Update Status Controller; a kind is forbidden,
-// unless it is empty.
+// status returns the status of the cluster without the Update Status Controller. The user may not read the
+// forbidden kind, unless it is empty.
 func (w *watcher) status(ctx context.Context, now time.Time, forbidden string, previous *updatev1beta1.UpdateStatus) snapshot {
 	w.t.Helper()
 	return w.statusOf(ctx, now, deniedReader{w.reader, forbidden, w.started, false}, previous)
 }
 
-// statusOf returns the status of the cluster as a reader shows it.
+// statusOf returns the status of the cluster as seen through a reader.
 func (w *watcher) statusOf(ctx context.Context, now time.Time, reader deniedReader, previous *updatev1beta1.UpdateStatus) snapshot {
 	w.t.Helper()
 	cluster := &session.Cluster{Reader: reader, Clock: session.FixedClock(now)}
@@ -241,14 +241,14 @@ func (w *watcher) statusOf(ctx context.Context, now time.Time, reader deniedRead
 	return got
 }
 
-// stallsAfter is how long after each screen another one shows what had become of the cluster if nothing had
-// changed since, but no node answered.
+// stallsAfter is the delay of an additional screen that shows the cluster as if nothing had changed since and
+// no node responded.
 const stallsAfter = 3 * time.Hour
 
-// pastDurations are how long two earlier updates of the control plane took, at the speed of scenarios.
+// pastDurations holds the durations of two earlier control plane updates, at the speed of scenarios.
 var pastDurations = []time.Duration{time.Minute, 90 * time.Second}
 
-// pastUpdates returns what the Update Status Controller has observed of the two earlier updates.
+// pastUpdates returns the two earlier updates as observed by the Update Status Controller.
 func (w *watcher) pastUpdates(ctx context.Context, now time.Time) *updatev1beta1.UpdateStatus {
 	w.t.Helper()
 	var pools mcfgv1.MachineConfigPoolList
@@ -267,7 +267,7 @@ func (w *watcher) pastUpdates(ctx context.Context, now time.Time) *updatev1beta1
 	return status
 }
 
-// pastRelease returns the release of an earlier update, the latest first.
+// pastRelease returns the release of an earlier update, latest first.
 func pastRelease(i int) string { return fmt.Sprintf("4.19.%d", 9-i) }
 
 // addPastUpdates adds the earlier updates to the history of a ClusterVersion.
@@ -305,7 +305,7 @@ func (w *watcher) checkScreen(s snapshot) {
 	}
 }
 
-// checkObjects compares the objects of the causes with the objects of the insights in the sections that are stuck.
+// checkObjects compares the objects of the causes with the objects of insights in stuck sections.
 func (w *watcher) checkObjects(status updatev1beta1.UpdateStatusStatus) {
 	w.t.Helper()
 	named := map[string]bool{}
@@ -327,7 +327,7 @@ func (w *watcher) checkObjects(status updatev1beta1.UpdateStatusStatus) {
 			for _, of := range informer.Insights {
 				name := section
 				if section == controlPlane && informer.Name == checks.InformerNodes {
-					name = clusterstate.PoolMaster // the section of the nodes of the control plane
+					name = clusterstate.PoolMaster // the section of the control plane nodes
 				}
 				if !stuck[name] || of.Impact.Level.Rank() < updatev1beta1.LevelWarning.Rank() {
 					continue
@@ -348,7 +348,7 @@ func (w *watcher) checkObjects(status updatev1beta1.UpdateStatusStatus) {
 	}
 }
 
-// checkEnd compares the latest end with the last one that a screen of the same update has shown.
+// checkEnd compares the latest end with the previous screen of the same update.
 func (w *watcher) checkEnd(now *updatev1beta1.Assessment) {
 	w.t.Helper()
 	if now.Release != w.release {
@@ -365,14 +365,14 @@ func (w *watcher) checkEnd(now *updatev1beta1.Assessment) {
 	w.latest = now.Estimate.Latest
 }
 
-// deniedReader refuses to read a kind, and adds earlier updates to the history of the cluster.
+// deniedReader denies reads of a kind and adds earlier updates to the history of the cluster.
 type deniedReader struct {
 	client.Reader
 
 	kind string
-	// started is when the scenario started, before which there were earlier updates.
+	// started is when the scenario started. The earlier updates precede it.
 	started time.Time
-	// down means that no node has answered since.
+	// down makes all nodes unresponsive since then.
 	down bool
 }
 

@@ -21,14 +21,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/timescale"
 )
 
-// The verdicts on clusters whose updates meet what the names say, from live reads. Other packages own the texts: only
-// verdicts and objects are compared.
+// Checks the verdicts on live clusters in the situations that the names describe. It compares only verdicts
+// and objects, because other packages own the texts.
 func TestStatus_of_simulated_updates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		spec    openshiftsim.Spec
 		objects []client.Object
-		patch   string // of the pool worker
+		patch   string // of the worker pool
 		after   time.Duration
 		code    session.ExitCode
 		want    []string

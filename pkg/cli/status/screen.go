@@ -21,29 +21,28 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// maxCauses is how many causes, and how many watched facts that are no errors, a screen lists. Option
-// --details lists all.
+// maxCauses is the number of causes on a screen, and the number of watched facts that are not errors. With
+// --details, all of them are shown.
 const maxCauses = assessment.ShownCauses
 
-// maxMessageLines is how many lines a message of an operator takes without --details.
+// maxMessageLines limits an operator message without --details.
 const maxMessageLines = 3
 
-// origin is where a status is from, for the last line of a screen.
+// origin describes where a status comes from, for the last line of a screen.
 type origin struct {
-	// published reports that the Update Status Controller computed the status; otherwise, this program
-	// did.
+	// published is set if the Update Status Controller computed the status, and not this program.
 	published bool
-	// installed reports that the Update Status Controller is installed.
+	// installed is set if the Update Status Controller is installed.
 	installed bool
-	// controllerSeen is the last sign of life of the controller; zero if unknown.
+	// controllerSeen is the controller's last sign of life, or zero if it is unknown.
 	controllerSeen time.Time
-	// dump is the folder of a dump; empty means a cluster.
+	// dump is the folder of the dump, or empty for a cluster.
 	dump string
-	// problems are messages about files of the dump.
+	// problems lists messages about files in the dump.
 	problems []string
 }
 
-// statusScreen prints a status for people.
+// statusScreen prints a human-readable status.
 type statusScreen struct {
 	screen.Layout
 
@@ -51,7 +50,7 @@ type statusScreen struct {
 	assessment updatev1beta1.Assessment
 	origin     origin
 	now        time.Time
-	name       string // of the program, in commands
+	name       string // of the program, for commands
 	details    bool
 }
 
@@ -71,7 +70,7 @@ func headWord(state updatev1beta1.AssessmentState) (string, screen.Color) {
 	}
 }
 
-// render returns the lines of the screen.
+// render returns the text of the screen.
 func (s *statusScreen) render() string {
 	word, _ := headWord(s.assessment.State)
 	s.Headline(word, s.headlineText())
@@ -89,10 +88,10 @@ func (s *statusScreen) render() string {
 	return s.String()
 }
 
-// isUpdating reports whether the screen is about an update whose state is known.
+// isUpdating reports whether the screen shows an update in a known state.
 func (s *statusScreen) isUpdating() bool { return isUpdating(s.assessment.State) }
 
-// isUpdating reports whether an update is in progress, as far as is known.
+// isUpdating reports whether an update is known to be in progress.
 func isUpdating(state updatev1beta1.AssessmentState) bool {
 	switch state {
 	case updatev1beta1.StateProgressing, updatev1beta1.StateWaiting, updatev1beta1.StateStuck:
@@ -127,15 +126,15 @@ func (s *statusScreen) headlineText() string {
 	}
 }
 
-// isKnown reports whether the required sources were read, so what they show is known although the
-// cluster cannot be judged.
+// isKnown reports whether the required sources were read. What they show is then known even if the cluster
+// cannot be judged.
 func (s *statusScreen) isKnown() bool {
 	return len(s.assessment.Sections) > 0 && !slices.ContainsFunc(s.assessment.Sources, func(source updatev1beta1.Source) bool {
 		return !source.Current && slices.Contains(checks.Required(), checks.Source(source.Name))
 	})
 }
 
-// installedSince returns since when the release has been installed.
+// installedSince says since when the release has been installed.
 func (s *statusScreen) installedSince() string {
 	if s.assessment.InstalledTime == nil {
 		return ""
@@ -143,7 +142,7 @@ func (s *statusScreen) installedSince() string {
 	return fmt.Sprintf(" since %s (%s)", screen.Date(s.assessment.InstalledTime.Time), s.age(s.assessment.InstalledTime.Time))
 }
 
-// releases returns the releases of the update.
+// releases names the releases of the update.
 func (s *statusScreen) releases(a updatev1beta1.Assessment) string {
 	if a.FromRelease == "" && a.InstalledTime != nil {
 		return screen.Clean(a.Release)
@@ -160,7 +159,7 @@ func (s *statusScreen) releases(a updatev1beta1.Assessment) string {
 	return screen.Clean(a.FromRelease) + " to " + screen.Clean(a.Release)
 }
 
-// isMigrating reports whether the control plane is being updated to another image of its version.
+// isMigrating reports whether the control plane is being updated to another image of the same version.
 func (s *statusScreen) isMigrating() bool {
 	return s.status.ControlPlane != nil && slices.ContainsFunc(s.status.ControlPlane.UpdateInformers, func(of updatev1beta1.InformerInsights) bool {
 		return slices.ContainsFunc(of.Insights, func(i updatev1beta1.Insight) bool { return i.Impact.Reason == "ControlPlaneMigrating" })
@@ -173,7 +172,7 @@ func (s *statusScreen) lastKnown() {
 	}
 }
 
-// scheduled adds when something is scheduled, and by which object.
+// scheduled adds a scheduled time and the object that schedules it.
 func (s *statusScreen) scheduled(label string, at *updatev1beta1.ScheduledTime) {
 	if at == nil {
 		return
@@ -203,7 +202,7 @@ func (s *statusScreen) progress() {
 	s.Table("Progress", rows)
 }
 
-// why adds the causes, from what is wrong to the part of the update that it affects.
+// why adds the causal chains, each from the problem to the affected part of the update.
 func (s *statusScreen) why() {
 	label := "Why"
 	causes := s.assessment.Causes
@@ -231,7 +230,7 @@ func (s *statusScreen) why() {
 	}
 }
 
-// objects adds the objects of a link of a chain, if its message does not name all of them.
+// objects adds the objects of a link unless its message already names all of them.
 func (s *statusScreen) objects(link updatev1beta1.CauseLink) {
 	if link.Count <= 1 {
 		return
@@ -254,7 +253,7 @@ func (s *statusScreen) objects(link updatev1beta1.CauseLink) {
 	}
 }
 
-// watch adds what is worse than info and not among the causes.
+// watch adds the facts above level info that are not among the causes.
 func (s *statusScreen) watch() {
 	facts := s.assessment.Watch
 	if len(facts) == 0 {
@@ -313,7 +312,7 @@ func (s *statusScreen) watched(fact updatev1beta1.WatchedFact) string {
 	}
 }
 
-// missing adds the sources that are not current, those that were not read, and broken files of a dump.
+// missing adds the sources that are outdated or unread, and the malformed files of a dump.
 func (s *statusScreen) missing() {
 	label := "Missing"
 	for _, source := range s.assessment.Sources {
@@ -357,7 +356,7 @@ func (s *statusScreen) followUp() {
 	}
 }
 
-// do adds what a person can do.
+// do adds what the user can do.
 func (s *statusScreen) do() {
 	remedy := s.assessment.Remedy
 	if remedy == nil {
@@ -383,7 +382,7 @@ func (s *statusScreen) do() {
 	}
 }
 
-// data returns what the screen is based on, and how old that is.
+// data describes the sources of the screen and their age.
 func (s *statusScreen) data() string {
 	current, total := 0, 0
 	var names []string
@@ -425,8 +424,8 @@ func (s *statusScreen) data() string {
 	}
 }
 
-// dataAge returns how old a status is. The controller does not confirm a status while nothing is being
-// updated; it then counts that the controller is alive.
+// dataAge returns the age of a status. While no update is in progress, the controller does not confirm the
+// status, and a living controller is enough.
 func (s *statusScreen) dataAge() string {
 	observed := s.status.ObservedTime
 	if observed == nil || s.now.Sub(observed.Time) > staleStatus && !updatestatus.IsActive(s.status) {
@@ -442,8 +441,8 @@ func (s *statusScreen) controllerAlive() string {
 	return "; controller alive " + s.ago(s.origin.controllerSeen) + "."
 }
 
-// forSince returns " for" and how long ago a time is. It returns "" for nil, and for something that was first seen just
-// now, because it may have lasted longer.
+// forSince returns " for" and the time elapsed. It returns "" for nil and for something first seen just now,
+// because it may have lasted longer.
 func (s *statusScreen) forSince(at *metav1.Time) string {
 	if at.IsZero() || s.now.Sub(at.Time) < time.Second {
 		return ""
@@ -451,12 +450,12 @@ func (s *statusScreen) forSince(at *metav1.Time) string {
 	return " for " + s.age(at.Time)
 }
 
-// age returns how long ago a time is. A time in the future, by a clock that differs, is now.
+// age formats the time elapsed. A time in the future, due to clock skew, counts as now.
 func (s *statusScreen) age(at time.Time) string { return duration.HumanDuration(max(s.now.Sub(at), 0)) }
 
 func (s *statusScreen) ago(at time.Time) string { return s.age(at) + " ago" }
 
-// until returns how far away a time is.
+// until formats the time remaining.
 func (s *statusScreen) until(at time.Time) string {
 	if left := at.Sub(s.now); left > 0 {
 		return "in " + duration.HumanDuration(left)
@@ -464,7 +463,7 @@ func (s *statusScreen) until(at time.Time) string {
 	return "overdue by " + s.age(at)
 }
 
-// reference returns the kind and the name of an object.
+// reference returns the kind and name of an object.
 func reference(r updatev1beta1.ResourceReference) string {
 	name := screen.Clean(r.Name)
 	if r.Namespace != "" {
@@ -473,7 +472,7 @@ func reference(r updatev1beta1.ResourceReference) string {
 	return screen.Clean(r.Kind) + " " + name
 }
 
-// sentences joins sentences, without empty ones.
+// sentences joins the non-empty sentences.
 func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }

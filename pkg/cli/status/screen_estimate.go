@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
 )
 
-// timeLeft adds how long the update still takes, and on what that is based.
+// timeLeft adds the remaining time and the basis of the estimate.
 func (s *statusScreen) timeLeft() {
 	estimate := s.assessment.Estimate
 	if estimate == nil || !s.isUpdating() {
@@ -49,7 +49,8 @@ func (s *statusScreen) estimateText(e updatev1beta1.Estimate) string {
 	}
 }
 
-// parts returns the sections of an estimate. A single one needs no name: it is the whole estimate.
+// parts describes the sections of an estimate. A single section needs no name, because it is the whole
+// estimate.
 func (s *statusScreen) parts(e updatev1beta1.Estimate) string {
 	if len(e.Sections) == 1 {
 		return inParentheses(screen.Clean(screen.OrDefault(e.Sections[0].Basis, e.Sections[0].Reason)))
@@ -78,7 +79,7 @@ func inParentheses(value string) string {
 	return " (" + value + ")"
 }
 
-// timeRange returns how far away two times are, or by how much the later one has passed.
+// timeRange formats the range of time remaining until two times, or the time since the later one has passed.
 func (s *statusScreen) timeRange(earliest, latest metav1.Time) string {
 	if latest.Time.Before(s.now) {
 		return "overdue by " + s.age(latest.Time)
@@ -86,7 +87,7 @@ func (s *statusScreen) timeRange(earliest, latest metav1.Time) string {
 	return durations(max(earliest.Sub(s.now), 0), latest.Sub(s.now))
 }
 
-// secondsRange returns a range of durations; "" means that it is unknown.
+// secondsRange formats a range of durations, or returns "" if it is unknown.
 func secondsRange(least, most int64) string {
 	if most <= 0 {
 		return ""
@@ -94,7 +95,7 @@ func secondsRange(least, most int64) string {
 	return durations(time.Duration(least)*time.Second, time.Duration(most)*time.Second)
 }
 
-// durations returns a range of durations. One that is of one length is one duration.
+// durations formats a range of durations. If both are equal, it prints one.
 func durations(least, most time.Duration) string {
 	from, to := duration.HumanDuration(least), duration.HumanDuration(most)
 	if from == to {

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
 )
 
-// screenCase is a status and where it is from.
+// screenCase is a status and its origin.
 type screenCase struct {
 	assessment updatev1beta1.Assessment
 	observed   *metav1.Time
@@ -39,7 +39,7 @@ func publishedOrigin(seen time.Duration) origin {
 	return origin{published: true, installed: true, controllerSeen: clitest.Now.Add(-seen)}
 }
 
-// designScreens are the screens of the design.
+// designScreens returns the screens of the design.
 func designScreens() map[string]screenCase {
 	return map[string]screenCase{
 		"idle":           idleScreen(),
@@ -271,7 +271,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// At each width, no line is too wide, and no word is lost or broken.
+// At any width, no line is too wide, and no word is lost or broken.
 func TestScreens_fit_each_width(t *testing.T) {
 	t.Parallel()
 	words := func(c screenCase, width int) []string {

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// computed returns what "status" prints, and the status behind it.
+// computed returns the output of "status" and the underlying status.
 func computed(t *testing.T, cluster *session.Cluster) (clitest.Result, updatev1beta1.UpdateStatusStatus) {
 	t.Helper()
 	s, err := readStatus(t.Context(), cluster, session.ControllerNamespace, nil)
@@ -33,7 +33,7 @@ func computed(t *testing.T, cluster *session.Cluster) (clitest.Result, updatev1b
 	return runStatus(t, cluster, statusOptions{details: true}, ""), s.object.Status
 }
 
-// A dump has the same verdict as the cluster from which it was taken, except for the optional sources that it lacks.
+// A dump has the same verdict as its cluster, except for optional sources missing from the dump.
 func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
@@ -59,8 +59,8 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 	}
 }
 
-// A dump that has the UpdateStatus, thus was taken while the Update Status Controller ran, has the verdict of the
-// controller, with the times at which it first observed what goes on.
+// A dump with an UpdateStatus was taken while the Update Status Controller was running. It has the
+// controller's verdict and its times of first observation.
 func TestStatus_of_a_dump_with_an_UpdateStatus(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewSimulated(t, openshiftsim.Spec{})
@@ -96,8 +96,9 @@ func TestStatus_of_a_dump_with_an_UpdateStatus(t *testing.T) {
 	}
 }
 
-// spec.versionManagement, which no API server keeps so far, is read from a dump. An annotation that has it, such as the
-// one of kubectl apply, pauses nothing: the API server has dropped the field.
+// spec.versionManagement is read from a dump, although no API server stores it yet. An annotation that
+// contains it, such as the one by kubectl apply, does not pause anything, because the API server has dropped
+// the field.
 func TestStatus_of_a_dump_with_versionManagement(t *testing.T) {
 	s := clitest.NewSimulated(t, openshiftsim.Spec{})
 	s.Update(t, 30*time.Minute)

@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// statusOptions are the flags of the command status.
+// statusOptions holds the flags of the command status.
 type statusOptions struct {
 	*session.Session
 	session.NoArguments
@@ -41,14 +41,14 @@ type statusOptions struct {
 }
 
 const (
-	// defaultWait is how long --wait waits without a value.
+	// defaultWait is how long --wait without a value waits.
 	defaultWait = 2 * time.Minute
-	// livePollInterval is the time between two reads of -w without the Update Status Controller, each
-	// of which reads the whole cluster.
+	// livePollInterval is the time between reads of -w without the Update Status Controller. Each read covers
+	// the whole cluster.
 	livePollInterval = 30 * time.Second
 )
 
-// NewCommand prints the status of the update in progress.
+// NewCommand returns the command that prints the update status of the cluster.
 func NewCommand(p *session.Session) *cobra.Command {
 	o := &statusOptions{Session: p}
 	cmd := &cobra.Command{
@@ -104,7 +104,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return o.report(ctx, cluster)
 }
 
-// report prints the status of a cluster, and returns its verdict.
+// report prints the status of a cluster and returns its verdict as an exit code.
 func (o *statusOptions) report(ctx context.Context, cluster *session.Cluster) error {
 	s, err := o.await(ctx, cluster)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *statusOptions) report(ctx context.Context, cluster *session.Cluster) er
 	return session.ExitWith(verdict(s))
 }
 
-// await reads the status, again while --wait allows it and an informer has not answered yet.
+// await reads the status. Until --wait expires, it repeats the read while an informer has not answered.
 func (o *statusOptions) await(ctx context.Context, cluster *session.Cluster) (snapshot, error) {
 	end := o.Clock.Now().Add(o.wait)
 	updateEnd := o.Clock.Now().Add(defaultWait)
@@ -161,7 +161,7 @@ func (o *statusOptions) await(ctx context.Context, cluster *session.Cluster) (sn
 func updatingInformers(ctx context.Context, c *session.Cluster) []string {
 	var list updatev1beta1.UpdateInformerList
 	if err := c.List(ctx, &list); err != nil {
-		return nil // it is not known that one is worth to wait for
+		return nil // without the list, there is nothing to wait for
 	}
 	var names []string
 	for i := range list.Items {
@@ -176,14 +176,14 @@ func updatingInformers(ctx context.Context, c *session.Cluster) []string {
 	return names
 }
 
-// waitsForInformers reports whether an informer is a source that is not current.
+// waitsForInformers reports whether any informer source is not current.
 func waitsForInformers(s snapshot) bool {
 	return slices.ContainsFunc(s.object.Status.Assessment.Sources, func(source updatev1beta1.Source) bool {
 		return !source.Current && strings.HasPrefix(source.Name, updatev1beta1.SourceInformerPrefix)
 	})
 }
 
-// verdict returns the exit code of a status.
+// verdict returns the exit code for a status.
 func verdict(s snapshot) session.ExitCode {
 	assessment := s.object.Status.Assessment
 	switch {
@@ -202,7 +202,7 @@ func verdict(s snapshot) session.ExitCode {
 	}
 }
 
-// screen returns the text of a status, with the details that the flags select.
+// screen returns the text of a status with the details selected by flags.
 func (o *statusOptions) screen(ctx context.Context, cluster *session.Cluster, s snapshot) (string, error) {
 	newScreen := func() *statusScreen { return newScreen(o.Session, s, o.details || o.format.IsWide()) }
 	parts := []string{newScreen().render()}
@@ -233,7 +233,7 @@ func newScreen(p *session.Session, s snapshot, details bool) *statusScreen {
 	}
 }
 
-// selectedNodes returns the names of the nodes that the flags select.
+// selectedNodes returns the names of the nodes selected by flags.
 func (o *statusOptions) selectedNodes(ctx context.Context, cluster *session.Cluster) ([]string, error) {
 	if o.selector == "" {
 		return o.nodes, nil
@@ -257,8 +257,7 @@ func (o *statusOptions) selectedNodes(ctx context.Context, cluster *session.Clus
 	return nodes, nil
 }
 
-// checkNodes returns an error if a node of --node does not exist. A node that an insight involves
-// exists.
+// checkNodes returns an error if a node in --node does not exist. A node in an insight is known to exist.
 func (o *statusOptions) checkNodes(ctx context.Context, cluster *session.Cluster, s snapshot) error {
 	for _, name := range o.nodes {
 		if s.hasInsightAbout(name) {

@@ -27,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// updateStatus returns what the controller has published.
+// updateStatus returns the object that the controller publishes.
 func updateStatus(c screenCase) *updatev1beta1.UpdateStatus {
 	active := metav1.Condition{Type: updatev1beta1.ConditionUpdateActive, Status: metav1.ConditionFalse, Reason: "x"}
 	if c.assessment.State == updatev1beta1.StateProgressing {
@@ -75,8 +75,8 @@ func TestStatus_of_the_controller_takes_three_requests(t *testing.T) {
 	}
 }
 
-// The status of an update that was requested, and that the Cluster Version Operator has not accepted yet,
-// counts. That of an update that was accepted does not, if the ClusterVersion is not about it.
+// The status of a requested update counts before the Cluster Version Operator has accepted the request. The
+// status of an accepted update does not count if the ClusterVersion is about another release.
 func TestStatus_of_a_requested_update(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -100,7 +100,7 @@ func TestStatus_of_a_requested_update(t *testing.T) {
 	}
 }
 
-// A ClusterVersion without a history names no release: a status that names one cannot be compared with it.
+// A ClusterVersion without a history names no release, so a status that names one cannot be compared.
 func TestStatus_without_a_release(t *testing.T) {
 	t.Parallel()
 	history := clitest.HealthyObjects()[0].(*configv1.ClusterVersion).Status.History
@@ -142,7 +142,7 @@ func TestStatus_without_a_release(t *testing.T) {
 	}
 }
 
-// A status that may be outdated is not printed: the cluster is read instead, and the controller is
+// A possibly outdated status is not printed. The cluster is read instead, and the controller is reported as
 // missing.
 func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,8 @@ func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 	}
 }
 
-// What the controller could not read stands on the first screen: findings that rest on it are not confirmed.
+// Sources that the controller could not read appear on the first screen, because the findings based on them
+// are unconfirmed.
 func TestStatus_published_with_optional_sources_missing(t *testing.T) {
 	t.Parallel()
 	shown := progressingScreen()
@@ -352,7 +353,7 @@ func TestStatus_waits_for_informers(t *testing.T) {
 	}
 }
 
-// The command that is printed about the controller names the namespace that the user gave.
+// The printed command about the controller uses the namespace given by the user.
 func TestStatus_names_the_namespace_of_the_controller(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.NewFakeCluster(t)

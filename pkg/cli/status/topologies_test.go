@@ -28,7 +28,7 @@ import (
 
 const mcoPrefix = "machineconfiguration.openshift.io/"
 
-// topology is a cluster at 4.20.6, which may be changed before it is judged.
+// topology is a cluster at 4.20.6 that tests can change before it is judged.
 type topology struct {
 	version   *configv1.ClusterVersion
 	operators map[string]*configv1.ClusterOperator
@@ -37,7 +37,7 @@ type topology struct {
 	configs   map[string]*mcfgv1.MachineConfig
 }
 
-// newTopology returns a cluster with two operators and the pools of every cluster, and without nodes.
+// newTopology returns a cluster with two operators and the standard pools but without nodes.
 func newTopology() *topology {
 	c := &topology{
 		operators: map[string]*configv1.ClusterOperator{}, pools: map[string]*mcfgv1.MachineConfigPool{},
@@ -69,7 +69,7 @@ func (c *topology) addPool(name string) {
 	}
 }
 
-// add adds nodes of a pool, which may have other roles as well.
+// add adds nodes to a pool. They may have additional roles.
 func (c *topology) add(pool string, names []string, roles ...string) *topology {
 	for _, name := range names {
 		node := clitest.HealthyNode(name, pool)
@@ -83,12 +83,12 @@ func (c *topology) add(pool string, names []string, roles ...string) *topology {
 	return c
 }
 
-// standard returns a cluster with three nodes of each role.
+// standard returns a cluster with three nodes per role.
 func standard() *topology {
 	return newTopology().add("master", []string{"m0", "m1", "m2"}).add("worker", []string{"w0", "w1", "w2"})
 }
 
-// update begins the update to 4.20.7, of which the operators are done but machine-config.
+// update starts the update to 4.20.7. All operators except machine-config are updated.
 func (c *topology) update() *topology {
 	started := metav1.NewTime(clitest.Now.Add(-20 * time.Minute))
 	history := configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.7", Image: "image-4.20.7", StartedTime: started}
@@ -106,7 +106,7 @@ func (c *topology) update() *topology {
 	return c
 }
 
-// updated completes the update of the control plane, and of these nodes.
+// updated completes the update of the control plane and of the given nodes.
 func (c *topology) updated(nodes ...string) *topology {
 	newest := &c.version.Status.History[0]
 	newest.State, newest.CompletionTime = configv1.CompletedUpdate, new(metav1.NewTime(clitest.Now.Add(-5*time.Minute)))
@@ -119,7 +119,7 @@ func (c *topology) updated(nodes ...string) *topology {
 	return c
 }
 
-// reboot lets a node reboot into the configuration of its pool.
+// reboot makes a node reboot into its pool's configuration.
 func (c *topology) reboot(name string) *topology {
 	annotations := c.nodes[name].Annotations
 	annotations[mcoPrefix+"desiredConfig"] = strings.TrimSuffix(annotations[mcoPrefix+"currentConfig"], "1") + "2"
@@ -153,20 +153,20 @@ func (c *topology) objects() []client.Object {
 	return objects
 }
 
-// change applies a change, for tables.
+// change applies a change and returns the topology, for tables.
 func (c *topology) change(apply func(*topology)) *topology {
 	apply(c)
 	return c
 }
 
-// Every topology and every kind of update is judged right.
+// The verdict is right for every topology and every kind of update.
 func TestStatus_of_topologies(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cluster *topology
 		code    session.ExitCode
 		head    string
-		// progress are the sections without their details.
+		// progress lists the sections without their details.
 		progress []string
 	}{
 		"standard, idle":                             {standard(), session.ExitDone, "UP TO DATE  4.20.6", nil},
@@ -233,7 +233,7 @@ func TestStatus_of_topologies(t *testing.T) {
 	}
 }
 
-// notInstalled returns a reader of a cluster without the Update Status Controller.
+// notInstalled returns a reader for a cluster without the Update Status Controller.
 func notInstalled(reader client.WithWatch) client.Reader {
 	return interceptor.NewClient(reader, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {

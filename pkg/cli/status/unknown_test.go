@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// A cluster that cannot be judged shows the reason, the progress that is known, and what to do.
+// For a cluster that cannot be judged, the screen shows the reason, the known progress, and what to do.
 func TestStatus_that_is_unknown_says_what_is_known(t *testing.T) {
 	t.Parallel()
 	workers := func() *topology { return standard().update().updated("m0", "m1", "m2", "w0").reboot("w1") }
@@ -53,7 +53,7 @@ func TestStatus_that_is_unknown_says_what_is_known(t *testing.T) {
 	}
 }
 
-// Kinds that are not installed are not missing.
+// Kinds that are not installed do not count as missing.
 func TestStatus_does_not_list_kinds_that_are_not_installed(t *testing.T) {
 	t.Parallel()
 	required := []string{"ClusterVersion", "ClusterOperator", "Node", "MachineConfigPool", "MachineConfig", "Pod", "PodDisruptionBudget"}
@@ -69,7 +69,7 @@ func TestStatus_does_not_list_kinds_that_are_not_installed(t *testing.T) {
 	}
 }
 
-// A node that does not exist is named.
+// The error names the node that does not exist.
 func TestStatus_names_a_node_that_does_not_exist(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.NewFakeCluster(t)

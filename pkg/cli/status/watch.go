@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// follow prints the status until the user interrupts it. A terminal is redrawn each time; elsewhere, the
-// status is appended if it has changed, other than by time.
+// follow prints the status until the user interrupts it. It redraws a terminal each time. For other outputs,
+// it appends the status only if more than the time has changed.
 func (o *statusOptions) follow(ctx context.Context, cluster *session.Cluster, s snapshot) error {
 	var last updatev1beta1.UpdateStatusStatus
 	var lastError string
@@ -52,7 +52,7 @@ func (o *statusOptions) follow(ctx context.Context, cluster *session.Cluster, s 
 	}
 }
 
-// interval returns the time until the status is read again.
+// interval returns the time until the next read of the status.
 func (s snapshot) interval() time.Duration {
 	if s.origin.published {
 		return session.PollInterval

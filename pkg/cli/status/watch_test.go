@@ -23,8 +23,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// watchSteps runs "status -w", calls a function before each read after the first one, and interrupts it
-// after the last.
+// watchSteps runs "status -w". It calls a function before each read except the first and interrupts the
+// command after the last.
 func watchSteps(t *testing.T, terminal screen.Terminal, cluster *clitest.FakeCluster, steps ...func()) clitest.Result {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(clitest.Now)
@@ -89,7 +89,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A status that is computed from live reads is printed once while only time passes.
+// A status computed from live reads is printed once if nothing but the time changes.
 func TestWatch_of_live_reads(t *testing.T) {
 	t.Parallel()
 	for name, ready := range map[string]corev1.ConditionStatus{"idle": corev1.ConditionTrue, "node not ready": corev1.ConditionFalse} {

@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// acknowledgeOptions are the flags and the argument of the command acknowledge.
+// acknowledgeOptions holds the flags and the argument of the command acknowledge.
 type acknowledgeOptions struct {
 	*session.Session
 	session.NoFlags
@@ -28,7 +28,7 @@ type acknowledgeOptions struct {
 	kind, object string
 }
 
-// NewAcknowledgeCommand acknowledges what needs attention after an update.
+// NewAcknowledgeCommand returns the command that acknowledges what needs attention after an update.
 func NewAcknowledgeCommand(p *session.Session) *cobra.Command {
 	o := &acknowledgeOptions{Session: p}
 	cmd := &cobra.Command{
@@ -45,7 +45,7 @@ func NewAcknowledgeCommand(p *session.Session) *cobra.Command {
 	return cmd
 }
 
-// validTarget accepts KIND/NAME of a kind that can be acknowledged.
+// validTarget accepts KIND/NAME for kinds that can be acknowledged.
 func validTarget(_ *cobra.Command, args []string) error {
 	kind, name, found := strings.Cut(args[0], "/")
 	kinds := []string{"insight", "upgradejob", "upgradejobs", "upgradejob.managedupgrade.appuio.io", "upgradejobs.managedupgrade.appuio.io"}
@@ -55,7 +55,7 @@ func validTarget(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Complete takes the argument for the object.
+// Complete takes the object from the argument.
 func (o *acknowledgeOptions) Complete(_ *cobra.Command, args []string) error {
 	o.kind, o.object, _ = strings.Cut(args[0], "/")
 	return nil
@@ -89,8 +89,8 @@ func (o *acknowledgeOptions) acknowledgeJob(ctx context.Context, cluster *sessio
 	}})
 }
 
-// acknowledgeInsight adds an insight to those that are acknowledged. Insights that no longer need
-// attention are removed, so the list stays short.
+// acknowledgeInsight adds an insight to the acknowledged ones. It removes insights that no longer need
+// attention to keep the list short.
 func (o *acknowledgeOptions) acknowledgeInsight(ctx context.Context, cluster *session.Cluster, uuid string) error {
 	status := &updatev1beta1.UpdateStatus{}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, status); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// action returns how to change an upgrade, or why it refuses to. It changes nothing itself.
+// action returns a change of an upgrade, or an error if it refuses to change it. It does not make the change.
 type action func(context.Context, *session.Session, *session.Cluster, upgradeTarget) (session.Change, error)
 
 // NewActionCommands returns the commands that change an upgrade.
@@ -43,19 +43,19 @@ func NewActionCommands(p *session.Session) []*cobra.Command {
 	}
 }
 
-// toRetry is the choice among upgrades that have ended without success.
+// toRetry selects upgrades that have ended without success.
 func toRetry() choice {
 	return choice{kinds: []upgradeKind{kindUpgrade, kindJob}, fits: func(t upgradeTarget) bool {
 		return t.hasEnded() && t.current().Phase != history.PhaseUpgraded
 	}}
 }
 
-// isNotUpgraded is the choice among schedules and upgrades that have not ended with success.
+// isNotUpgraded selects schedules and upgrades that have not succeeded.
 func isNotUpgraded(kinds ...upgradeKind) choice {
 	return choice{kinds: kinds, fits: func(t upgradeTarget) bool { return !t.hasEnded() || t.current().Phase != history.PhaseUpgraded }}
 }
 
-// actionOptions are the flags and the argument of a command that changes an upgrade.
+// actionOptions holds the flags and the argument of a command that changes an upgrade.
 type actionOptions struct {
 	*session.Session
 	session.ChangeOptions
@@ -66,8 +66,8 @@ type actionOptions struct {
 	args  []string
 }
 
-// actionCommand returns a command that changes the upgrade that its argument names. Without an argument, it
-// lists the commands to choose from.
+// actionCommand returns a command that changes the upgrade given by its argument. Without an argument, the
+// command lists the possible command lines.
 func actionCommand(p *session.Session, verb, short, long string, among choice, do action) *cobra.Command {
 	o := &actionOptions{Session: p, verb: verb, among: among, do: do}
 	cmd := &cobra.Command{
@@ -80,13 +80,13 @@ func actionCommand(p *session.Session, verb, short, long string, among choice, d
 	return cmd
 }
 
-// Complete takes the argument for the upgrade.
+// Complete takes the upgrade from the argument.
 func (o *actionOptions) Complete(_ *cobra.Command, args []string) error {
 	o.args = args
 	return nil
 }
 
-// Validate fails if the user cannot agree to the change.
+// Validate returns an error if the user has no way to confirm the change.
 func (o *actionOptions) Validate() error {
 	if len(o.args) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (o *actionOptions) Run(ctx context.Context) error {
 	return o.act(ctx, cluster, target)
 }
 
-// act changes an upgrade once the user has agreed.
+// act changes an upgrade after the user has confirmed.
 func (o *actionOptions) act(ctx context.Context, cluster *session.Cluster, target upgradeTarget) error {
 	c, err := o.do(ctx, o.Session, cluster, target)
 	if err != nil {
@@ -120,8 +120,8 @@ func (o *actionOptions) act(ctx context.Context, cluster *session.Cluster, targe
 	return o.Commit(ctx, &o.ChangeOptions, cluster, question, target.String(), c)
 }
 
-// unnamed returns the error of a command whose upgrade is not named: what changes a cluster is never chosen for
-// the user.
+// unnamed returns the error for a command without an argument. An object to change is never chosen on behalf
+// of the user.
 func (o *actionOptions) unnamed(ctx context.Context, cluster *session.Cluster) error {
 	found, err := candidates(ctx, o.Session, cluster, o.among)
 	if err != nil {
@@ -138,7 +138,7 @@ func (o *actionOptions) unnamed(ctx context.Context, cluster *session.Cluster) e
 	return session.UsageError("%s needs KIND/NAME: %s", o.verb, text.JoinNames(commands))
 }
 
-// pause returns the action that holds an upgrade, or that resumes it.
+// pause returns the action that pauses or resumes an upgrade.
 func pause(paused bool) action {
 	return func(ctx context.Context, p *session.Session, _ *session.Cluster, target upgradeTarget) (session.Change, error) {
 		words := map[bool]string{true: "paused", false: "resumed"}
@@ -157,7 +157,8 @@ func pause(paused bool) action {
 	}
 }
 
-// pauseUpgrade holds an upgrade by an annotation, since Git or another program may own the spec, or resumes it.
+// pauseUpgrade pauses an upgrade with an annotation, because Git or another program may own the spec. It also
+// resumes an upgrade.
 func pauseUpgrade(ctx context.Context, p *session.Session, target upgradeTarget, done string, paused bool) session.Change {
 	fields := map[string]any{}
 	var reason any // null removes the annotation
@@ -209,7 +210,7 @@ func retry(ctx context.Context, p *session.Session, cluster *session.Cluster, ta
 	return requestByAnnotation(ctx, p, cluster, target, maintenancev1beta1.RetryAnnotation, "will be retried"), nil
 }
 
-// runNow starts an upgrade that has not started, or has a schedule create one.
+// runNow starts an upgrade now. For a schedule, it requests a new upgrade.
 func runNow(ctx context.Context, p *session.Session, cluster *session.Cluster, target upgradeTarget) (session.Change, error) {
 	switch target.kind {
 	case kindUpgrade:
@@ -230,7 +231,7 @@ func runNow(ctx context.Context, p *session.Session, cluster *session.Cluster, t
 	}
 }
 
-// requestByAnnotation sets an annotation of the object to the present time, which the operator answers.
+// requestByAnnotation sets an annotation to the current time. The operator responds to it.
 func requestByAnnotation(ctx context.Context, p *session.Session, cluster *session.Cluster, target upgradeTarget, annotation, done string) session.Change {
 	return session.Change{Done: done + holdNote(ctx, p, cluster), Apply: func(c client.Client) error {
 		if err := session.Annotate(ctx, c, target.object, annotation, text.FormatTime(p.Clock.Now())); err != nil {
@@ -240,13 +241,13 @@ func requestByAnnotation(ctx context.Context, p *session.Session, cluster *sessi
 	}}
 }
 
-// refusePaused refuses to start an upgrade that is paused.
+// refusePaused returns the error for starting a paused upgrade.
 func refusePaused(p *session.Session, done string, target upgradeTarget) error {
 	return session.Refused("not %s: the upgrade is %s; run %q first", done, target.pausedBy(), commandOn(p, "resume", target))
 }
 
-// holdNote returns what a user must know about the annotation that holds all upgrades of the cluster, as
-// the end of a message, or "" if it is not set.
+// holdNote returns the end of a message that mentions the annotation that holds all upgrades of the cluster.
+// It returns "" if the annotation is not set.
 func holdNote(ctx context.Context, p *session.Session, cluster *session.Cluster) string {
 	const annotation = "the annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion holds the cluster"
 	var version configv1.ClusterVersion
@@ -261,17 +262,18 @@ func holdNote(ctx context.Context, p *session.Session, cluster *session.Cluster)
 	return fmt.Sprintf("; no upgrade commences while %s (%s): remove it with %q", annotation, text.Reason(reason), remedy)
 }
 
-// commandOn returns the command that does something with an object, for messages.
+// commandOn returns a command line for an object, for messages.
 func commandOn(p *session.Session, verb string, target upgradeTarget) string {
 	return fmt.Sprintf("%s %s %s -n %s", p.Name, verb, target, target.object.GetNamespace())
 }
 
-// specChange changes fields of the spec, unless the object has changed since it was read.
+// specChange changes fields of the spec unless the object has changed since it was read.
 func specChange(ctx context.Context, target upgradeTarget, done string, spec map[string]any) session.Change {
 	return fieldChange(ctx, target, done, map[string]any{"metadata": map[string]any{}, "spec": spec})
 }
 
-// fieldChange changes fields of the metadata and of others, unless the object has changed since it was read.
+// fieldChange changes fields of the metadata and other fields unless the object has changed since it was
+// read.
 func fieldChange(ctx context.Context, target upgradeTarget, done string, fields map[string]any) session.Change {
 	return session.Change{Done: done, Apply: func(c client.Client) error {
 		if metadata, ok := fields["metadata"].(map[string]any); ok {

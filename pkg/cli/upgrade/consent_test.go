@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// No command changes an upgrade that was not named, and none without consent.
+// No command changes an upgrade that was not named, or without confirmation.
 func TestActions_ask(t *testing.T) {
 	t.Parallel()
 	named := []string{"upgrade/cluster", "-n", clitest.Namespace}
@@ -68,7 +68,7 @@ func TestActions_ask(t *testing.T) {
 	}
 }
 
-// Without an argument, history shows the newest upgrade, whatever its kind, namespace, and phase.
+// Without an argument, history shows the newest upgrade of any kind, namespace, and phase.
 func TestHistory_of_the_newest_upgrade(t *testing.T) {
 	t.Parallel()
 	at := func(object client.Object, created time.Duration) client.Object {

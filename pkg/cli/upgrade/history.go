@@ -22,10 +22,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// historyOptions are the argument of the command history.
+// historyOptions holds the argument of the command history.
 type historyOptions struct{ targetOptions }
 
-// NewHistoryCommand prints the upgrades and their steps.
+// NewHistoryCommand returns the command that prints upgrades and their steps.
 func NewHistoryCommand(p *session.Session) *cobra.Command {
 	o := &historyOptions{targetOptions{Session: p, among: newestOf(kindUpgrade, kindJob)}}
 	return targetCommand(p, o.among, &cobra.Command{
@@ -57,7 +57,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// withHistory returns the target, or the UpgradeJobs of a schedule, newest first.
+// withHistory returns the target itself or, for a schedule, its UpgradeJobs, newest first.
 func withHistory(ctx context.Context, cluster *session.Cluster, target upgradeTarget) ([]upgradeTarget, error) {
 	if target.kind != kindSchedule {
 		return []upgradeTarget{target}, nil
@@ -94,7 +94,7 @@ func historyScreen(p *session.Session, target upgradeTarget, now time.Time) stri
 	return l.String()
 }
 
-// recordScreen adds an attempt: a headline, and a row for each step.
+// recordScreen adds an attempt: a headline and a row for each step.
 func recordScreen(l *screen.Layout, record history.Record, now time.Time) {
 	versions := record.Version
 	if record.PrecedingVersion != "" {
@@ -120,7 +120,7 @@ func recordScreen(l *screen.Layout, record history.Record, now time.Time) {
 	}
 }
 
-// previousText describes an earlier attempt in a line.
+// previousText describes an earlier attempt in one line.
 func previousText(previous history.PreviousAttempt, now time.Time) string {
 	text := fmt.Sprintf("attempt %d: %s", previous.Attempt, previous.Phase)
 	if previous.FailedStep != "" {
@@ -143,9 +143,9 @@ func orNow(at *metav1.Time, now time.Time) time.Time {
 }
 
 const (
-	// durationWidth is the width of a duration in a chart.
+	// durationWidth is the width of the duration column in a chart.
 	durationWidth = 7
-	// minBars is the least width of the bars of a chart.
+	// minBars is the minimum width of the bars in a chart.
 	minBars = 10
 )
 
@@ -168,7 +168,7 @@ func newChart(record history.Record, width int, now time.Time) chart {
 	return c
 }
 
-// row returns the row of a step: its name, how long it took, and its bar.
+// row returns the row of a step: name, duration, and bar.
 func (c chart) row(step history.StepCondition) string {
 	took, bar := "", screen.Blank(c.bars)
 	if step.StartTime != nil {
@@ -191,7 +191,7 @@ func (c chart) column(at time.Time) int {
 	return min(max(int(float64(c.bars)*float64(at.Sub(c.start))/float64(length)), 0), c.bars)
 }
 
-// mark returns the character of the bar of a step.
+// mark returns the character used for the bar of a step.
 func mark(step history.StepCondition) string {
 	switch engine.Classify(step) {
 	case engine.ClassFailed:

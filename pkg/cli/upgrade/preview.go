@@ -26,14 +26,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// previewOptions are the flags and the argument of the command preview.
+// previewOptions holds the flags and the argument of the command preview.
 type previewOptions struct {
 	targetOptions
 
 	operator string
 }
 
-// NewPreviewCommand prints the steps of an upgrade before they run.
+// NewPreviewCommand returns the command that prints the steps of an upgrade before they run.
 func NewPreviewCommand(p *session.Session) *cobra.Command {
 	o := &previewOptions{targetOptions: targetOptions{Session: p, among: isOpen(kindUpgrade, kindSchedule, kindJob)}}
 	cmd := targetCommand(p, o.among, &cobra.Command{
@@ -60,7 +60,7 @@ func (o *previewOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// runbookOf returns the table of the steps of an upgrade. The program, if any, has the steps of types that are not ours.
+// runbookOf returns the steps of an upgrade. program is the operator to ask for custom types, if any.
 func runbookOf(ctx context.Context, target upgradeTarget, program string) (engine.Runbook, error) {
 	deps := upgraders.Deps{Config: config.Default()}
 	switch target.kind {
@@ -86,7 +86,7 @@ func runbookOf(ctx context.Context, target upgradeTarget, program string) (engin
 	}
 }
 
-// runbookFrom asks the program of an operator for the steps of a type.
+// runbookFrom asks an operator's program for the steps of a type.
 func runbookFrom(ctx context.Context, program, upgradeType string) (engine.Runbook, error) {
 	var book engine.Runbook
 	printed, err := exec.CommandContext(ctx, program, "docs", "--output=json", "--", upgradeType).Output() //nolint:gosec // the user names the program
@@ -107,7 +107,7 @@ func jobRunbook(job *maintenancev1beta1.UpgradeJob, record history.Record) engin
 	return upgraders.Job{Deps: upgraders.Deps{Config: config.Default()}}.Runbook(upgraders.Attempt{Job: job, Record: record})
 }
 
-// nextJob returns an UpgradeJob as the schedule creates it, with an example of a version.
+// nextJob returns an UpgradeJob as the schedule would create it, with an example version.
 func nextJob(schedule *maintenancev1beta1.UpgradeConfig) *maintenancev1beta1.UpgradeJob {
 	job := &maintenancev1beta1.UpgradeJob{Spec: maintenancev1beta1.UpgradeJobSpec{
 		StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z", DesiredVersion: maintenancev1beta1.DesiredVersion{Version: "4.20.6"},
@@ -143,7 +143,7 @@ func previewScreen(p *session.Session, target upgradeTarget, book engine.Runbook
 	return l.String()
 }
 
-// startOf describes when an upgrade starts.
+// startOf says when an upgrade starts.
 func startOf(target upgradeTarget) string {
 	switch target.kind {
 	case kindUpgrade:
@@ -166,7 +166,7 @@ func startOf(target upgradeTarget) string {
 	}
 }
 
-// stateOf returns the state of a step that has started.
+// stateOf returns the state of a started step.
 func stateOf(step history.StepCondition) string {
 	switch engine.Classify(step) {
 	case engine.ClassDone:
@@ -180,7 +180,7 @@ func stateOf(step history.StepCondition) string {
 	}
 }
 
-// previewStep adds a step: its number, name, state, and what it does.
+// previewStep adds a step with its number, name, state, and description.
 func previewStep(l *screen.Layout, number int, step engine.Step, started []history.StepCondition) {
 	state := ""
 	if i := slices.IndexFunc(started, func(c history.StepCondition) bool { return c.Type == step.Name }); i >= 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// reportOptions are the flags and the arguments of the command report.
+// reportOptions holds the flags and arguments of the command report.
 type reportOptions struct {
 	*session.Session
 	session.NoFlags
@@ -32,7 +32,7 @@ type reportOptions struct {
 	args []string
 }
 
-// NewReportCommand writes the timeline of an upgrade into a file.
+// NewReportCommand returns the command that writes the timeline of an upgrade to a file or serves it.
 func NewReportCommand(p *session.Session) *cobra.Command {
 	o := &reportOptions{Session: p}
 	cmd := &cobra.Command{
@@ -70,13 +70,13 @@ func validReport(cmd *cobra.Command, args []string) error {
 	return validUpgrade(cmd, args[1:])
 }
 
-// Complete takes the arguments for the file and the upgrade.
+// Complete takes the file and the upgrade from the arguments.
 func (o *reportOptions) Complete(cmd *cobra.Command, args []string) error {
 	o.args = args
 	return o.Check(cmd)
 }
 
-// Run writes the page, or serves it.
+// Run writes or serves the page.
 func (o *reportOptions) Run(ctx context.Context) error {
 	if o.Serve {
 		return o.serveReport(ctx)
@@ -106,7 +106,7 @@ func (o *reportOptions) writeReport(ctx context.Context) error {
 	return report.WritePage(o.Session, file, page.Bytes(), o.Overwrite, about, made.Missing)
 }
 
-// findStarted returns the upgrade that a report is about, which has started.
+// findStarted returns the upgrade to report on. It must have started.
 func findStarted(ctx context.Context, p *session.Session, cluster *session.Cluster, args []string) (upgradeTarget, error) {
 	among := choice{kinds: []upgradeKind{kindUpgrade, kindJob}, fits: func(t upgradeTarget) bool { return started(t) != nil }}
 	target, err := findUpgrade(ctx, p, cluster, args, among)
@@ -124,7 +124,7 @@ func findStarted(ctx context.Context, p *session.Session, cluster *session.Clust
 	return targets[i], nil
 }
 
-// started returns the latest attempt that has started, or nil if there is none.
+// started returns the latest started attempt, or nil.
 func started(target upgradeTarget) *history.Record {
 	records := target.history()
 	i := slices.IndexFunc(records, func(r history.Record) bool { return r.StartTime != nil })
@@ -134,11 +134,11 @@ func started(target upgradeTarget) *history.Record {
 	return &records[i]
 }
 
-// gatherReport reads what happened during the latest attempt of an upgrade. The page names what cannot be
+// gatherReport reads what happened during the latest attempt of an upgrade. The page lists what could not be
 // read.
 func gatherReport(ctx context.Context, cluster *session.Cluster, target upgradeTarget) report.Report {
 	r := report.Report{Upgrade: target.String(), Namespace: target.object.GetNamespace(), Record: *started(target), Now: cluster.Clock.Now()}
-	r.Cluster, _ = clusterstate.GetClusterName(ctx, cluster) // the page does without
+	r.Cluster, _ = clusterstate.GetClusterName(ctx, cluster) // the name is optional
 	if r.Record.CompleteTime == nil {
 		var err error
 		if r.Causes, err = status.Causes(ctx, cluster); err != nil {
@@ -174,11 +174,10 @@ func gatherReport(ctx context.Context, cluster *session.Cluster, target upgradeT
 	return r
 }
 
-// eventComponent is the source of the Events of the operator.
+// eventComponent is the source of the operator's Events.
 const eventComponent = "managed-upgrade-operator"
 
-// eventsOf returns, in the order of their times, the Events about the upgrade, and those about nodes that the
-// operator published.
+// eventsOf returns the Events about the upgrade and the operator's Events about nodes in chronological order.
 func eventsOf(own, ofNodes []corev1.Event) []report.Event {
 	var events []report.Event
 	for _, all := range [][]corev1.Event{own, ofNodes} {
@@ -194,10 +193,10 @@ func eventsOf(own, ofNodes []corev1.Event) []report.Event {
 	return events
 }
 
-// eventPageSize bounds a page of a list of Events.
+// eventPageSize is the page size for Events.
 const eventPageSize = 500
 
-// readEvents returns some of the Events in a namespace.
+// readEvents returns the wanted Events in a namespace.
 func readEvents(ctx context.Context, cluster *session.Cluster, namespace string, wanted func(*corev1.Event) bool) ([]corev1.Event, error) {
 	var events []corev1.Event
 	var page corev1.EventList
@@ -216,7 +215,7 @@ func readEvents(ctx context.Context, cluster *session.Cluster, namespace string,
 	return events, nil
 }
 
-// eventStart and eventEnd return when an Event was first and last observed: components fill different
+// eventStart and eventEnd return when an Event was first and last observed. Components fill in different
 // fields.
 func eventStart(e *corev1.Event) time.Time {
 	if !e.FirstTimestamp.IsZero() {

@@ -17,10 +17,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// errNoPrometheus is the reason for missing series of a dump.
+// errNoPrometheus explains why a dump has no series.
 var errNoPrometheus = errors.New("there is no Prometheus to query")
 
-// The series of kube-state-metrics and of Prometheus that a report shows.
+// Series of kube-state-metrics and Prometheus shown in a report.
 const (
 	nodesQuery    = "count(kube_node_spec_unschedulable)"
 	cordonedQuery = "kube_node_spec_unschedulable == 1"
@@ -28,7 +28,7 @@ const (
 	alertsQuery   = `ALERTS{alertstate="firing"}`
 )
 
-// nodeRows returns when nodes were cordoned or not ready, and when that is unknown.
+// nodeRows returns when nodes were cordoned or not ready, and the periods without data.
 func nodeRows(ctx context.Context, cluster *session.Cluster, from, to time.Time) (all []report.Row, gaps string, err error) {
 	known, err := spans(ctx, cluster, nodesQuery, from, to)
 	switch {
@@ -53,7 +53,7 @@ func nodeRows(ctx context.Context, cluster *session.Cluster, from, to time.Time)
 	return rowsOf(rows), gapsOf(known[0].Spans, from, to), nil
 }
 
-// alertRows returns when alerts fired, and when that is unknown because the watchdog did not.
+// alertRows returns when alerts fired, and the periods without data, in which the watchdog did not fire.
 func alertRows(ctx context.Context, cluster *session.Cluster, from, to time.Time) (all []report.Row, gaps string, err error) {
 	found, err := spans(ctx, cluster, alertsQuery, from, to)
 	if err != nil {
@@ -78,10 +78,10 @@ func alertRows(ctx context.Context, cluster *session.Cluster, from, to time.Time
 	return rowsOf(rows), gapsOf(known, from, to), nil
 }
 
-// maxPoints bounds how often an expression is evaluated.
+// maxPoints limits how often an expression is evaluated.
 const maxPoints = 400
 
-// stepOf is how far the times are apart at which an expression is evaluated.
+// stepOf returns the time between evaluations of an expression.
 func stepOf(from, to time.Time) time.Duration {
 	return max(15*time.Second, (to.Sub(from) / maxPoints).Round(time.Second))
 }
@@ -93,7 +93,7 @@ func spans(ctx context.Context, cluster *session.Cluster, query string, from, to
 	return cluster.Spans(ctx, query, from, to, stepOf(from, to))
 }
 
-// gapsOf says when there are no data; it is empty if they cover the time.
+// gapsOf describes the periods without data, or returns "" if there are none.
 func gapsOf(known []prometheus.Span, from, to time.Time) string {
 	var gaps []string
 	last := from
@@ -124,14 +124,14 @@ func rowsOf(bars map[string][]report.Bar) []report.Row {
 	return rows
 }
 
-// nodeEvents returns the Events about nodes of a time.
+// nodeEvents returns the Events about nodes in a period.
 func nodeEvents(ctx context.Context, cluster *session.Cluster, from, to time.Time) ([]corev1.Event, error) {
 	return readEvents(ctx, cluster, corev1.NamespaceDefault, func(e *corev1.Event) bool {
 		return e.InvolvedObject.Kind == "Node" && !eventEnd(e).Before(from) && !eventStart(e).After(to)
 	})
 }
 
-// nodeEventStates returns the kinds of bars that Events of Kubernetes about a node begin or end, by their reasons.
+// nodeEventStates maps the reasons of Kubernetes' Events about nodes to the bars that they start or end.
 func nodeEventStates() map[string]nodeEventState {
 	return map[string]nodeEventState{
 		"NodeNotSchedulable": {report.KindCordoned, true}, "NodeSchedulable": {report.KindCordoned, false},
@@ -144,15 +144,15 @@ type nodeEventState struct {
 	begins bool
 }
 
-// occurrence is one of the times at which an Event occurred.
+// occurrence is one occurrence of an Event.
 type occurrence struct {
 	nodeEventState
 
 	at time.Time
 }
 
-// eventRows returns when nodes were cordoned or not ready by their Events. A node with other Events alone has the time from
-// the first Event to the last one.
+// eventRows returns when nodes were cordoned or not ready according to their Events. A node with only other
+// Events gets a bar from its first to its last Event.
 func eventRows(all []corev1.Event, to time.Time) []report.Row {
 	states, rows, times := nodeEventStates(), map[string][]report.Bar{}, map[string][]occurrence{}
 	for i := range all {
@@ -176,12 +176,12 @@ func eventRows(all []corev1.Event, to time.Time) []report.Row {
 	return rowsOf(rows)
 }
 
-// stateBars returns the times between the Events that begin a state and those that end it. A state that no Event ends lasts;
-// one that no Event begins has an unknown start, and is left out.
+// stateBars returns the periods between Events that start and end a state. A state without an end lasts until
+// now. A state without a start is skipped because its start is unknown.
 func stateBars(all []occurrence, to time.Time) []report.Bar {
 	slices.SortStableFunc(all, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	var bars []report.Bar
-	open := map[report.Kind]int{} // the positions of bars, from 1
+	open := map[report.Kind]int{} // positions of open bars, starting at 1
 	for _, o := range all {
 		i := open[o.kind]
 		switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// Without Prometheus, the Events of Kubernetes show when nodes were cordoned or not ready.
+// Without Prometheus, Kubernetes' Events show when nodes were cordoned or not ready.
 func TestEventRows(t *testing.T) {
 	t.Parallel()
 	event := func(reason string, first, last int) corev1.Event {
@@ -55,7 +55,7 @@ func TestEventRows(t *testing.T) {
 	}
 }
 
-// The page of an upgrade explains why the update waits, and what to do, as the status does.
+// The page of an upgrade explains why the update is waiting and what to do, like status does.
 func TestCauses_of_a_simulated_update(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewSimulated(t, openshiftsim.Spec{})

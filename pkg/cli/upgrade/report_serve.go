@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// serveReport serves the page of an upgrade on the loopback address until the context ends.
+// serveReport serves the page of an upgrade on the loopback address until the context is canceled.
 func (o *reportOptions) serveReport(ctx context.Context) error {
 	cluster, err := o.Connect()
 	if err != nil {
@@ -25,7 +25,7 @@ func (o *reportOptions) serveReport(ctx context.Context) error {
 	return report.Serve(ctx, o.Session, o.Port, server.page)
 }
 
-// reportServer has the page of an upgrade.
+// reportServer serves the page of an upgrade.
 type reportServer struct{ report.Cached[[]byte] }
 
 func reportPages(cluster *session.Cluster, find func(context.Context) (upgradeTarget, error)) *reportServer {
@@ -44,7 +44,7 @@ func reportPages(cluster *session.Cluster, find func(context.Context) (upgradeTa
 	}}}
 }
 
-// page returns the page, which is at /.
+// page returns the page at /.
 func (s *reportServer) page(r *http.Request) ([]byte, error) {
 	if r.URL.Path != "/" {
 		return nil, report.ErrNoPage

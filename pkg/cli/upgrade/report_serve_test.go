@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// TestServeReport serves the page, follows the upgrade while it is served, and ends with the context.
+// TestServeReport serves the page, checks that it follows the upgrade, and stops with the context.
 func TestServeReport(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.NewFakeCluster(t, clitest.AnUpgrade(clitest.CommencedRecord()))

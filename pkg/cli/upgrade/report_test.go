@@ -40,14 +40,14 @@ func nodeEvent(name, node string, first, last time.Duration) *corev1.Event {
 	return anEvent(name, "default", corev1.ObjectReference{Kind: "Node", Name: node}, "NodeNotReady", first, last)
 }
 
-// drainEvent returns an Event that the operator publishes about a node.
+// drainEvent returns one of the operator's Events about a node.
 func drainEvent(name, node string, at time.Duration) *corev1.Event {
 	e := anEvent(name, "default", corev1.ObjectReference{Kind: "Node", Name: node}, "DrainBlocked", at, at)
 	e.Type, e.Source.Component = corev1.EventTypeWarning, notify.Component
 	return e
 }
 
-// makeReport runs the command on a cluster, and returns the page, what was printed, and the error.
+// makeReport runs the command on a cluster and returns the page, the output, and the error.
 func makeReport(t *testing.T, cluster *clitest.FakeCluster, args ...string) (page, printed string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "upgrade.html")
@@ -225,7 +225,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// TestReport_of_a_dump has the Events in other files than the upgrade, as must-gather.sh saves them.
+// TestReport_of_a_dump uses separate files for Events and upgrades, as must-gather.sh saves them.
 func TestReport_of_a_dump(t *testing.T) {
 	t.Parallel()
 	upgrade := clitest.AnUpgrade(clitest.UpgradedRecord())

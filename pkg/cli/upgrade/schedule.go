@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// scheduleOptions are the flags of the command schedule.
+// scheduleOptions holds the flags of the command schedule.
 type scheduleOptions struct {
 	*session.Session
 	session.NoArguments
@@ -38,15 +38,15 @@ type scheduleOptions struct {
 }
 
 const (
-	// newestRelease is the value of --to that stands for the newest recommended release.
+	// newestRelease is the value of --to for the newest recommended release.
 	newestRelease = "latest"
-	// scheduleDelay is the time until an upgrade for which no start is named.
+	// scheduleDelay is the delay before an upgrade without a start time.
 	scheduleDelay = 10 * time.Minute
 	// defaultForceDrain is how long PodDisruptionBudgets may block a drain by default.
 	defaultForceDrain = time.Hour
 )
 
-// NewScheduleCommand schedules an upgrade of the cluster.
+// NewScheduleCommand returns the command that schedules an upgrade of the cluster.
 func NewScheduleCommand(p *session.Session) *cobra.Command {
 	o := &scheduleOptions{Session: p}
 	cmd := &cobra.Command{
@@ -94,7 +94,7 @@ func (o *scheduleOptions) Validate() error {
 	return nil
 }
 
-// Run schedules the upgrade, or prints it.
+// Run schedules or prints the upgrade.
 func (o *scheduleOptions) Run(ctx context.Context) error {
 	at, err := startTime(o.at, o.Clock.Now())
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	return o.Commit(ctx, &o.ChangeOptions, cluster, question, target.String(), c)
 }
 
-// newUpgrade returns the UpgradeConfig that the flags describe.
+// newUpgrade returns the UpgradeConfig for the flags.
 func (o *scheduleOptions) newUpgrade(version clusterstate.Version, at time.Time) (*upgradev1alpha1.UpgradeConfig, error) {
 	target := clusterstate.Target{Version: o.to, AcceptedRisks: o.acceptRisks}
 	if o.to == newestRelease {
@@ -161,7 +161,8 @@ func (o *scheduleOptions) newUpgrade(version clusterstate.Version, at time.Time)
 	return upgrade, nil
 }
 
-// saveUpgrade returns the change that creates an UpgradeConfig, or has one that exists request the upgrade.
+// saveUpgrade returns the change that creates an UpgradeConfig or updates an existing one to request the
+// upgrade.
 func (o *scheduleOptions) saveUpgrade(ctx context.Context, cluster *session.Cluster, upgrade *upgradev1alpha1.UpgradeConfig, at time.Time) (session.Change, error) {
 	done := fmt.Sprintf("starts the upgrade to %s at %s%s. Follow it with: %s watch upgrade/%s -n %s", upgrade.Spec.Desired.Version, localTime(at),
 		holdNote(ctx, o.Session, cluster), o.Name, upgrade.Name, upgrade.Namespace)
@@ -192,7 +193,7 @@ func (o *scheduleOptions) saveUpgrade(ctx context.Context, cluster *session.Clus
 	return specChange(ctx, target, done, spec), nil
 }
 
-// fieldsOf returns the fields of a spec for a merge patch. Risks that an earlier request has accepted are removed.
+// fieldsOf returns the fields of a spec for a merge patch. It removes risks accepted by an earlier request.
 func fieldsOf(spec upgradev1alpha1.UpgradeConfigSpec) (map[string]any, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
@@ -214,7 +215,7 @@ func fieldsOf(spec upgradev1alpha1.UpgradeConfigSpec) (map[string]any, error) {
 	return fields.Spec, nil
 }
 
-// startTime returns the time that a value of --at names.
+// startTime parses the value of --at.
 func startTime(value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return now.Add(scheduleDelay), nil
@@ -240,5 +241,5 @@ func startTime(value string, now time.Time) (time.Time, error) {
 	return time.Time{}, session.UsageError("--at: is %q, must be a time of day such as 22:00, a time such as 2026-11-28T22:00:00Z, or a delay such as +2h", value)
 }
 
-// localTime prints a time in the zone of the user.
+// localTime formats a time in the user's time zone.
 func localTime(at time.Time) string { return at.Format("2006-01-02 15:04 MST") }

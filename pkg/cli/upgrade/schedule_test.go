@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 )
 
-// requested returns the UpgradeConfig of a name, or nil if there is none.
+// requested returns the spec of an UpgradeConfig, or nil if it does not exist.
 func requested(t *testing.T, cluster *clitest.FakeCluster, namespace, name string) *upgradev1alpha1.UpgradeConfigSpec {
 	t.Helper()
 	upgrade := &upgradev1alpha1.UpgradeConfig{}
@@ -91,7 +91,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// An UpgradeConfig is printed without asking, and without a change; it is created only with consent.
+// An UpgradeConfig is printed without confirmation and without making changes. It is created only after
+// confirmation.
 func TestSchedule_prints_or_asks(t *testing.T) {
 	t.Parallel()
 	cluster := clitest.Offering(t)
@@ -124,7 +125,8 @@ func TestSchedule_prints_or_asks(t *testing.T) {
 	}
 }
 
-// A time of day is the next one in the zone of the user, also across a change to summer time.
+// A time of day refers to its next occurrence in the user's time zone, including across the change to
+// daylight saving time.
 func TestStartTime(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Zurich")

@@ -22,8 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// upgradeKind is a kind of object that upgrades this cluster. Its value is the word that stands for the
-// kind in commands.
+// upgradeKind is a kind of object that upgrades this cluster. Its value is the name of the kind in commands.
 type upgradeKind string
 
 const (
@@ -35,7 +34,7 @@ const (
 	kindSchedule upgradeKind = "uc"
 )
 
-// upgradeKinds returns the kinds by the names that kubectl accepts for them.
+// upgradeKinds maps the names accepted by kubectl to kinds.
 func upgradeKinds() map[string]upgradeKind {
 	return map[string]upgradeKind{
 		"upgrade": kindUpgrade, "upgradeconfig.upgrade.managed.openshift.io": kindUpgrade, "upgradeconfigs.upgrade.managed.openshift.io": kindUpgrade,
@@ -51,7 +50,7 @@ const (
 		"for which there is something to show."
 )
 
-// upgradeTarget is an object that upgrades this cluster, or that schedules such objects.
+// upgradeTarget is an object that upgrades this cluster or schedules upgrades.
 type upgradeTarget struct {
 	kind   upgradeKind
 	object client.Object
@@ -61,7 +60,7 @@ type upgradeTarget struct {
 	schedule *maintenancev1beta1.UpgradeConfig // of kindSchedule
 }
 
-// newTarget returns an object of a kind without its contents.
+// newTarget returns a target of a kind with only its key.
 func newTarget(kind upgradeKind, key client.ObjectKey) upgradeTarget {
 	metadata := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
 	switch kind {
@@ -74,7 +73,7 @@ func newTarget(kind upgradeKind, key client.ObjectKey) upgradeTarget {
 	}
 }
 
-// targetOf returns the target of an object of one of the three kinds.
+// targetOf returns the target for an object of one of the three kinds.
 func targetOf(object client.Object) upgradeTarget {
 	target := upgradeTarget{object: object}
 	switch object := object.(type) {
@@ -88,10 +87,10 @@ func targetOf(object client.Object) upgradeTarget {
 	return target
 }
 
-// String returns the target as a user writes it.
+// String formats the target as users write it.
 func (t upgradeTarget) String() string { return string(t.kind) + "/" + t.object.GetName() }
 
-// history returns the records of the upgrade, the current one first; a schedule has none.
+// history returns the records of the upgrade, current one first. A schedule has none.
 func (t upgradeTarget) history() []history.Record {
 	switch t.kind {
 	case kindUpgrade:
@@ -103,8 +102,7 @@ func (t upgradeTarget) history() []history.Record {
 	}
 }
 
-// current returns the record of the attempt that the spec or a request for another attempt is about, or
-// nil if the operator has not recorded it yet.
+// current returns the record of the requested attempt, or nil if the operator has not recorded it yet.
 func (t upgradeTarget) current() *history.Record {
 	switch t.kind {
 	case kindUpgrade:
@@ -123,7 +121,7 @@ func (t upgradeTarget) current() *history.Record {
 	}
 }
 
-// isReplaced reports whether another attempt replaces one that has failed, because another start is requested.
+// isReplaced reports whether a failed attempt will be replaced because another start is requested.
 func isReplaced(record history.Record, cfg *upgradev1alpha1.UpgradeConfig) bool {
 	at, err := maintenance.UpgradeStart(cfg)
 	if err != nil || record.UpgradeAt == nil || record.Phase != history.PhaseFailed || !record.Finished() {
@@ -132,7 +130,7 @@ func isReplaced(record history.Record, cfg *upgradev1alpha1.UpgradeConfig) bool 
 	return len(maintenance.StartRequests(cfg)) > 0 || record.Key() != history.Record{UpgradeAt: new(metav1.NewTime(at))}.Key()
 }
 
-// hasEnded reports whether the current attempt has ended, and nothing is left to do for it.
+// hasEnded reports whether the current attempt has ended with nothing left to do.
 func (t upgradeTarget) hasEnded() bool {
 	if t.kind == kindJob {
 		_, ended := maintenance.EndPhase(t.job)
@@ -142,7 +140,7 @@ func (t upgradeTarget) hasEnded() bool {
 	return record != nil && record.Finished()
 }
 
-// pausedBy returns what holds the upgrade before it commences; empty means nothing.
+// pausedBy returns what holds the upgrade before it commences, or "".
 func (t upgradeTarget) pausedBy() string {
 	if t.kind != kindUpgrade {
 		return ""
@@ -150,7 +148,7 @@ func (t upgradeTarget) pausedBy() string {
 	return maintenance.PausedBy(t.upgrade)
 }
 
-// began returns when the newest attempt started, or when the object was created if none did.
+// began returns when the newest attempt started, or when the object was created if no attempt has started.
 func (t upgradeTarget) began() time.Time {
 	newest := t.object.GetCreationTimestamp().Time
 	for _, record := range t.history() {
@@ -190,27 +188,26 @@ func (t upgradeTarget) progress() string {
 	return ""
 }
 
-// choice describes what a command chooses among if it has no argument.
+// choice describes which objects a command chooses from if it has no argument.
 type choice struct {
 	kinds []upgradeKind
-	// fits reports whether the command has something to do for an object. Other objects count only if
-	// there is no such object.
+	// fits reports whether the command is useful for an object. Other objects count only if none fits.
 	fits func(upgradeTarget) bool
 	// newest chooses the newest of all objects; otherwise, several objects are an error.
 	newest bool
 }
 
-// isOpen is the choice among upgrades that have not ended.
+// isOpen selects upgrades that have not ended.
 func isOpen(kinds ...upgradeKind) choice {
 	return choice{kinds: kinds, fits: func(t upgradeTarget) bool { return !t.hasEnded() }}
 }
 
-// newestOf is the choice of the newest upgrade, whether it has ended or not.
+// newestOf selects the newest upgrade, ended or not.
 func newestOf(kinds ...upgradeKind) choice {
 	return choice{kinds: kinds, fits: func(upgradeTarget) bool { return true }, newest: true}
 }
 
-// targetOptions are the argument of a command about one upgrade.
+// targetOptions holds the argument of a command about one upgrade.
 type targetOptions struct {
 	*session.Session
 	session.NoFlags
@@ -219,13 +216,13 @@ type targetOptions struct {
 	args  []string
 }
 
-// Complete takes the argument for the upgrade.
+// Complete takes the upgrade from the argument.
 func (o *targetOptions) Complete(_ *cobra.Command, args []string) error {
 	o.args = args
 	return nil
 }
 
-// find returns the cluster, and the upgrade in it that the command is about.
+// find returns the cluster and the upgrade.
 func (o *targetOptions) find(ctx context.Context) (*session.Cluster, upgradeTarget, error) {
 	cluster, err := o.Connect()
 	if err != nil {
@@ -235,7 +232,7 @@ func (o *targetOptions) find(ctx context.Context) (*session.Cluster, upgradeTarg
 	return cluster, target, err
 }
 
-// targetCommand completes a command about one upgrade.
+// targetCommand completes the definition of a command about one upgrade.
 func targetCommand(p *session.Session, among choice, cmd *cobra.Command) *cobra.Command {
 	cmd.Use += " [KIND/NAME]"
 	cmd.Long += "\n\n" + targetDoc
@@ -244,7 +241,7 @@ func targetCommand(p *session.Session, among choice, cmd *cobra.Command) *cobra.
 	return cmd
 }
 
-// validUpgrade accepts KIND/NAME of a kind that upgrades this cluster.
+// validUpgrade accepts KIND/NAME for kinds that upgrade this cluster.
 func validUpgrade(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -256,7 +253,7 @@ func validUpgrade(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// findUpgrade reads the upgrade that the arguments name, or the only one of the choice.
+// findUpgrade returns the upgrade given by the arguments, or the only one in the choice.
 func findUpgrade(ctx context.Context, p *session.Session, cluster *session.Cluster, args []string, among choice) (upgradeTarget, error) {
 	if len(args) == 0 {
 		return onlyUpgrade(ctx, p, cluster, among)
@@ -273,7 +270,7 @@ func findUpgrade(ctx context.Context, p *session.Session, cluster *session.Clust
 	return target, nil
 }
 
-// candidates returns the objects that a command could be about, in the namespace of the flag, or in all namespaces.
+// candidates returns the possible objects for a command in the namespace of the flag or in all namespaces.
 func candidates(ctx context.Context, p *session.Session, cluster *session.Cluster, among choice) ([]upgradeTarget, error) {
 	var found, others []upgradeTarget
 	for _, kind := range among.kinds {
@@ -295,7 +292,7 @@ func candidates(ctx context.Context, p *session.Session, cluster *session.Cluste
 	return found, nil
 }
 
-// onlyUpgrade returns the only object of the choice, or the newest one if the choice says so.
+// onlyUpgrade returns the only object of the choice or, if the choice says so, the newest.
 func onlyUpgrade(ctx context.Context, p *session.Session, cluster *session.Cluster, among choice) (upgradeTarget, error) {
 	found, err := candidates(ctx, p, cluster, among)
 	if err != nil {
@@ -317,7 +314,7 @@ func onlyUpgrade(ctx context.Context, p *session.Session, cluster *session.Clust
 	return upgradeTarget{}, session.UsageError("there are several upgrades; choose one: %s", strings.Join(names, ", "))
 }
 
-// listUpgrades returns the objects of a kind, by namespace and name. An empty namespace means all.
+// listUpgrades lists the objects of a kind by namespace and name. An empty namespace selects all.
 func listUpgrades(ctx context.Context, cluster *session.Cluster, kind upgradeKind, namespace string) ([]upgradeTarget, error) {
 	var targets []upgradeTarget
 	var err error
@@ -329,7 +326,7 @@ func listUpgrades(ctx context.Context, cluster *session.Cluster, kind upgradeKin
 	default:
 		targets, err = listed(ctx, cluster, namespace, &maintenancev1beta1.UpgradeConfigList{}, func(l *maintenancev1beta1.UpgradeConfigList) []maintenancev1beta1.UpgradeConfig { return l.Items })
 	}
-	if err != nil && !meta.IsNoMatchError(err) { // a cluster may have some of the kinds
+	if err != nil && !meta.IsNoMatchError(err) { // not all kinds may be installed
 		return nil, fmt.Errorf("listing %s objects: %w", kind, err)
 	}
 	return targets, nil
@@ -349,7 +346,7 @@ func listed[T any, L client.ObjectList](ctx context.Context, cluster *session.Cl
 	return targets, nil
 }
 
-// upgradeNames returns the objects that a command could be about, as KIND/NAME.
+// upgradeNames completes the possible objects for a command as KIND/NAME.
 func upgradeNames(p *session.Session, among choice) session.Completions {
 	return func(cmd *cobra.Command, cluster *session.Cluster) []string {
 		found, err := candidates(cmd.Context(), p, cluster, among)

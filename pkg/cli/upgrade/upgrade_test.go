@@ -32,8 +32,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// retried returns an UpgradeConfig or an UpgradeJob whose attempt has failed, and that requests another
-// one that has not been reconciled.
+// retried returns an UpgradeConfig or UpgradeJob with a failed attempt and a request for another attempt that
+// has not been reconciled.
 func retried(target upgradeTarget) upgradeTarget {
 	failed := clitest.FailedRecord()
 	failed.UpgradeAt = clitest.Ago(2 * time.Hour)
@@ -48,7 +48,7 @@ func retried(target upgradeTarget) upgradeTarget {
 	return target
 }
 
-// withProgram runs a part of a command, in the namespace of the upgrades.
+// withProgram runs part of a command in the namespace of the upgrades.
 func withProgram(t *testing.T, run func(context.Context, *session.Session) error) (string, error) {
 	t.Helper()
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
@@ -94,7 +94,7 @@ func TestHistory_of_a_schedule_is_that_of_its_jobs(t *testing.T) {
 	}
 }
 
-// examplePlan is a runbook whose screens are golden files; docs/runbooks shows the real ones.
+// examplePlan is a runbook for golden files. docs/runbooks shows the real ones.
 var examplePlan = engine.Runbook{
 	Steps: []engine.Step{
 		{Name: "Started", Doc: "Sends the notification that the upgrade starts."},
@@ -108,7 +108,7 @@ var examplePlan = engine.Runbook{
 
 func TestPreview(t *testing.T) {
 	t.Parallel()
-	failing := clitest.PendingRecord() // its cleanup runs
+	failing := clitest.PendingRecord() // its cleanup is running
 	failing.Phase, failing.StartTime = history.PhaseUpgrading, clitest.Ago(time.Hour)
 	failing.Conditions = []history.StepCondition{
 		clitest.Step("Started", time.Hour, time.Hour, metav1.ConditionTrue, "NotRequested", ""),
@@ -139,7 +139,7 @@ func TestPreview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "operator") // answers as an operator does
+	program := filepath.Join(t.TempDir(), "operator") // responds like an operator
 	answer := "#!/bin/sh\n[ \"$*\" = 'docs --output=json -- Custom' ] || { echo 'unknown type' >&2; exit 1; }\ncat <<'END'\n" +
 		string(printed) + "\nEND\n"
 	if err := os.WriteFile(program, []byte(answer), 0o700); err != nil {
@@ -173,7 +173,7 @@ func TestActions(t *testing.T) {
 		"retried": nil,
 	}
 	const at = "2026-11-23T01:00:00Z"
-	// What is changed, by "ACTION KIND"; the states that are not listed are refused.
+	// Expected changes by "ACTION KIND". States that are not listed are refused.
 	want := map[string]map[string]string{
 		"pause upgrade":     {"new": "paused", "pending": "paused", "started": "paused", "failed": "paused", "upgraded": "paused", "retried": "paused"},
 		"resume upgrade":    {"new": "unpaused", "pending": "unpaused", "started": "unpaused", "commenced": "unpaused", "failed": "unpaused", "upgraded": "unpaused", "retried": "unpaused"},
@@ -225,7 +225,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A hold on an upgrade also holds an upgrade that is started now.
+// A hold on an upgrade also applies to an upgrade that is started now.
 func TestActions_on_a_held_upgrade(t *testing.T) {
 	t.Parallel()
 	paused, annotated := clitest.AnUpgrade(clitest.FailedRecord()), clitest.AnUpgrade(clitest.FailedRecord())
@@ -254,7 +254,7 @@ func TestActions_on_a_held_upgrade(t *testing.T) {
 		do      action
 		object  client.Object
 		prepare func(*clitest.FakeCluster) error
-		want    string // what is printed
+		want    string // the output
 		refusal string
 	}{
 		"run-now, paused":           {runNow, paused, free, "", resume},
@@ -306,7 +306,7 @@ func TestActions_on_a_held_upgrade(t *testing.T) {
 	}
 }
 
-// changeOf returns how an object differs from what it was before an action.
+// changeOf describes how an action has changed an object.
 func changeOf(t *testing.T, cluster *clitest.FakeCluster, old upgradeTarget) string {
 	t.Helper()
 	after := newTarget(old.kind, client.ObjectKeyFromObject(old.object))
@@ -335,7 +335,7 @@ func changeOf(t *testing.T, cluster *clitest.FakeCluster, old upgradeTarget) str
 	return ""
 }
 
-// An object that changes between the read and the write is not changed.
+// An object that changes between read and write is left alone.
 func TestActions_on_an_object_that_has_changed(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]action{"pause": pause(true), "cancel": cancel, "run-now": runNow} {
@@ -364,7 +364,7 @@ func TestActions_on_an_object_that_has_changed(t *testing.T) {
 	}
 }
 
-// TestFindUpgrade_without_an_argument runs the choice of each command.
+// TestFindUpgrade_without_an_argument tests the choice of each command.
 func TestFindUpgrade_without_an_argument(t *testing.T) {
 	t.Parallel()
 	failed, next := clitest.AJob("failed", clitest.FailedRecord()), clitest.AJob("next", clitest.PendingRecord())
@@ -372,7 +372,7 @@ func TestFindUpgrade_without_an_argument(t *testing.T) {
 	for name, tc := range map[string]struct {
 		choice  choice
 		objects []client.Object
-		want    string // a target, or several that the error names
+		want    string // a target, or several targets named in the error
 	}{
 		"retry: the failed one of two":         {toRetry(), []client.Object{failed, next}, "upgradejob/failed"},
 		"retry: the failed one of two ended":   {toRetry(), []client.Object{failed, done}, "upgradejob/failed"},
@@ -456,12 +456,12 @@ func TestWatchUpgrade(t *testing.T) {
 	skipped := clitest.FailedRecord()
 	skipped.Phase = history.PhaseSkipped
 	commenced, job := clitest.AnUpgrade(clitest.CommencedRecord()), clitest.AJob("night", clitest.CommencedRecord())
-	closing := clitest.AJob("night", clitest.FailedRecord()) // its end is going to be published
+	closing := clitest.AJob("night", clitest.FailedRecord()) // its end has not been published yet
 	closing.Finalizers = []string{maintenancev1beta1.Finalizer}
 	for name, tc := range map[string]struct {
 		object client.Object
 		first  history.Phase
-		end    *history.Record // nil means the object is deleted
+		end    *history.Record // nil if the object is deleted
 		code   session.ExitCode
 	}{
 		"upgraded":                    {commenced, history.PhaseUpgrading, new(clitest.UpgradedRecord()), session.ExitDone},
@@ -511,8 +511,8 @@ func TestWatchUpgrade(t *testing.T) {
 	}
 }
 
-// endUpgrade replaces the history of an upgrade by the record of an attempt that has ended, and answers
-// a request for it. Without a record, it deletes the object.
+// endUpgrade replaces the history of an upgrade with the record of an ended attempt and answers the request
+// for it. Without a record, it deletes the object.
 func endUpgrade(ctx context.Context, c client.Client, target upgradeTarget, end *history.Record) error {
 	next := targetOf(target.object.DeepCopyObject().(client.Object))
 	if end == nil {

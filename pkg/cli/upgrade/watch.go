@@ -17,10 +17,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// watchOptions are the argument of the command watch.
+// watchOptions holds the argument of the command watch.
 type watchOptions struct{ targetOptions }
 
-// NewWatchCommand follows an upgrade until it ends.
+// NewWatchCommand returns the command that follows an upgrade until it ends.
 func NewWatchCommand(p *session.Session) *cobra.Command {
 	o := &watchOptions{targetOptions{Session: p, among: isOpen(kindUpgrade, kindJob)}}
 	return targetCommand(p, o.among, &cobra.Command{
@@ -30,7 +30,7 @@ func NewWatchCommand(p *session.Session) *cobra.Command {
 	})
 }
 
-// Validate fails for a dump, which does not change.
+// Validate rejects dumps because they do not change.
 func (o *watchOptions) Validate() error {
 	if o.IsReplay() {
 		return session.UsageError("--replay: a dump does not change; use history")
@@ -83,7 +83,7 @@ func watchUpgrade(ctx context.Context, p *session.Session, cluster *session.Clus
 	}
 }
 
-// showUpgrade redraws the history on a terminal, or appends a line.
+// showUpgrade redraws the history on a terminal and appends a line to other outputs.
 func showUpgrade(p *session.Session, cluster *session.Cluster, target upgradeTarget, line string) error {
 	if p.Terminal.Interactive {
 		return p.Show(historyScreen(p, target, cluster.Clock.Now()))
@@ -92,7 +92,7 @@ func showUpgrade(p *session.Session, cluster *session.Cluster, target upgradeTar
 	return err
 }
 
-// watchLine returns a line that changes when the upgrade does.
+// watchLine returns a line that changes with the upgrade.
 func watchLine(target upgradeTarget) string {
 	phase := history.PhaseNew
 	if record := target.current(); record != nil {
