@@ -193,7 +193,7 @@ type choice struct {
 	kinds []upgradeKind
 	// fits reports whether the command is useful for an object. Other objects count only if none fits.
 	fits func(upgradeTarget) bool
-	// newest chooses the newest of all objects; otherwise, several objects are an error.
+	// newest selects the newest of all objects. If it is unset, several objects are an error.
 	newest bool
 }
 
