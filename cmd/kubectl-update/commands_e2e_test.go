@@ -394,7 +394,7 @@ func (c *cluster) change(t *testing.T, object client.Object, key string, change 
 	})
 }
 
-// temporary creates an object that is deleted at the end of the test.
+// temporary creates an object and deletes it at the end of the test.
 func (c *cluster) temporary(t *testing.T, object client.Object, setStatus func()) {
 	t.Helper()
 	c.create(t, object, setStatus)

@@ -45,7 +45,7 @@ const (
 	lease     = "update-status-controller-leader"
 )
 
-// cluster is an API server with a cluster that is being updated, and the users who run the program.
+// cluster is an API server with a cluster in the middle of an update, and the users who run the program.
 type cluster struct {
 	client.Client
 
@@ -147,7 +147,7 @@ func (c *cluster) fill(t *testing.T, updating time.Duration) {
 	}
 }
 
-// createPool creates a pool with one node that is up to date.
+// createPool creates a pool with one up-to-date node.
 func (c *cluster) createPool(t *testing.T, role string) {
 	t.Helper()
 	rendered := "rendered-" + role + "-1"

@@ -24,16 +24,18 @@ type eventPublisher struct {
 	log    logr.Logger
 }
 
-// Publish publishes an Event about an object. A failure is logged: no status waits for an Event.
+// Publish publishes an Event about an object. Failures are only logged, because no status depends on an
+// Event.
 func (p *eventPublisher) Publish(ctx context.Context, object client.Object, eventType, reason, message string) {
 	if err := p.create(ctx, object, eventType, reason, message, p.events.Clock.Now().UTC().Format(time.RFC3339Nano)); err != nil {
 		p.log.Error(err, "publishing an Event", "reason", reason)
 	}
 }
 
-// PublishChange publishes an Event about a change of the status of an object, before it is written.
-// The same change of the same status is the same Event: a process that is killed before the write
-// repeats both, and publishes nothing twice. A failure is logged: no status waits for an Event.
+// PublishChange publishes an Event about a change of an object's status before the change is written. The
+// same change of the same status produces the same Event. If the process is killed before the write, it
+// repeats both, but the Event is not duplicated. Failures are only logged, because no status depends on an
+// Event.
 func (p *eventPublisher) PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string) {
 	status, err := json.Marshal(before)
 	if err == nil {
@@ -44,12 +46,12 @@ func (p *eventPublisher) PublishChange(ctx context.Context, object client.Object
 	}
 }
 
-// PublishOnce publishes an Event about an object, unless an equal one exists.
+// PublishOnce publishes an Event about an object unless an equal one exists.
 func (p *eventPublisher) PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error {
 	return p.create(ctx, object, eventType, reason, message, "once")
 }
 
-// create creates an Event. Events that differ only in the key are different Events.
+// create creates an Event. Events with different keys are different Events.
 func (p *eventPublisher) create(ctx context.Context, object client.Object, eventType, reason, message, key string) error {
 	gvk, err := apiutil.GVKForObject(object, p.events.Client.Scheme())
 	if err != nil {

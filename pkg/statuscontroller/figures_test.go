@@ -89,7 +89,7 @@ func (w *world) registerInformers(count int) *atomic.Int64 {
 	return requests
 }
 
-// selfSigned returns a certificate that is valid now, in real time, and its CA.
+// selfSigned returns a certificate and its CA. It is valid now, in real time.
 func selfSigned(tb testing.TB, name string) (tls.Certificate, []byte) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -139,7 +139,7 @@ func (w *world) measure(requests *atomic.Int64) figures {
 	return f
 }
 
-// idle measures a cluster on which no update is pending.
+// idle measures a cluster without a pending update.
 func idle(tb testing.TB) figures {
 	tb.Helper()
 	w := newWorld(tb)

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRoles_of_users lists each permission of the roles for users: one that is added fails the
-// test. What the roles permit is tested with an API server (pkg/updateplan).
+// TestRoles_of_users lists every permission of the user roles, so it fails if one is added. Tests in
+// pkg/updateplan check the effect of the roles with an API server.
 func TestRoles_of_users(t *testing.T) {
 	t.Parallel()
 	reads := func(more ...string) []string {
@@ -67,7 +67,7 @@ func clusterRoles(t *testing.T, file string) []rbacv1.ClusterRole {
 	return roles
 }
 
-// permissions returns what a role permits, and the roles to which it is aggregated, sorted.
+// permissions returns the permissions of a role and the roles that it is aggregated to, sorted.
 func permissions(role *rbacv1.ClusterRole) []string {
 	var all []string
 	for label := range maps.Keys(role.Labels) {

@@ -79,7 +79,7 @@ func TestActive_and_unchanged_costs_a_write_a_minute(t *testing.T) {
 	}
 }
 
-// firstObserved returns since when each insight about the control plane is known.
+// firstObserved returns the time of first observation of each insight about the control plane.
 func (w *world) firstObserved() map[string]metav1.Time {
 	w.t.Helper()
 	all := map[string]metav1.Time{}

@@ -149,7 +149,7 @@ func texts(value any) []string {
 	return found
 }
 
-// externalTimeout converts the timeout for external dependencies, which is limited in this operator.
+// externalTimeout converts the timeout for external dependencies. This operator limits it.
 func (m *migration) externalTimeout() {
 	const key, limit = "extDependencyAvailabilityChecks.http.timeout", 15
 	seconds, ok := m.take(key).(float64)
@@ -222,7 +222,7 @@ func (m *migration) features() {
 	}
 }
 
-// upgradeType notes the former type, which is now a field of each UpgradeConfig.
+// upgradeType notes the former type. It is now a field of each UpgradeConfig.
 func (m *migration) upgradeType() {
 	switch kind := m.take("upgradeType"); kind {
 	case nil, "":

@@ -107,7 +107,7 @@ func (m *maintenanceMigration) convertSpec(from *unstructured.Unstructured, spec
 	return true
 }
 
-// convertVersion checks the template and overlays, which have the fields of OpenShift's ClusterVersion.
+// convertVersion checks the template and overlays. They have the fields of OpenShift's ClusterVersion.
 func (m *maintenanceMigration) convertVersion(spec fields) {
 	m.convertTemplate(spec["template"], "spec.template")
 	overlays, _ := spec["overlays"].([]any)
@@ -194,7 +194,7 @@ func (m *maintenanceMigration) convertSchedule(schedule fields) {
 	}
 }
 
-// historyLimit converts a limit of 0, which the other controller treats as no limit.
+// historyLimit converts a limit of 0. The other controller treats it as no limit.
 func (m *maintenanceMigration) historyLimit(spec fields) {
 	const most = 100
 	limit, set := spec["successfulJobsHistoryLimit"]
@@ -326,7 +326,7 @@ func (m *maintenanceMigration) convertDelay(delay fields, path string, window, t
 	m.note(path+".delayMax", "is required: %s, until upgradeTimeout", delay["delayMax"])
 }
 
-// convertPauseOnFailure converts a selector that is enabled by a separate field.
+// convertPauseOnFailure converts a selector with a separate field that enables it.
 func (m *maintenanceMigration) convertPauseOnFailure(config fields, path string) {
 	const name = "pauseMachineConfigPoolsOnFailure"
 	pause, ok := config[name].(fields)

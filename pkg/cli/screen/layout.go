@@ -81,7 +81,7 @@ func (l *Layout) Table(label string, rows [][3]string) {
 	}
 }
 
-// stack adds a table row that is too wide for columns.
+// stack adds a table row too wide for columns.
 func (l *Layout) stack(prefix string, row [3]string) {
 	l.Hang(prefix, row[0]+": "+row[1])
 	if row[2] != "" {
