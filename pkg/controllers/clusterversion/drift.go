@@ -175,6 +175,6 @@ func (c *corrections) settle(now time.Time) {
 func (c corrections) message() string {
 	return strings.Join([]string{
 		"another client keeps changing the parameters", c.drift,
-		"they are corrected at most every " + maxBackoff.String() + ": stop that client, or change spec.template",
+		"corrections are limited to one every " + maxBackoff.String() + "; stop that client, or change spec.template",
 	}, "; ")
 }

@@ -112,7 +112,7 @@ func decode(raw runtime.RawExtension) (parameters, error) {
 	}
 	var fields map[string]any
 	if err := json.Unmarshal(raw.Raw, &fields); err != nil {
-		return nil, errors.New("is no JSON object")
+		return nil, errors.New("is not a JSON object")
 	}
 	delete(fields, fieldDesiredUpdate)
 	return fields, nil

@@ -172,7 +172,7 @@ func (s *scope) setCondition(status *maintenancev1beta1.ClusterVersionStatus, na
 // publishDrift publishes an Event about parameters that another client has changed.
 func (s *scope) publishDrift(ctx context.Context, live *unstructured.Unstructured, drift string) error {
 	id := notificationID(string(s.object.UID), eventDrift, string(live.GetUID()), strconv.FormatInt(live.GetGeneration(), 10))
-	err := s.publishEvent(ctx, id, eventDrift, drift+"; the ClusterVersion of OpenShift gets the parameters of spec.template again")
+	err := s.publishEvent(ctx, id, eventDrift, drift+"; the parameters are applied to the ClusterVersion of OpenShift again")
 	if err == nil {
 		s.Events.Reset(string(s.object.UID)) // the next one has another ID
 	}

@@ -74,7 +74,7 @@ func (s *scope) reconcile(ctx context.Context) (time.Time, error) {
 // sync applies the parameters if they are due.
 func (s *scope) sync(ctx context.Context) (outcome, error) {
 	if s.first.UID != s.object.UID {
-		return outcome{rejected: reasonNotTheOldest, message: fmt.Sprintf("ClusterVersion %s/%s applies, which is older: delete one of the two", s.first.Namespace, s.first.Name)}, nil
+		return outcome{rejected: reasonNotTheOldest, message: fmt.Sprintf("the older ClusterVersion %s/%s applies; delete one of the two", s.first.Namespace, s.first.Name)}, nil
 	}
 	if s.current == nil {
 		return outcome{synced: reasonMissing, message: "the cluster has no ClusterVersion (clusterversions.config.openshift.io) named version"}, nil

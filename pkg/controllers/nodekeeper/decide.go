@@ -73,7 +73,7 @@ var forceOrder = map[clusterstate.HoldReason]int{clusterstate.HeldByOther: 0, cl
 func forceReason(pod clusterstate.DrainedPod, heldBy clusterstate.HoldReason, pdbTimeoutField string) string {
 	switch heldBy {
 	case clusterstate.HeldByTermination:
-		return fmt.Sprintf("its grace period ended at %s, and it has not terminated", text.FormatTime(pod.TerminationDeadline))
+		return fmt.Sprintf("it has not terminated, although its grace period ended at %s", text.FormatTime(pod.TerminationDeadline))
 	case clusterstate.HeldByPDB:
 		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.PDBs) + " for longer than " + pdbTimeoutField
 	case clusterstate.HeldByRefusal:

@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 		},
 		"hung pod": {
 			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-clusterstate.TerminationSlack))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: it has not terminated, although its grace period ended at 2026-03-01T12:44:00Z"}, Overdue: true, Next: recheckInterval},
 		},
 		"hung pod, node not ready": {
 			after: timeout, notReady: true, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-clusterstate.TerminationSlack)), drainedPod("2")},
@@ -126,11 +126,11 @@ func TestDecide(t *testing.T) {
 		},
 		"hung pod that a budget selects": {
 			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: it has not terminated, although its grace period ended at 2026-03-01T12:00:00Z"}, Overdue: true, Next: recheckInterval},
 		},
 		"hung pod with finalizers": {
 			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: it has not terminated, although its grace period ended at 2026-03-01T12:00:00Z"}, Overdue: true, Next: recheckInterval},
 		},
 		"ended pod with finalizers": {
 			after: timeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
@@ -171,7 +171,7 @@ func TestDecide(t *testing.T) {
 		"order: unprotected, protected, terminating": {
 			after: pdbTimeout, pods: []clusterstate.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
 			want: outcome{Forced: []string{
-				"3: " + unprotected, "5: " + unprotected, "2: " + heldByPDB, "4: " + heldByPDB, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
+				"3: " + unprotected, "5: " + unprotected, "2: " + heldByPDB, "4: " + heldByPDB, "1: it has not terminated, although its grace period ended at 2026-03-01T12:00:00Z",
 			}, Overdue: true, Next: recheckInterval},
 		},
 	}

@@ -55,12 +55,12 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 	if err := r.setFirstSeen(ctx, node, &value); err != nil || cordonKnown {
 		return seen, err
 	}
-	message := "the taint of the node does not state since when the node is cordoned"
+	message := "the taint of the node does not say when it was cordoned"
 	if !drain.Since.IsZero() {
-		message = "the taint of the node states that the node is cordoned since " + text.FormatTime(drain.Since) + ", which is in the future"
+		message = "the taint of the node says that it was cordoned in the future, at " + text.FormatTime(drain.Since)
 	}
 	return seen, r.publish(ctx, node, nodeRef(node), a.notificationID(node.UID, reasonDrainTimeUnknown), reasonDrainTimeUnknown,
-		message+"; the time of its drain is counted from "+counted)
+		message+"; the deadlines of its drain count from "+counted)
 }
 
 // setFirstSeen sets the annotation; nil removes it. It does nothing if the node has changed since

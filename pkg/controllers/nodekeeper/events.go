@@ -27,7 +27,7 @@ const (
 
 // publishForced publishes an Event about a forced pod.
 func (s *drainScope) publishForced(ctx context.Context, bp blockedPod) error {
-	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainForced, "is deleted, so that node "+s.node.Name+" can be drained for the upgrade to "+s.attempt.Version)
+	return s.publishForPod(ctx, bp, string(bp.heldBy), reasonDrainForced, "is deleted to drain node "+s.node.Name+" for the upgrade to "+s.attempt.Version)
 }
 
 // publishCannotForce publishes an Event about a pod that cannot be forced.
@@ -38,11 +38,11 @@ func (s *drainScope) publishCannotForce(ctx context.Context, bp blockedPod) erro
 // publishRefused publishes an Event about a pod whose eviction is refused. at is when the pod is
 // forced; zero if it never is.
 func (s *drainScope) publishRefused(ctx context.Context, bp blockedPod, at time.Time) error {
-	forced := "it is never forced"
+	forced := "it will never be forced"
 	if !at.IsZero() {
-		forced = "it is deleted at " + text.FormatTime(at) + ", when " + s.attempt.PDBTimeoutField + " is over"
+		forced = "it will be deleted at " + text.FormatTime(at) + ", when " + s.attempt.PDBTimeoutField + " expires"
 	}
-	bp.reason = "its eviction is refused, and " + forced + ": " + bp.Refusal
+	bp.reason = "its eviction is refused; " + forced + ": " + bp.Refusal
 	return s.publishForPod(ctx, bp, "refused", reasonDrainBlocked, "blocks the drain of node "+s.node.Name)
 }
 

@@ -153,7 +153,7 @@ func (p *pass) setReadiness(status *updatev1beta1.UpdateInformerStatus) {
 		i := slices.IndexFunc(status.Conditions, func(c updatev1beta1.InformerCondition) bool { return c.Type == name })
 		switch {
 		case i < 0 || status.Conditions[i].Status == metav1.ConditionUnknown:
-			verdict = readiness.Verdict{Level: readiness.Reconciling, Reason: reasonNotChecked, Message: "the informer was not queried yet"}
+			verdict = readiness.Verdict{Level: readiness.Reconciling, Reason: reasonNotChecked, Message: "the informer has not been queried yet"}
 		case status.Conditions[i].Status == metav1.ConditionFalse:
 			p.show(status, readiness.Verdict{Level: readiness.Reconciling, Reason: status.Conditions[i].Reason, Message: status.Conditions[i].Message})
 			return

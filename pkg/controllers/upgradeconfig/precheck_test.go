@@ -29,7 +29,7 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 
 // The results of the pre-check of a cluster with an unhealthy node, and of a healthy one.
 const (
-	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`
+	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 at its start, and only then can it be known whether 4.4.6 is offered in it`
 	precheckFailed = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0; alerts: not configured" + channelNote
 	precheckPassed = "True NothingFound: nothing would block the upgrade now" + channelNote
 )

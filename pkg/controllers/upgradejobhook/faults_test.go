@@ -125,19 +125,19 @@ func TestJob_of_a_hook(t *testing.T) {
 		"never ends, after the commit": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", neverEnds, maintenancev1beta1.EventUpgradeComplete)},
 			steps: map[string]string{
-				"UpgradeCompleteHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [UpgradeComplete/a Failed]",
+				"UpgradeCompleteHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it did not end within hooks.timeout (1h) and is still running; set activeDeadlineSeconds in the template) [UpgradeComplete/a Failed]",
 			},
 		},
 		"never ends, after the commit, with Abort": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, maintenancev1beta1.EventUpgradeComplete))},
 			steps: map[string]string{
-				"UpgradeCompleteHooksDone": "HookFailed: hook UpgradeComplete/a failed: Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template [UpgradeComplete/a Failed]",
+				"UpgradeCompleteHooksDone": "HookFailed: hook UpgradeComplete/a failed: Job JOB: TimedOut: it did not end within hooks.timeout (1h) and is still running; set activeDeadlineSeconds in the template [UpgradeComplete/a Failed]",
 			},
 		},
 		"never ends, after the end": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, maintenancev1beta1.EventFinish))},
 			steps: map[string]string{
-				"FinishHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [Finish/a Failed]",
+				"FinishHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it did not end within hooks.timeout (1h) and is still running; set activeDeadlineSeconds in the template) [Finish/a Failed]",
 			},
 		},
 		"image that cannot be pulled": {

@@ -136,7 +136,7 @@ func TestLatePin(t *testing.T) {
 		w.phase = ""
 		w.offer()
 		w.RunTo(tuesday.Add(-time.Hour))
-		if len(w.starts) > 0 || !strings.Contains(w.condition("Scheduled"), "is pinned then") {
+		if len(w.starts) > 0 || !strings.Contains(w.condition("Scheduled"), "will be pinned") {
 			t.Fatalf("Scheduled is %q; %s", w.condition("Scheduled"), w.describe())
 		}
 		w.offer("4.20.6")

@@ -35,7 +35,7 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	}
 	if refusal := s.refuseRunNow(id); refusal != "" && job == nil {
 		s.status.RunNow = answer
-		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+maintenancev1beta1.RunNowAnnotation+" to another value")
+		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade cannot run: "+refusal+"; to request it again, set annotation "+maintenancev1beta1.RunNowAnnotation+" to another value")
 	}
 	if job == nil {
 		job, err = s.createJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
@@ -68,7 +68,7 @@ func (s *scope) refuseRunNow(slot string) string {
 	case s.newest.Release.Version != "":
 		return ""
 	case s.unknown != "":
-		return "the available updates are not known: " + s.unknown
+		return "the available updates are unknown: " + s.unknown
 	case s.cfg.Spec.WhenNoUpdate != maintenancev1beta1.NoUpdateRunHooks:
 		return s.noUpdate()
 	}

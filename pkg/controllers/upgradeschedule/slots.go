@@ -333,9 +333,9 @@ func (s *scope) passOver(ctx context.Context, first time.Time) error {
 		s.finish(over.last, ResultSuspended, message, "")
 		s.handled.slots = over.suspended
 		return s.publish(ctx, slotID(over.last), corev1.EventTypeNormal, "SlotSuspended",
-			fmt.Sprintf("no UpgradeJob starts at %s: %s; scheduled starts from %s on that were suspended: %d", text.FormatTime(over.last), message, text.FormatTime(first), over.suspended))
+			fmt.Sprintf("no UpgradeJob starts at %s: %s; suspended starts since %s: %d", text.FormatTime(over.last), message, text.FormatTime(first), over.suspended))
 	}
-	result, message := ResultMissed, "the operator did not handle it before it was over"
+	result, message := ResultMissed, "the operator did not handle the start in time"
 	if c := s.waitedFor(); over.missed == 1 && c.reason != "" {
 		result, message = c.reason, c.message
 	}
@@ -413,14 +413,14 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 	}
 	switch {
 	case s.pendingJobs() >= maxPending:
-		s.waiting = condition{ResultTooManyJobs, fmt.Sprintf("%d UpgradeJobs have not ended; the next one is created when one of them has", maxPending)}
+		s.waiting = condition{ResultTooManyJobs, fmt.Sprintf("%d UpgradeJobs have not ended; the next one is created when one of them ends", maxPending)}
 		return nil
 	case release.Version == "" && s.unknown != "":
-		s.waiting = condition{ResultUpdatesUnknown, "the available updates are not known: " + s.unknown}
+		s.waiting = condition{ResultUpdatesUnknown, "the available updates are unknown: " + s.unknown}
 		return nil
 	}
 	if release.Version == "" && s.cfg.Spec.LatePin == maintenancev1beta1.LatePinAllow && s.now.Before(slot) {
-		s.waiting = condition{ResultNoUpdate, fmt.Sprintf("%s; one that becomes available before %s is pinned then", s.noUpdate(), text.FormatTime(slot))}
+		s.waiting = condition{ResultNoUpdate, fmt.Sprintf("%s; an update that becomes available before %s will be pinned", s.noUpdate(), text.FormatTime(slot))}
 		s.wakeAt(slot)
 		return nil
 	}

@@ -383,7 +383,7 @@ func TestUpdatesUnknown(t *testing.T) {
 		w.losesUpdates()
 		w.RunTo(tuesday.Add(time.Hour))
 		last := w.get().Status.LastSlot
-		if len(w.starts) > 0 || last == nil || last.Result != ResultUpdatesUnknown || last.Message != "the available updates are not known: RemoteFailed: unreachable" {
+		if len(w.starts) > 0 || last == nil || last.Result != ResultUpdatesUnknown || last.Message != "the available updates are unknown: RemoteFailed: unreachable" {
 			t.Errorf("the last slot is %+v", last)
 		}
 	})

@@ -232,7 +232,7 @@ func (s *scope) summarizeNext() (metav1.ConditionStatus, condition) {
 func (s *scope) noPending() string {
 	switch {
 	case s.newest.Release.Version != "":
-		return fmt.Sprintf("waits for a version later than %s, for which an UpgradeJob was created", text.Excerpt(s.status.LastScheduledVersion))
+		return fmt.Sprintf("waits for a version later than %s, which already has an UpgradeJob", text.Excerpt(s.status.LastScheduledVersion))
 	case s.unknown != "":
 		return "waits until the available updates are known: " + s.unknown
 	}

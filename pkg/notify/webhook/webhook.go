@@ -167,9 +167,9 @@ func (w *Webhook) PendingError(uid string) error {
 	case queued == 0:
 		return nil
 	case w.err == nil:
-		return fmt.Errorf("%d notifications are not delivered yet", queued)
+		return fmt.Errorf("%d notifications have not been delivered yet", queued)
 	}
-	return fmt.Errorf("%d notifications are not delivered yet: %w", queued, w.err)
+	return fmt.Errorf("%d notifications have not been delivered yet: %w", queued, w.err)
 }
 
 // LastError returns the error of the last delivery attempt.

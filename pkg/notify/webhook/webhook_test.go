@@ -617,7 +617,7 @@ func TestReceiver_down_does_not_block_publishing(t *testing.T) {
 		t.Errorf("publishing took %s", took)
 	}
 	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
-	const want = "2 notifications are not delivered yet: requesting %s/: responded 503 Service Unavailable: maintenance"
+	const want = "2 notifications have not been delivered yet: requesting %s/: responded 503 Service Unavailable: maintenance"
 	if err := w.hook.PendingError("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
 		t.Errorf("got %v", err)
 	}

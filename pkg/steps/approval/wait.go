@@ -34,7 +34,7 @@ func WaitUntilApproved(reader client.Reader, upgrade *upgradev1alpha1.UpgradeCon
 		case approved == nil:
 			return engine.Wait("ApprovalAwaited", "waiting for the condition Approved in status.conditions"), nil
 		case approved.ObservedGeneration != cfg.Generation:
-			return engine.Wait("ApprovalOutdated", "the condition Approved is about generation %d of the spec, which is now %d", approved.ObservedGeneration, cfg.Generation), nil
+			return engine.Wait("ApprovalOutdated", "the condition Approved is for generation %d of the spec, but the current generation is %d", approved.ObservedGeneration, cfg.Generation), nil
 		case approved.Status != metav1.ConditionTrue:
 			return engine.Wait("ApprovalDenied", "not approved: %s", said(approved)), nil
 		}

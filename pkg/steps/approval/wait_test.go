@@ -30,7 +30,7 @@ func TestWaitUntilApproved(t *testing.T) {
 		"approved":              {conditions: []metav1.Condition{approved}, passes: true, want: engine.Done("approved: CHG0042: by Ada")},
 		"denied":                {conditions: []metav1.Condition{denied}, want: engine.Wait("ApprovalDenied", "not approved: CHG0042: by Ada")},
 		"unknown":               {conditions: []metav1.Condition{unknown}, want: engine.Wait("ApprovalDenied", "not approved: CHG0042: by Ada")},
-		"an approval of before": {conditions: []metav1.Condition{outdated}, want: engine.Wait("ApprovalOutdated", "the condition Approved is about generation 2 of the spec, which is now 3")},
+		"an approval of before": {conditions: []metav1.Condition{outdated}, want: engine.Wait("ApprovalOutdated", "the condition Approved is for generation 2 of the spec, but the current generation is 3")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -163,11 +163,11 @@ func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
 			return "", text.Reason(err.Error())
 		}
-		return "", "its extra one was not created in time"
+		return "", "its extra MachineSet was not created in time"
 	case !extra.actual.isExtra():
 		return "", fmt.Sprintf("MachineSet %s exists and was not created by the operator", extra.name)
 	case extra.actual.deleting():
-		return "", fmt.Sprintf("its extra one, %s, is being deleted", extra.name)
+		return "", fmt.Sprintf("its extra MachineSet %s is being deleted", extra.name)
 	}
 	return state.nodeOf(*extra.actual)
 }

@@ -300,7 +300,7 @@ func TestDeletedExtraMachineSetIsCreatedAgain(t *testing.T) {
 	w.machines.KeepDeleted = true
 	w.pass(time.Minute)
 	got := w.must(w.add(), time.Minute)
-	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-d582eebc, is being deleted)") {
+	if !strings.Contains(got.Message(), "worker-a (its extra MachineSet worker-a-extra-d582eebc is being deleted)") {
 		t.Errorf("while it is deleted: %s", got.Message())
 	}
 	w.machines.KeepDeleted, w.machines.Failures["worker-b"] = false, openshift.NoFailure

@@ -50,7 +50,7 @@ func (s machineState) nodeOf(set machineSet) (node, reason string) {
 			return machine.Status.NodeRef.Name, ""
 		}
 	}
-	return "", cmp.Or(reason, set.errorMessage(), fmt.Sprintf("its extra one, %s, has no Machine yet", set.GetName()))
+	return "", cmp.Or(reason, set.errorMessage(), fmt.Sprintf("its extra MachineSet %s has no Machine yet", set.GetName()))
 }
 
 // notReadyReason returns the reason why a Machine has no ready node, or "" if it has one.

@@ -41,7 +41,7 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if run.Blocked {
-			return engine.Done("the channel is left alone while the step may not act"), nil
+			return engine.Done("the channel is not changed while the step is blocked"), nil
 		}
 		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
@@ -134,7 +134,7 @@ func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Tar
 		}
 		set := slices.Contains(requested, version.Channel) && !clusterstate.OwnedByOthers(current.ManagedFields, "channel")
 		if !set || version.Channel == "" || version.Channel == *preceding {
-			return engine.Skip("NothingToRestore", "the channel is %s, which this upgrade has not set", channelName(version.Channel)), nil
+			return engine.Skip("NothingToRestore", "channel %s was not set by this upgrade", channelName(version.Channel)), nil
 		}
 		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.Channel = *preceding })
 		switch {

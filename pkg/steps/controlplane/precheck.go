@@ -27,7 +27,7 @@ func PreCheckUpdateAvailable(r client.Reader, target clusterstate.Target) engine
 		if message := channelMismatch(version, target); message != "" {
 			return engine.Wait("VersionNotInChannel", "%s", message), nil
 		}
-		return engine.Skip("ChannelWillBeSet", "the channel is %q; the upgrade sets it to %s when it begins, and only then it is known whether %s is offered in it",
+		return engine.Skip("ChannelWillBeSet", "the channel is %q; the upgrade sets it to %s at its start, and only then can it be known whether %s is offered in it",
 			text.Excerpt(version.Channel), target.Channel, target.Version), nil
 	}
 }

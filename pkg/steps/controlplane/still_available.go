@@ -60,7 +60,7 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	case updating: // no updates are available during an update
 		return NotBusy(version, target)
 	case !p.CheckAvailability:
-		return engine.Done("whether %s is available is not checked", target.Version), nil
+		return engine.Done("the availability of %s is not checked", target.Version), nil
 	case !version.RetrievedUpdates.IsTrue():
 		return engine.Wait("UpdatesNotRetrieved", "the available updates cannot be retrieved: %s", version.RetrievedUpdates.MessageOrReason()), nil
 	}

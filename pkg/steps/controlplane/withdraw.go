@@ -42,7 +42,7 @@ func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Ta
 		case !applied:
 			return retryOnConflict(), nil
 		case commenced:
-			return engine.Skip("Commenced", "the cluster version operator has begun to install %s; it cannot be withdrawn", target.Version), nil
+			return engine.Skip("Commenced", "the cluster version operator has started to install %s; the request can no longer be withdrawn", target.Version), nil
 		case !pending:
 			return nothingToWithdraw(version, target), nil
 		}

@@ -328,7 +328,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	}{
 		"these are good":     {func(*externaldeps.Options) {}, ""},
 		"no timeout":         {func(o *externaldeps.Options) { o.Timeout = 0 }, "the timeout is 0s"},
-		"a timeout too long": {func(o *externaldeps.Options) { o.Timeout = 16 * time.Second }, "the timeout is 16s, must be positive and 15s at most"},
+		"a timeout too long": {func(o *externaldeps.Options) { o.Timeout = 16 * time.Second }, "the timeout is 16s; it must be positive and at most 15s"},
 		"too many":           {func(o *externaldeps.Options) { o.URLs = make([]string, 21) }, "21 URLs are configured, 20 are allowed"},
 		"an empty URL":       {func(o *externaldeps.Options) { o.URLs[1] = "" }, "the URL in place 2"},
 		"no URL":             {func(o *externaldeps.Options) { o.URLs[0] = "quay.io" }, "the URL in place 1"},

@@ -59,7 +59,7 @@ func New(o Options) (*Dependencies, error) {
 		errs = append(errs, fmt.Errorf("%d URLs are configured, %d are allowed", len(o.URLs), maxURLs))
 	}
 	if o.Timeout <= 0 || o.Timeout > maxTimeout {
-		errs = append(errs, fmt.Errorf("the timeout is %s, must be positive and %s at most", o.Timeout, maxTimeout))
+		errs = append(errs, fmt.Errorf("the timeout is %s; it must be positive and at most %s", o.Timeout, maxTimeout))
 	}
 	for i, text := range o.URLs {
 		at, err := url.Parse(text)

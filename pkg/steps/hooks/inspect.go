@@ -42,7 +42,7 @@ func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
 		h.item.Status, h.item.Message = statusFailed, "Job "+job.Name+" was deleted before it had ended; it is not run again"
 	case e.overdue():
 		h.item.Status = statusFailed
-		h.item.Message = fmt.Sprintf("Job %s: TimedOut: it has not ended within hooks.timeout (%s), and runs on; set activeDeadlineSeconds in the template", job.Name, e.Config().Timeout)
+		h.item.Message = fmt.Sprintf("Job %s: TimedOut: it did not end within hooks.timeout (%s) and is still running; set activeDeadlineSeconds in the template", job.Name, e.Config().Timeout)
 	default:
 		h.item.Message = "Job " + job.Name
 		if problem := e.podProblem(ctx, job); problem != "" {

@@ -112,7 +112,7 @@ func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
 	case len(releasing) > 0:
 		return engine.WaitFor(retryInterval, reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(releasing)), nil
 	case len(unobserved) > 0:
-		return engine.Wait(reasonNotObserved, "the machine config operator has not observed yet that these pools are paused: %s", text.JoinNames(unobserved)), nil
+		return engine.Wait(reasonNotObserved, "the machine config operator has not yet observed that these pools are paused: %s", text.JoinNames(unobserved)), nil
 	case len(left) > 0:
 		return engine.Done("machine config pools with nodes to update are unpaused in their release windows: %s", text.JoinNames(left)), nil
 	}

@@ -94,7 +94,7 @@ func (d Delayed) Advise(ctx context.Context, now time.Time) (engine.Result, erro
 	}
 	for i := range d.Entries {
 		if !slices.ContainsFunc(selected, func(p delayedPool) bool { return p.selected == &d.Entries[i] }) {
-			return engine.Wait(ReasonNoPoolSelected, "%s[%d] selects no machine config pool: the nodes that it should delay are updated as soon as the control plane is", d.Source, i), nil
+			return engine.Wait(ReasonNoPoolSelected, "%s[%d] selects no machine config pool, so the nodes that it should delay are updated right after the control plane", d.Source, i), nil
 		}
 	}
 	if expired := d.expired(selected, now); expired != "" {

@@ -164,7 +164,7 @@ func (d Delayed) Undelayed() engine.UpgradeStep {
 		if result, waits := d.wait(ctx, run, s, s.undelayed()); waits {
 			return result, nil
 		}
-		return engine.Done("all machine config pools are updated that are not delayed"), nil
+		return engine.Done("all machine config pools that are not delayed are updated"), nil
 	}
 }
 

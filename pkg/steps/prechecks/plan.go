@@ -94,7 +94,7 @@ func (p Plan) PreCheck() engine.UpgradeStep {
 		case !updateplan.IsAnalyzed(plan) || analyzed == nil:
 			return p.decide(plan, run.Now), nil
 		case rest == 1 && isNotOffered(plan, run.Now):
-			return engine.Skip("OfferUnknown", "UpdatePlan %s: only the offer of the release is missing, which another step awaits", plan.Name), nil
+			return engine.Skip("OfferUnknown", "UpdatePlan %s: the only finding is that the release is not offered yet; another step waits for that", plan.Name), nil
 		case rest == 0 && !updateplan.IsRecent(analyzed.Time, run.Now):
 			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: analyzed at %s, no findings were left to accept; the update is analyzed again when the upgrade starts",
 				plan.Name, text.FormatTime(analyzed.Time)), nil
@@ -151,7 +151,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePla
 			return engine.Result{}, err
 		}
 		if version.Observe(p.Target).HasBegun() {
-			return engine.Skip("UpdateHasBegun", "the cluster is at %s or being updated to it: nothing is left to accept", p.Target.Version), nil
+			return engine.Skip("UpdateHasBegun", "the cluster is at %s or being updated to it, so there is nothing left to accept", p.Target.Version), nil
 		}
 		plan, err := p.get(ctx)
 		switch {
@@ -163,7 +163,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePla
 		case plan != nil && plan.DeletionTimestamp != nil:
 			return engine.Wait("AnalysisRequested", "UpdatePlan %s is being deleted", plan.Name), nil
 		case plan != nil && plan.Status.FromRelease != "" && plan.Status.FromRelease != version.Current.Version:
-			return engine.Wait("AnalysisInProgress", "UpdatePlan %s is about an update from %s, and the cluster is at %s: %s",
+			return engine.Wait("AnalysisInProgress", "UpdatePlan %s is for an update from %s, but the cluster is at %s: %s",
 				plan.Name, text.Excerpt(plan.Status.FromRelease), text.Excerpt(version.Current.Version), ifUnchanged), nil
 		}
 		return do(ctx, run, plan)
@@ -213,7 +213,7 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.Up
 	case err != nil:
 		return engine.Result{}, fmt.Errorf("requesting an analysis of UpdatePlan %s: %w", plan.Name, err)
 	}
-	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, text.FormatTime(analyzed.Time)), nil
+	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is from %s", plan.Name, text.FormatTime(analyzed.Time)), nil
 }
 
 // requestTime returns the time of the last request for an analysis, and whether it is too early for
@@ -240,7 +240,7 @@ func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) 
 func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
 // ifUnchanged tells administrators what to do if an analysis does not start.
-const ifUnchanged = "if that does not change, find out whether the Update Status Controller is running"
+const ifUnchanged = "if this persists, check that the Update Status Controller is running"
 
 // decide returns the result for a plan: whether it allows the update now.
 func (p Plan) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Result {

@@ -71,7 +71,7 @@ func (w Window) reconcile(ctx context.Context, unclaimed []alertmanager.Silence,
 func (w Window) upsert(ctx context.Context, now time.Time, s alertmanager.Silence) error {
 	s.EndsAt = w.expiry(now)
 	s.CreatedBy = createdBy
-	s.Comment = fmt.Sprintf("Upgrade to %s at %s, %s %s/%s, %s: extended for as long as this lasts, ended with it.",
+	s.Comment = fmt.Sprintf("Upgrade to %s at %s, %s %s/%s, %s: extended while this lasts, and ended with it.",
 		w.attempt.Version, w.attempt.Key, w.attempt.Kind, w.attempt.Namespace, w.attempt.Name, w.name)
 	_, err := w.silencer.Alertmanager.Upsert(ctx, s)
 	return err

@@ -120,7 +120,7 @@ func (s *Silencer) CloseNow(ctx context.Context, attempt engine.AttemptRef) {
 }
 
 func (s *Silencer) closeStep(attempt engine.AttemptRef, settings Settings, filter ...alertmanager.Matcher) engine.UpgradeStep {
-	failing := fmt.Sprintf("the silences are not ended, and lapse within %s", settings.Lease)
+	failing := fmt.Sprintf("the silences could not be ended and will expire within %s", settings.Lease)
 	return s.retry(settings.Timeout, reasonNotEnded, failing,
 		func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 			s.throttle.Drop(attempt.UID + "/")

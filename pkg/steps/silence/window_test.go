@@ -29,7 +29,7 @@ func TestWindow_matchers(t *testing.T) {
 	made := w.mustBeActive(2)
 	for _, s := range made {
 		if s.EndsAt != noon.Add(30*time.Minute) || s.State != alertmanager.Active || s.CreatedBy != "managed-upgrade-operator" ||
-			s.Comment != "Upgrade to 4.4.6 at 2026-03-01T12:00:00Z, UpgradeConfig ns/cluster, ControlPlane: extended for as long as this lasts, ended with it." {
+			s.Comment != "Upgrade to 4.4.6 at 2026-03-01T12:00:00Z, UpgradeConfig ns/cluster, ControlPlane: extended while this lasts, and ended with it." {
 			t.Errorf("made %+v", s)
 		}
 	}
@@ -238,7 +238,7 @@ func TestAlertmanager_is_down(t *testing.T) {
 			t.Errorf("after %s: %+v", tried, got)
 		}
 		got = w.call(w.window(wide).Close(), tried)
-		if got.Passed() != (tried >= settings.Timeout) || got.Reason() != "NotEnded" || !strings.HasPrefix(got.Message(), "the silences are not ended, and lapse within 30m0s") {
+		if got.Passed() != (tried >= settings.Timeout) || got.Reason() != "NotEnded" || !strings.HasPrefix(got.Message(), "the silences could not be ended and will expire within 30m0s") {
 			t.Errorf("ended after %s: %+v", tried, got)
 		}
 	}
