@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestBundle_layout checks that the bundle is where operator-sdk and catalogs expect it: what bundle.Dockerfile copies is
-// in the top folder and in the context of the image, and its labels are the annotations.
+// TestBundle_layout checks that the bundle is where operator-sdk and catalogs expect it: everything
+// that bundle.Dockerfile copies is in the top folder and in the build context, and its labels match
+// the annotations.
 func TestBundle_layout(t *testing.T) {
 	t.Parallel()
 	image := t.TempDir()
@@ -53,8 +54,9 @@ func TestBundle_layout(t *testing.T) {
 	}
 }
 
-// TestBundle_has_what_catalogs_want checks the annotations that catalogs of OpenShift select and show bundles by. The
-// releases come from the support matrix and from the API server of the tests: 4.y has Kubernetes 1.(y+13).
+// TestBundle_has_what_catalogs_want checks the annotations that OpenShift's catalogs use to select
+// and show bundles. The releases come from the support matrix and the API server used in tests: 4.y
+// contains Kubernetes 1.(y+13).
 func TestBundle_has_what_catalogs_want(t *testing.T) {
 	t.Parallel()
 	var metadata struct {

@@ -26,8 +26,9 @@ var (
 	indexRow = regexp.MustCompile(`(?m)^\| \[(\d{4})\]\(([^)]+)\) \| (.+) \| (.+) \| (.+) \|$`)
 )
 
-// TestDecisions checks that all decision records have one format, that links to other records lead to the record with that
-// number, and that a superseded record names a later one. docs/decisions/README.md must list each record as it is.
+// TestDecisions checks that all decision records have the same format, that links to other records
+// match their numbers, and that a superseded record refers to a later one. docs/decisions/README.md
+// must list every record correctly.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(decisions)
@@ -102,7 +103,8 @@ func checkDecision(t *testing.T, name string) decision {
 	return decision{title: parts[2], status: parts[4]}
 }
 
-// checkSections checks that a record has a context and a decision, and no section but those that may follow, in their order.
+// checkSections checks that a record has a context and a decision, followed only by permitted
+// sections in the right order.
 func checkSections(t *testing.T, name, body string) {
 	t.Helper()
 	var sections []string

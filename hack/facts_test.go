@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// rawFields match what questions about a cluster are decided by and the linter cannot see, because no Go type has
-// it: annotations of the machine config operator, the name of the pool of the control plane, and fields and values
-// of the objects of OLM, which are read without their Go types.
+// rawFields matches strings that determine facts about a cluster but are invisible to the linter
+// because no Go type contains them: annotations of the machine config operator, the name of the
+// control plane pool, and fields and values of OLM's objects, which are read without Go types.
 var rawFields = map[string]*regexp.Regexp{
 	"annotations of the machine config operator": regexp.MustCompile(`^machineconfiguration\.openshift\.io/(currentConfig|desiredConfig|state|reason|desiredDrain|lastAppliedDrain|release-image-version)$|^machineconfiguration\.openshift\.io/$`),
 	"the name of the pool of the control plane":  regexp.MustCompile(`^master$|^node-role\.kubernetes\.io/master$`),
@@ -26,8 +26,8 @@ var rawFields = map[string]*regexp.Regexp{
 	"fields of InstallPlans":                     regexp.MustCompile(`json:"(approval|approved|clusterServiceVersionNames|bundleLookups)"|^(approval|clusterServiceVersionNames|bundleLookups)$`),
 }
 
-// TestFacts_have_one_owner checks that nothing but pkg/clusterstate reads raw fields: each question about a cluster
-// has one answer. Simulators write what it reads.
+// TestFacts_have_one_owner checks that only pkg/clusterstate reads raw fields, so that each fact
+// about a cluster is determined in one place. Simulators write these fields.
 func TestFacts_have_one_owner(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}
@@ -56,7 +56,7 @@ func TestFacts_have_one_owner(t *testing.T) {
 	}
 }
 
-// literalsOf returns the string literals and tags of the sources below a folder, by file.
+// literalsOf returns the string literals and tags in the sources below a folder, by file.
 func literalsOf(t *testing.T, folder string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -73,7 +73,7 @@ func literalsOf(t *testing.T, folder string) map[string][]string {
 	return all
 }
 
-// sources returns the Go files below a folder, by path, without those of tests.
+// sources returns the Go files below a folder by path, without test files.
 func sources(t *testing.T, folder string) map[string]*ast.File {
 	t.Helper()
 	files := map[string]*ast.File{}

@@ -55,7 +55,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// object returns an object in the state of a row.
+// object returns an object in the state described by a row.
 func (r healthRow) object() map[string]any {
 	var conditions []any
 	for kind, status := range map[string]string{"Accepted": "True", "Ready": r.ready, "Reconciling": r.reconciling, "Stalled": r.stalled} {
@@ -66,7 +66,7 @@ func (r healthRow) object() map[string]any {
 	return map[string]any{"metadata": map[string]any{"generation": 1.0}, "status": map[string]any{"conditions": conditions}}
 }
 
-// toLua converts a value as Argo CD does.
+// toLua converts a value like Argo CD.
 func toLua(state *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case map[string]any:
@@ -89,7 +89,7 @@ func toLua(state *lua.LState, value any) lua.LValue {
 	return lua.LNil
 }
 
-// health returns what the script returns for an object.
+// health returns the result of the script for an object.
 func health(t *testing.T, script string, object map[string]any) string {
 	t.Helper()
 	state := lua.NewState()
@@ -105,7 +105,8 @@ func health(t *testing.T, script string, object map[string]any) string {
 	return result.RawGetString("status").String()
 }
 
-// TestArgoCD_health runs the script of each kind on each state that the page of the conditions lists.
+// TestArgoCD_health runs each kind's script on every state listed in the documentation of
+// conditions.
 func TestArgoCD_health(t *testing.T) {
 	t.Parallel()
 	var patch struct {
@@ -134,7 +135,7 @@ func TestArgoCD_health(t *testing.T) {
 	}
 }
 
-// TestFlux_health evaluates the expressions on each state of an upgrade.
+// TestFlux_health evaluates the expressions for every state of an upgrade.
 func TestFlux_health(t *testing.T) {
 	t.Parallel()
 	var kustomization struct {

@@ -20,7 +20,7 @@ import (
 
 const (
 	repository = ".."
-	version    = "v9.8.7-image" // of the programs of the image
+	version    = "v9.8.7-image" // of the programs in the image
 )
 
 // TestImage builds the root file system of the image without a container engine.
@@ -64,8 +64,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// buildImage carries out the instructions of a Dockerfile in a folder that has only what they copy and .dockerignore leaves.
-// It returns the folder of the build and the root file system of the image.
+// buildImage runs the instructions of a Dockerfile in a folder that contains only the copied files
+// that .dockerignore includes. It returns the build folder and the root file system of the image.
 func buildImage(t *testing.T, dockerfile string) (build, image string) {
 	t.Helper()
 	build, image = t.TempDir(), t.TempDir()
@@ -86,7 +86,7 @@ func buildImage(t *testing.T, dockerfile string) (build, image string) {
 				copyContext(t, from, filepath.Join(source, last), strings.HasSuffix(last, "/"))
 			}
 		case words[0] == "COPY" && arguments[1] == certificates:
-			hasCertificates = true // of the base image
+			hasCertificates = true // in the base image
 		case words[0] == "COPY":
 			copyFiles(t, filepath.Join(build, arguments[1]), filepath.Join(image, last))
 		case words[0] == "RUN" && strings.Join(arguments, " ") != "go mod download":
@@ -101,7 +101,7 @@ func buildImage(t *testing.T, dockerfile string) (build, image string) {
 	return build, image
 }
 
-// TestImage_of_the_example builds the image of the example of an upgrader, and prints its runbook.
+// TestImage_of_the_example builds the image of the example upgrader and prints its runbook.
 func TestImage_of_the_example(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -114,8 +114,8 @@ func TestImage_of_the_example(t *testing.T) {
 	}
 }
 
-// TestRelease_has_the_Go_version_of_the_image compares what builds the programs of the image with what builds
-// the plugin.
+// TestRelease_has_the_Go_version_of_the_image compares the Go versions that build the programs in
+// the image and the plugin.
 func TestRelease_has_the_Go_version_of_the_image(t *testing.T) {
 	t.Parallel()
 	builder := regexp.MustCompile(`(?m)^ARG GO_IMAGE=golang:(\d+\.\d+\.\d+)$`).FindSubmatch(readFile(t, "../Dockerfile"))
@@ -131,8 +131,8 @@ func TestRelease_has_the_Go_version_of_the_image(t *testing.T) {
 	}
 }
 
-// TestKrew_builds_the_same_archive checks that two people get the same archive of the plugin: in other
-// folders, at other times, and with another umask.
+// TestKrew_builds_the_same_archive checks that builds of the plugin are reproducible: in different
+// folders, at different times, and with a different umask.
 func TestKrew_builds_the_same_archive(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -166,7 +166,8 @@ func TestKrew_builds_the_same_archive(t *testing.T) {
 	}
 }
 
-// copyContext copies what .dockerignore leaves of a file or folder of the repository.
+// copyContext copies a file or folder of the repository, except for files excluded by
+// .dockerignore.
 func copyContext(t *testing.T, from, to string, into bool) {
 	t.Helper()
 	patterns := strings.Split(string(readFile(t, "../.dockerignore")), "\n")
@@ -188,8 +189,8 @@ func copyContext(t *testing.T, from, to string, into bool) {
 	}
 }
 
-// ignored reports whether the last pattern of .dockerignore that matches a name or one of its parents
-// excludes it.
+// ignored reports whether .dockerignore excludes a name: the last pattern that matches the name or
+// one of its parents decides.
 func ignored(name string, patterns []string) bool {
 	excluded := false
 	for _, pattern := range patterns {
@@ -208,7 +209,7 @@ func ignored(name string, patterns []string) bool {
 	return excluded
 }
 
-// copyFiles copies a file or a folder, with permissions.
+// copyFiles copies a file or a folder with its permissions.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	info, err := os.Stat(from)
@@ -229,7 +230,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// run executes a command of the shell in a folder.
+// run runs a shell command in a folder.
 func run(t *testing.T, folder, command string, environment ...string) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh", "-ec", command)

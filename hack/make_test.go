@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestMake_has_no_target_that_a_file_hides checks that each target that make lists is phony. Otherwise a file or
-// folder of its name, such as deploy, hides it: make does nothing and succeeds.
+// TestMake_has_no_target_that_a_file_hides checks that every target listed by make is phony.
+// Otherwise, a file or folder with its name, such as deploy, hides the target: make does nothing
+// and succeeds.
 func TestMake_has_no_target_that_a_file_hides(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../boilerplate/*.mk")

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// pattern is a pattern of hard-to-read sentences, and how often it may occur in 10,000 words.
+// pattern is a pattern of hard-to-read sentences with its limit per 10,000 words.
 type pattern struct {
 	name    string
 	pattern *regexp.Regexp
 	limit   float64
 }
 
-// prose lists the patterns of pages. CONTRIBUTING.md lists replacements.
+// prose lists the patterns for pages. CONTRIBUTING.md lists replacements.
 var prose = []pattern{
 	{"that of, those of", regexp.MustCompile(`\b(that|those) of\b`), 3},
 	{", too", regexp.MustCompile(`, too\b`), 1},
@@ -28,7 +28,8 @@ var prose = []pattern{
 	{"an unnamed actor", regexp.MustCompile(`(?i)\b((no|some)body|who(ever)|of whom)\b`), 1},
 }
 
-// TestProse counts the patterns in all pages but the reference, which is generated. Blocks of code do not count.
+// TestProse counts the patterns in all pages except the generated reference. Code blocks do not
+// count.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -52,7 +53,8 @@ func TestProse(t *testing.T) {
 	countPatterns(t, text.String(), 50_000, prose)
 }
 
-// comments lists the patterns of comments. The limits are near what the comments of controller-runtime and of kueue have.
+// comments lists the patterns for comments. The limits are close to the counts in
+// controller-runtime and kueue.
 var comments = []pattern{
 	{"that of, those of", regexp.MustCompile(`\b(that|those) of\b`), 0.5},
 	{", too", regexp.MustCompile(`, too\b`), 0.5},
@@ -63,10 +65,10 @@ var comments = []pattern{
 	{"an unnamed actor", regexp.MustCompile(`(?i)\b((no|some)body|who(ever)|of whom)\b`), 0.5},
 }
 
-// comment is a line with a comment. Directives and the license are none.
+// comment matches a line with a comment, except directives and the license.
 var comment = regexp.MustCompile(`(?m)^(?:[^"\n]*\s)?// ?([^+\n].*)$`)
 
-// TestComments counts the patterns in the comments of the Go files that are written by hand.
+// TestComments counts the patterns in the comments of Go files that are not generated.
 func TestComments(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestRelease_is_refused checks that release.sh names what is wrong before it removes or writes a file.
+// TestRelease_is_refused checks that release.sh reports errors before it removes or writes any
+// file.
 func TestRelease_is_refused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ version, image, want string }{
@@ -32,8 +33,8 @@ func TestRelease_is_refused(t *testing.T) {
 	}
 }
 
-// TestRender_pins_the_pages_of_alerts checks that the alerts of a release refer to the pages of its tag, and the alerts
-// of a checkout to the pages of the main branch.
+// TestRender_pins_the_pages_of_alerts checks that the alerts of a release link to the pages of its
+// tag, and the alerts of a checkout to the pages of the main branch.
 func TestRender_pins_the_pages_of_alerts(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-// TestRun_needs_no_service checks that the operator of `make run`, which is outside of the cluster, connects
-// to no service in it: also to none that a default names.
+// TestRun_needs_no_service checks that the operator started by `make run`, which runs outside the
+// cluster, does not connect to any service in it, not even by default.
 func TestRun_needs_no_service(t *testing.T) {
 	t.Parallel()
 	parsed, err := config.Parse(readFile(t, "run.yaml"))

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSite_pages checks what the documentation site takes from each page: its first heading is its title. A README is the page of
-// its folder, and hugo.yaml names each.
+// TestSite_pages checks what the documentation site derives from each page: its first heading
+// becomes the title. A README becomes the page of its folder and must be listed in hugo.yaml.
 func TestSite_pages(t *testing.T) {
 	t.Parallel()
 	var site struct {
@@ -55,7 +55,7 @@ func TestSite_pages(t *testing.T) {
 	}
 }
 
-// TestSite_versions builds two versions with a program that only notes how it is called.
+// TestSite_versions builds two versions with a program that only records how it is called.
 func TestSite_versions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

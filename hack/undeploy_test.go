@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hack tests the scripts of this folder with a client that answers from files.
+// Package hack tests the scripts in this folder with stubs of their tools.
 package hack
 
 import (
@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// client is a stub of kubectl. Each file of the folder STATE is the answer to a request; the file fails
-// has the start of the requests of which the first one fails.
+// client is a stub of kubectl. Each file in the folder STATE is the response to a request. The file
+// fails contains the beginning of a request that fails the first time.
 const client = `#!/usr/bin/env bash
 set -euo pipefail
 cd "$STATE"
@@ -44,7 +44,7 @@ kustomize*) cat manifests ;;
 esac
 `
 
-// pause is a stub of sleep, in whose time the operator undoes the upgrades.
+// pause is a stub of sleep, during which the operator undoes the upgrades.
 const pause = `#!/usr/bin/env bash
 cd "$STATE"
 : >upgrades
@@ -99,7 +99,7 @@ func TestUndeploy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state     state
 		wantError bool
-		// want and reject are parts of the requests, and of what is printed and deleted.
+		// want and reject are parts of the requests, the output, and the deletions.
 		want, reject []string
 	}{
 		"operator undoes the upgrade": {
@@ -172,7 +172,7 @@ func TestUndeploy(t *testing.T) {
 	}
 }
 
-// undeploy runs the script and returns what it prints, requests, and deletes.
+// undeploy runs the script and returns its output, requests, and deletions.
 func undeploy(t *testing.T, changed map[string]string) (string, error) {
 	t.Helper()
 	folder, programs := t.TempDir(), t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// vuln runs vuln.sh without a database that can be reached, and returns the modules that it checks, what it
-// prints, and its error. The stand-in of govulncheck fails for the module fails.
+// vuln runs vuln.sh without a reachable database. It returns the checked modules, the output, and
+// the error. The stub of govulncheck fails for the module given by fails.
 func vuln(t *testing.T, fails string, env ...string) (modules []string, printed string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,8 +39,8 @@ func vuln(t *testing.T, fails string, env ...string) (modules []string, printed 
 	return modules, string(output), err
 }
 
-// All modules are checked, whichever of them fails, and the database is the one that was asked for, or a copy.
-// Without one, an error says so.
+// All modules are checked even if some fail, with the requested database or a copy. Without a
+// database, there is an error.
 func TestVuln(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -85,8 +85,8 @@ func TestVuln(t *testing.T) {
 	}
 }
 
-// Workflows name actions by digest, and give no job more rights than it needs: only the job that publishes may
-// write, after the job that tests.
+// Workflows pin actions by digest and grant jobs only the permissions they need: only the
+// publishing job may write, and it runs after the tests.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../.github/workflows/*.yaml")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestWalk_names_what_exists checks that each package.Name on the page that leads through the code is declared.
+// TestWalk_names_what_exists checks that every package.Name on the page that walks through the code
+// is declared.
 func TestWalk_names_what_exists(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/concepts/walk.md")
@@ -29,7 +30,8 @@ func TestWalk_names_what_exists(t *testing.T) {
 	}
 }
 
-// declarations returns package.Name of all exported functions, types, and variables of the packages below the folder.
+// declarations returns the package.Name of all exported functions, types, and variables in the
+// packages below the folder.
 func declarations(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	declared := map[string]bool{}

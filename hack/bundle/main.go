@@ -1,18 +1,20 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The bundle program separates rendered manifests into those that a bundle of the Operator Lifecycle
-// Manager has, and those that limit what it installs: the Operator Lifecycle Manager does not create every kind.
+// The bundle program splits rendered manifests into those that belong to a bundle for the Operator
+// Lifecycle Manager and those that must be applied separately, because the Operator Lifecycle
+// Manager does not create every kind.
 //
-// It creates Roles and RoleBindings in the namespace of the operator only. The permissions in other namespaces are
-// ClusterRoles and ClusterRoleBindings in a bundle, so the operator works without further objects.
+// It creates Roles and RoleBindings only in the namespace of the operator. In a bundle, permissions
+// in other namespaces become ClusterRoles and ClusterRoleBindings, so the operator works without
+// further objects.
 //
 // Usage:
 //
-//	bundle separate FILE              reads manifests from the standard input, writes those for the bundle to the standard
-//	                                  output, and the other ones to the file. A Namespace is in neither.
+//	bundle separate FILE              reads manifests from stdin, writes those for the bundle to stdout, and the others
+//	                                  to FILE. Neither output contains a Namespace.
 //	bundle base IMAGE VERSION         writes the ClusterServiceVersion of deploy/olm with the icon, the image, and the version.
-//	bundle complete IMAGE [VERSION]   completes what the operator-sdk has written into the folder bundle, which replaces a version.
+//	bundle complete IMAGE [VERSION]   completes the bundle that operator-sdk has written to the folder bundle; it replaces VERSION.
 //	bundle channel FOLDER...          writes the package and the channel of a catalog with these bundles, oldest first.
 package main
 
@@ -26,8 +28,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// supported are the kinds of our manifests that a bundle can have, and that stay as they are installed. OpenShift injects
-// CAs into the ConfigMaps, and the Operator Lifecycle Manager would remove them with each upgrade.
+// supported lists the kinds in our manifests that a bundle can contain and that are not changed
+// after installation. ConfigMaps are not included: OpenShift injects CAs into them, and the
+// Operator Lifecycle Manager would remove these with every upgrade.
 var supported = []string{
 	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Deployment", "PodDisruptionBudget",
 	"PrometheusRule", "Role", "RoleBinding", "Service", "ServiceAccount", "ServiceMonitor",
@@ -83,8 +86,8 @@ type roleRef struct {
 	Name string `json:"name"`
 }
 
-// rulesOfOthers are the rules of Roles of OpenShift, by namespace and name. The bundle has them in a ClusterRole, since it
-// cannot bind Roles of other namespaces.
+// rulesOfOthers contains the rules of OpenShift's Roles by namespace and name. The bundle copies
+// them to a ClusterRole because it cannot bind Roles in other namespaces.
 var rulesOfOthers = map[string][]map[string]any{
 	"openshift-monitoring/monitoring-alertmanager-edit": {{
 		"apiGroups": []string{"monitoring.coreos.com"}, "resources": []string{"alertmanagers/api"}, "resourceNames": []string{"main"},
@@ -92,7 +95,7 @@ var rulesOfOthers = map[string][]map[string]any{
 	}},
 }
 
-// separate returns the documents for the bundle, and those that are applied beside it.
+// separate returns the documents for the bundle and those to apply separately.
 func separate(input []byte) (bundle, beside []byte, err error) {
 	documents := bytes.Split(input, []byte("\n---\n"))
 	manifests := make([]manifest, len(documents))
@@ -129,8 +132,8 @@ func separate(input []byte) (bundle, beside []byte, err error) {
 	return bundle, beside, nil
 }
 
-// forCluster returns a Role or a RoleBinding of a namespace as an object of the whole cluster, and the ClusterRole that
-// replaces a Role of OpenShift.
+// forCluster converts a namespaced Role or RoleBinding to a cluster-wide object. It also returns
+// the ClusterRole that replaces a Role of OpenShift.
 func forCluster(document []byte, m manifest) ([][]byte, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(document, &object); err != nil {

@@ -50,15 +50,15 @@ func writeBase(image, version string) error {
 	return err
 }
 
-// catalogAnnotations are the annotations of a bundle that the operator-sdk does not write.
+// catalogAnnotations are bundle annotations that operator-sdk does not write.
 var catalogAnnotations = map[string]any{
 	"operators.operatorframework.io.test.config.v1":    "tests/scorecard/",
 	"operators.operatorframework.io.test.mediatype.v1": "scorecard+v1",
 	"com.redhat.openshift.versions":                    "v4.17",
 }
 
-// complete completes the bundle in the folder bundle. The operator-sdk writes the time and its
-// own name, and finds images only in environment variables.
+// complete completes the bundle in the folder bundle. operator-sdk writes the time and its own
+// name, and finds images only in environment variables.
 func complete(image string, replaces []string) error {
 	version, err := read("bundle/" + versionFile)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The commands program writes the reference of kubectl-update, one page for each command.
+// The commands program writes the reference of kubectl-update, one page per command.
 //
 // Usage:
 //
 //	commands markdown FOLDER      writes the pages of the documentation
-//	commands man FOLDER VERSION   writes the man pages, with the time SOURCE_DATE_EPOCH
+//	commands man FOLDER VERSION   writes man pages dated SOURCE_DATE_EPOCH
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1772485200")
 	for _, tc := range []struct {
-		args []string // the folder follows the first one
+		args []string // FOLDER is inserted after the first one
 		file string
 		want []string
 	}{

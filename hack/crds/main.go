@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The crds program completes the CustomResourceDefinitions that controller-gen has written to files, where the schema
-// of a field differs from the schema of its Go type: controller-gen has no marker for that.
+// The crds program completes CustomResourceDefinitions written by controller-gen where the schema
+// of a field differs from the schema of its Go type. controller-gen has no marker for this.
 //
 // Usage: crds FILE...
 package main
@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rfc3339 matches the times that Go decodes, that is, each day that its month has. It replaces the
-// format date-time, with which the API server also accepts a lower-case t and z, and even a list:
-// one such object would stop every informer of its kind.
+// rfc3339 matches the times that Go can decode, with only valid days for each month. It replaces
+// the format date-time: with that format, the API server also accepts lower-case t and z, and even
+// a list, and a single such object would stop every informer of its kind.
 const rfc3339 = `^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))` +
 	`|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)` +
 	`T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
@@ -42,11 +42,11 @@ func completeFile(path string) error {
 	return os.WriteFile(path, completed, 0o644) //nolint:gosec // Definitions are public.
 }
 
-// maxPoolLabels is the number of labels that a selector of machine config pools may have.
+// maxPoolLabels is the maximum number of labels in a selector of machine config pools.
 const maxPoolLabels = 16
 
-// complete returns the definition with a pattern for all times, with the limits of the labels of machine
-// config pools, and, for UpgradeJob and ClusterUpgradeRun, with the history of that kind.
+// complete adds a pattern for all times, the limits for labels of machine config pools, and, for
+// UpgradeJob and ClusterUpgradeRun, the history of that kind.
 func complete(data []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(data, &crd); err != nil {
@@ -96,7 +96,7 @@ func replaceTimeFormat(node any) {
 	}
 }
 
-// limitPoolLabels limits the number of labels where a label selector is accepted in their place.
+// limitPoolLabels limits the number of labels where a label selector is also accepted.
 func limitPoolLabels(node any) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -113,20 +113,21 @@ func limitPoolLabels(node any) {
 	}
 }
 
-// historyOf completes the records in the history of a kind.
+// historyOf completes the history records of a kind.
 var historyOf = map[string]func(record map[string]any) error{
 	"UpgradeJob":        completeJobHistory,
 	"ClusterUpgradeRun": keyByAttempt,
 }
 
-// keyByAttempt keys the records by attempt instead of version, which an upgrade of operators only, or
-// a job that runs only hooks, does not have.
+// keyByAttempt makes the attempt the key of records instead of the version. An upgrade of operators
+// only, or a job that only runs hooks, has no version.
 func keyByAttempt(record map[string]any) error {
 	record["required"] = []any{"attempt"}
 	return nil
 }
 
-// completeJobHistory keys the records by attempt, and adds the phases that only an UpgradeJob has.
+// completeJobHistory makes the attempt the key of records and adds the phases specific to
+// UpgradeJobs.
 func completeJobHistory(record map[string]any) error {
 	if err := keyByAttempt(record); err != nil {
 		return err
@@ -148,7 +149,7 @@ func completeJobHistory(record map[string]any) error {
 	return nil
 }
 
-// field returns what is at a path.
+// field returns the value at a path.
 func field[T any](node any, path ...string) (T, error) {
 	for _, name := range path {
 		object, _ := node.(map[string]any)

@@ -75,7 +75,7 @@ func TestCompleteNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The pattern matches exactly the days that Go decodes.
+// The pattern matches exactly the days that Go can decode.
 func TestPatternMatchesEachDay(t *testing.T) {
 	t.Parallel()
 	pattern := regexp.MustCompile(rfc3339)

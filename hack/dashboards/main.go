@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The dashboards program writes the dashboards for the console of OpenShift and for Grafana, both from one table of
-// panels. The console reads the format that Grafana had until version 5: rows without positions.
+// The dashboards program writes the dashboards for the OpenShift console and for Grafana from a
+// single table of panels. The console uses the format of Grafana 4: rows without positions.
 package main
 
 import (
@@ -39,7 +39,7 @@ func write(path string, dashboard object) error {
 	return os.WriteFile(path, text.Bytes(), 0o644) //nolint:gosec // manifests are public
 }
 
-// forConsole returns the dashboard as the console of OpenShift reads it. A row is 12 units wide.
+// forConsole returns the dashboard in the format of the OpenShift console. A row is 12 units wide.
 func (d dashboard) forConsole() object {
 	const width = 12
 	var out []object
@@ -67,7 +67,7 @@ func (d dashboard) forConsole() object {
 	}
 }
 
-// forGrafana returns the dashboard as Grafana reads it. A row is 24 units wide.
+// forGrafana returns the dashboard in Grafana's format. A row is 24 units wide.
 func (d dashboard) forGrafana() object {
 	const width, rowHeight, statHeight, graphHeight = 24, 1, 4, 8
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
@@ -101,7 +101,8 @@ func (d dashboard) forGrafana() object {
 	}
 }
 
-// templating returns the variables of the dashboard. All includes series without the label.
+// templating returns the variables of the dashboard. The value All includes series without the
+// label.
 func (d dashboard) templating(datasource any) []object {
 	var list []object
 	for _, label := range d.variables {
@@ -114,7 +115,7 @@ func (d dashboard) templating(datasource any) []object {
 	return list
 }
 
-// target returns the query of the panel, with further fields.
+// target returns the panel's query with additional fields.
 func (p panel) target(fields object) object {
 	fields["refId"], fields["expr"], fields["legendFormat"] = "A", selectors.Replace(p.expr), p.legend
 	return fields

@@ -11,7 +11,7 @@ import (
 // dashboard is a page of panels.
 type dashboard struct {
 	name, title, uid string
-	// variables are the labels by which a user selects, and source has their values.
+	// variables are the labels that a user can select by, and source is a metric with their values.
 	variables []string
 	source    string
 	rows      []row
@@ -23,33 +23,34 @@ type row struct {
 	panels []panel
 }
 
-// panel shows the results of one expression.
+// panel shows the results of an expression.
 type panel struct {
 	title  string
 	kind   kind
-	unit   string // of Grafana, such as s or short
+	unit   string // in Grafana's notation, such as s or short
 	expr   string
 	legend string
 }
 
-// kind is how a panel shows its results.
+// kind is the way a panel shows its results.
 type kind int
 
 const (
-	// graph is a panel with a line for each series.
+	// graph is a panel with one line per series.
 	graph kind = iota
-	// stat is a panel with one number.
+	// stat is a panel with a single number.
 	stat
 )
 
-// countInADay returns an expression for how much counters grew in a day. A counter starts at 1 if its labels describe
-// what it counts, and increase ignores its first value: a counter that is younger than a day is shown as it is.
+// countInADay returns an expression for the increase of counters within a day. A counter starts at
+// 1 if its labels describe what is counted, and increase() ignores its first value, so counters
+// younger than a day are shown directly.
 func countInADay(by, counter string) string {
 	return fmt.Sprintf("sum by (%[1]s) ((%[2]s unless %[2]s offset 1d) or increase(%[2]s[1d]))", by, counter)
 }
 
-// upgradeRows are about the upgrades of a cluster. Expressions about incidents end with "or on() vector(0)", so a panel
-// without an incident shows 0 instead of an error.
+// upgradeRows show the upgrades of a cluster. Expressions about incidents end with "or on()
+// vector(0)", so that panels show 0 instead of an error if there were none.
 var upgradeRows = []row{
 	{"Now", []panel{
 		{"Unfinished upgrades", stat, "short", `count(managed_upgrade_last_sync_timestamp_seconds{OBJECT}) or on() vector(0)`, ""},
@@ -80,7 +81,7 @@ var upgradeRows = []row{
 	}},
 }
 
-// statusRows are about the update in progress, and about the plans of the next one.
+// statusRows show the update in progress and the plans for the next one.
 var statusRows = []row{
 	{"Now", []panel{
 		{"A person must act", stat, "short", `max(managed_upgrade_status_action_required{CLUSTER})`, ""},
@@ -104,7 +105,7 @@ var statusRows = []row{
 	}},
 }
 
-// fleetRows are about the upgrades of fleets.
+// fleetRows show fleet upgrades.
 var fleetRows = []row{
 	{"Now", []panel{
 		{"Clusters in flight", stat, "short", `sum(managed_upgrade_fleet_clusters{OBJECT, state=~"Initialized|PartialUpgrade"}) or on() vector(0)`, ""},
@@ -125,12 +126,12 @@ var fleetRows = []row{
 	}},
 }
 
-// dashboards are all of them.
+// dashboards lists all dashboards.
 var dashboards = []dashboard{
 	{"upgrades", "Managed upgrades", "managed-upgrades", []string{"cluster", "namespace", "name"}, "managed_upgrade_phase", upgradeRows},
 	{"status", "Update status and plans", "managed-upgrade-status", []string{"cluster"}, "managed_upgrade_status_state", statusRows},
 	{"fleets", "Fleet upgrades", "managed-upgrade-fleets", []string{"cluster", "namespace", "name"}, "managed_upgrade_fleet_clusters", fleetRows},
 }
 
-// selectors replace OBJECT and CLUSTER in expressions: the series that the variables select.
+// selectors replaces OBJECT and CLUSTER in expressions with selectors that use the variables.
 var selectors = strings.NewReplacer("OBJECT", `cluster=~"$cluster", namespace=~"$namespace", name=~"$name"`, "CLUSTER", `cluster=~"$cluster"`)

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFiles are the alerts of the operator, of the Update Status Controller, and of the hub.
+// ruleFiles contain the alerts of the operator, the Update Status Controller, and the hub.
 var ruleFiles = []string{"deploy/operator/prometheus_rule.yaml", "deploy/update-status/prometheus_rule.yaml", "deploy/hub/prometheus_rule.yaml"}
 
-// deployedRules is the part of a PrometheusRule that the list shows.
+// deployedRules contains the fields of a PrometheusRule that the list shows.
 type deployedRules struct {
 	Spec struct {
 		Groups []struct {
@@ -27,7 +27,7 @@ type deployedRules struct {
 	} `json:"spec"`
 }
 
-// alerts returns the list of the deployed alerts. Their pages are written by hand.
+// alerts returns the list of deployed alerts. The pages about them are not generated.
 func alerts() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Alerts\n\nThe alerts never block an upgrade and are never silenced: the operator recognizes them by their prefix.\n")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Each type that a field of the API has is documented on the page of its group, or on the page of Kubernetes.
+// The type of every API field is documented on the page of its group or in the Kubernetes
+// documentation.
 func TestAPIReferenceHasEachType(t *testing.T) {
 	t.Parallel()
 	for file, kinds := range map[string][]string{

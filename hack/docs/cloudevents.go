@@ -19,7 +19,7 @@ import (
 //go:embed cloudevents.md
 var cloudEventsIntro string
 
-// cloudEvents returns the page about the CloudEvents that the webhook sends, and what a receiver must do.
+// cloudEvents returns the page about the webhook's CloudEvents and the requirements for a receiver.
 func cloudEvents() (string, error) {
 	var page strings.Builder
 	page.WriteString(strings.Replace(cloudEventsIntro, "WAITING", strconv.Itoa(webhook.MaxQueued), 1))

@@ -11,10 +11,12 @@ import (
 	"testing"
 )
 
-// gnuDate matches a command that only the date of GNU has: macOS and BSD do not calculate with -d.
+// gnuDate matches commands that only GNU date supports: date -d does not calculate on macOS and
+// BSD.
 var gnuDate = regexp.MustCompile(`\bdate\b[^|;)\n]*\s(-d\b|--date\b)`)
 
-// TestCommandsWorkOnEveryPlatform rejects commands for people that only one platform has.
+// TestCommandsWorkOnEveryPlatform rejects commands in the documentation that only work on one
+// platform.
 func TestCommandsWorkOnEveryPlatform(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"../../docs", "../../deploy", "../../README.md", "../../CONTRIBUTING.md"} {

@@ -15,13 +15,14 @@ import (
 	"testing"
 )
 
-// conditionSections are the sections of docs/reference/conditions.md with the folders of the code that sets the reasons of
-// their kinds, and what in these folders is no reason of a condition.
+// conditionSections lists the sections of docs/reference/conditions.md, the folders with the code
+// that sets the reasons of their kinds, and the strings in these folders that are not reasons of
+// their conditions.
 var conditionSections = []struct {
 	title   string
 	folders []string
-	others  []string // reasons of the folders that conditions of other sections, steps, slots, or insights have
-	shared  []string // reasons of the section that other folders set
+	others  []string // reasons in the folders that belong to conditions of other sections, steps, slots, or insights
+	shared  []string // reasons in the section that other folders set
 }{
 	{
 		"UpgradeConfig of upgrade.managed.openshift.io, UpgradeJob, and ClusterUpgradeRun",
@@ -53,14 +54,15 @@ var conditionSections = []struct {
 
 var conditionRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ((?:True|False|Unknown)(?:, (?:True|False|Unknown))*) \\| (.+) \\|$")
 
-// TestConditions compares the tables of conditions, statuses, and reasons with the constants of the code: each condition of each
-// API is there, each reason of a table is set by the code of its kind, and each reason of this code is in the table of a kind
-// that it sets, or listed here as something else.
+// TestConditions compares the tables of conditions, statuses, and reasons with the constants in the
+// code: the tables list every condition of every API, the code of a kind sets every reason in its
+// table, and every reason in the code is in the table of a kind that it sets or listed here as
+// something else.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, "reference", "conditions.md")
 	conditions, everywhere := map[string]bool{}, map[string]bool{}
-	inFolder := map[string]map[string]bool{} // the reasons of the sections about a folder
+	inFolder := map[string]map[string]bool{} // reasons in the sections about each folder
 	for _, section := range conditionSections {
 		_, text, found := strings.Cut(page, "\n## "+section.title+"\n")
 		if !found {
@@ -127,7 +129,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// conditionTypes returns the types of conditions that the APIs declare.
+// conditionTypes returns the types of conditions declared by the APIs.
 func conditionTypes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../api/*/*.go")

@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The docs program generates reference pages from the code: the runbooks from their tables, the
-// configuration from its settings, the metrics from their registry, the CloudEvents from their types,
-// the flags from the commands, and the list of alerts from their rules.
+// The docs program generates reference pages from the code: the runbooks, the configuration, the
+// metrics, the CloudEvents, the flags, and the list of alerts.
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// permissionsTable has the reason for each permission of the operator. A test in test/e2e compares it with
-// the Roles, and with the requests of the operator.
+// permissionsTable contains the reason for each permission of the operator. A test in test/e2e
+// compares it with the Roles and with the operator's requests.
 const permissionsTable = "test/e2e/testdata/permissions.yaml"
 
 // permissionRow is a row of the table.
@@ -27,7 +27,7 @@ type permissionRow struct {
 	} `json:"verbs"`
 }
 
-// permissions returns the page about the permissions of the operator.
+// permissions returns the page about the operator's permissions.
 func permissions() (string, error) {
 	content, err := os.ReadFile(permissionsTable)
 	if err != nil {

@@ -42,7 +42,8 @@ func configuration() string {
 	return page.String()
 }
 
-// pluginReference returns the page of kubectl-update beside the pages of its commands, which hack/commands writes.
+// pluginReference returns the main page of kubectl-update. hack/commands writes the pages of its
+// commands.
 func pluginReference() string {
 	var page strings.Builder
 	page.WriteString("# kubectl-update\n\nWith `kubectl-update` on the `PATH`, `oc update` and `kubectl update` run it.\n" +
@@ -91,7 +92,7 @@ func metricsPage() (string, error) {
 	if err := registry.Register(webhook.New(webhook.Options{})); err != nil {
 		return "", err
 	}
-	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so its labels are seen
+	at := metav1.NewTime(time.Unix(0, 0)) // sets a value for each metric to make its labels visible
 	upgradeMetrics.SetUpgrade(metrics.Snapshot{
 		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},

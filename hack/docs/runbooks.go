@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// defaultTimes describes where the deadlines of a page come from.
+// defaultTimes explains the origin of the deadlines on a page.
 const defaultTimes = "Times are from the [default configuration](../reference/configuration.md)."
 
 func runbook(name string, newUpgrader func(upgraders.Deps) upgraders.ClusterUpgrader) func() (string, error) {
@@ -26,7 +26,7 @@ func runbook(name string, newUpgrader func(upgraders.Deps) upgraders.ClusterUpgr
 	}
 }
 
-// jobRunbook returns the page of UpgradeJobs.
+// jobRunbook returns the page about UpgradeJobs.
 func jobRunbook() (string, error) {
 	job := &maintenancev1beta1.UpgradeJob{Spec: maintenancev1beta1.UpgradeJobSpec{
 		StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z", DesiredVersion: maintenancev1beta1.DesiredVersion{Version: "4.20.6"},
@@ -35,7 +35,7 @@ func jobRunbook() (string, error) {
 	return upgraders.Page("UpgradeJob", "an `UpgradeJob`", defaultTimes, upgrader.Runbook(upgraders.Attempt{Job: job}))
 }
 
-// fleetRunbook returns the page of ClusterUpgradeRuns. Their upgrades have no window.
+// fleetRunbook returns the page about ClusterUpgradeRuns. Their upgrades have no window.
 func fleetRunbook() (string, error) {
 	cluster := fleetrun.Cluster{Run: &fleetv1alpha1.ClusterUpgradeRun{}}
 	book := cluster.Runbook(nil, time.Time{})

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSecurity compares the permissions on docs/security.md with the Roles of the Update Status Controller
-// and of the hub. The permissions of the operator are compared in test/e2e.
+// TestSecurity compares the permissions in docs/security.md with the Roles of the Update Status
+// Controller and the hub. A test in test/e2e compares the permissions of the operator.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../../docs/security.md")
@@ -46,7 +46,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// rulesOf returns the rules of the Roles of a program, as the page writes them.
+// rulesOf returns the rules in a program's Roles in the format of the page.
 func rulesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	content, err := os.ReadFile("../../deploy/" + folder + "/role.yaml")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestThreats checks that the tests exist that docs/security.md names.
+// TestThreats checks that the tests named in docs/security.md exist.
 func TestThreats(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../../docs/security.md")

@@ -20,20 +20,21 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
-// reasonFolders hold the code that sets the reasons of upgrades of a cluster.
+// reasonFolders contain the code that sets the reasons of cluster upgrades.
 var reasonFolders = []string{
 	"pkg/engine", "pkg/lifecycle", "pkg/maintenance", "pkg/operator", "pkg/upgraders", "pkg/steps/admission", "pkg/controllers/upgradeconfig", "pkg/controllers/upgradejob",
 	"pkg/steps/approval", "pkg/steps/capacity", "pkg/steps/controlplane", "pkg/steps/externaldeps", "pkg/steps/health", "pkg/steps/hooks", "pkg/steps/notify",
 	"pkg/steps/pools", "pkg/steps/postupgrade", "pkg/steps/prechecks", "pkg/steps/silence", "pkg/steps/window", "pkg/manager",
 }
 
-// fleetReasonFolders hold the code that sets the reasons of fleets and of their clusters.
+// fleetReasonFolders contain the code that sets the reasons of fleets and their clusters.
 var fleetReasonFolders = []string{
 	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/admission/preflight", "pkg/fleet/selection",
 	"pkg/fleet/run", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
 }
 
-// resultCalls are the functions of package engine whose answer has a reason, with the position of it.
+// resultCalls lists functions of package engine whose result has a reason, with the index of that
+// argument.
 var resultCalls = map[string]int{"Wait": 0, "WaitFor": 1, "WaitUntil": 1, "Fail": 0, "Skip": 0}
 
 var (
@@ -43,7 +44,8 @@ var (
 	documentedAs = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
 )
 
-// TestTroubleshooting compares the reasons on docs/troubleshooting.md with those that the code can set.
+// TestTroubleshooting compares the reasons in docs/troubleshooting.md with those that the code can
+// set.
 func TestTroubleshooting(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -60,7 +62,8 @@ func TestTroubleshooting(t *testing.T) {
 	compareReasons(t, found, documented, documented)
 }
 
-// TestFleetTroubleshooting compares the reasons on the pages about fleets with those that the hub can set.
+// TestFleetTroubleshooting compares the reasons on the pages about fleets with those that the hub
+// can set.
 func TestFleetTroubleshooting(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{string(fleetv1alpha1.ActionProgressing): true} // a state that is also a reason
@@ -84,7 +87,7 @@ func TestFleetTroubleshooting(t *testing.T) {
 	compareReasons(t, found, mentioned, explained)
 }
 
-// addNames adds the names in a part of a page that may be reasons.
+// addNames adds names in a text that may be reasons.
 func addNames(names map[string]bool, text string) {
 	for _, match := range quotedName.FindAllStringSubmatch(text, -1) {
 		names[match[1]] = true
@@ -100,8 +103,8 @@ func readPage(t *testing.T, path ...string) string {
 	return string(page)
 }
 
-// compareReasons expects that each reason that the code sets is mentioned, and that the code sets each
-// one that is explained.
+// compareReasons requires that every reason set by the code is mentioned, and that the code sets
+// every explained reason.
 func compareReasons(t *testing.T, found, mentioned, explained map[string]bool) {
 	t.Helper()
 	if len(found) < 50 {
@@ -145,7 +148,7 @@ func collectReasons(t *testing.T, folder string, found map[string]bool) {
 	}
 }
 
-// reasonsOf returns the reasons that a node sets: a constant with the name of a reason, a field Reason, or
+// reasonsOf returns the reasons set by a node: a constant named like a reason, a field Reason, or
 // the argument of a call.
 func reasonsOf(node ast.Node) []string {
 	switch node := node.(type) {

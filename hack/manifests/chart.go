@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// releaseNamespace is the namespace of the manifests in deploy/helm.
+// releaseNamespace is the namespace in the manifests of deploy/helm.
 const releaseNamespace = "namespace-of-the-release"
 
-// fromValues are the fields of the Deployment that the values of the chart set.
+// fromValues lists the fields of the Deployment that are set by chart values.
 var fromValues = map[string]string{
 	"replicas": ".Values.replicas", "tolerations": ".Values.tolerations", "resources": ".Values.resources",
 }
 
-// chart replaces fields of the manifests by the values of a Helm chart, and returns what turns their YAML into a template.
-// The Namespace is left out: Helm stores the release there before it creates anything.
+// chart replaces fields of the manifests with values of a Helm chart. It returns the objects and a
+// replacer that turns their YAML into a template. The Namespace is omitted, because Helm stores the
+// release there before it creates anything.
 func chart(objects []any) ([]any, *strings.Replacer) {
 	kept := make([]any, 0, len(objects))
 	escapes := []string{"{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`, releaseNamespace, "{{ .Release.Namespace }}"}
-	// insert returns the text for which the template prints an expression.
+	// insert returns a placeholder for the value of a template expression.
 	insert := func(expression string) string {
 		text := fmt.Sprintf("expression-%d-", len(escapes))
 		escapes = append(escapes, text, "{{ toJson ("+expression+") }}")
@@ -49,7 +50,7 @@ func parameterize(deployment map[string]any, insert func(expression string) stri
 	pod, _ := field(spec, "template", "spec").(map[string]any)
 	containers, _ := pod["containers"].([]any)
 	container, _ := containers[0].(map[string]any)
-	// Helm merges maps: with the default in the values, a selector of a user would be added to it.
+	// Helm merges maps: if the values contained the default, a user's selector would be added to it.
 	selector, err := json.Marshal(pod["nodeSelector"])
 	if err != nil {
 		panic(err) // it was decoded from JSON

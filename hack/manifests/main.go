@@ -1,14 +1,14 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The manifests program changes manifests on their way from `kubectl kustomize` to a cluster.
+// The manifests program transforms manifests between `kubectl kustomize` and a cluster.
 //
 // Usage:
 //
-//	manifests render IMAGE TAG  replaces the image, and the branch of the alerts' pages by the tag of a release
-//	manifests hive              wraps the manifests into a SelectorSyncSet of Hive
+//	manifests render IMAGE TAG  replaces the image, and the branch in the URLs of alert pages with the tag of a release
+//	manifests hive              wraps the manifests in a SelectorSyncSet for Hive
 //	manifests names             prints the kind, the namespace or -, and the name of each object
-//	manifests without KIND NAME leaves an object out
+//	manifests without KIND NAME omits an object
 //	manifests chart             turns the manifests into the template of a Helm chart
 //
 // It reads YAML documents from stdin and, except for names, writes YAML documents to stdout.
@@ -67,7 +67,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return write(out, template, objects)
 }
 
-// writeNames writes the kind, the namespace, and the name of each object, one object on a line.
+// writeNames writes the kind, namespace, and name of each object, one object per line.
 func writeNames(out io.Writer, objects []any) error {
 	for _, object := range objects {
 		if _, err := fmt.Fprintln(out, field(object, "kind"), cmp.Or(field(object, "metadata", "namespace"), any("-")), field(object, "metadata", "name")); err != nil {
@@ -77,7 +77,7 @@ func writeNames(out io.Writer, objects []any) error {
 	return nil
 }
 
-// write writes the objects as documents of YAML, in which the replacer puts what is not YAML.
+// write writes the objects as YAML documents. The replacer inserts everything that is not YAML.
 func write(out io.Writer, template *strings.Replacer, objects []any) error {
 	for i, object := range objects {
 		content, err := yaml.Marshal(object)
@@ -110,7 +110,7 @@ func read(in io.Reader) ([]any, error) {
 		var object map[string]any
 		text, err := yaml.YAMLToJSON(document)
 		if err == nil {
-			err = json.Unmarshal(text, &object) // keeps whole numbers as they are
+			err = json.Unmarshal(text, &object) // keeps integers unchanged
 		}
 		if err != nil {
 			return nil, fmt.Errorf("decoding manifests: %w", err)
@@ -119,8 +119,9 @@ func read(in io.Reader) ([]any, error) {
 	}
 }
 
-// render returns a value of the field with that name, with the image and the tag of a release. The hub has the image
-// twice: its own, and, in an environment variable, the one of the Jobs that it runs in managed clusters.
+// render returns the value of a field with the image and the tag of a release. The hub's manifest
+// contains two images: its own, and, in an environment variable, the image of the Jobs that it runs
+// on managed clusters.
 func render(field string, value any, image, tag string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -144,8 +145,8 @@ func render(field string, value any, image, tag string) any {
 	return value
 }
 
-// selectorSyncSet returns the object by which Hive applies the manifests to the clusters whose ClusterDeployments have
-// the label of the operator.
+// selectorSyncSet returns the object that makes Hive apply the manifests to clusters whose
+// ClusterDeployments have the operator's label.
 func selectorSyncSet(resources []any) map[string]any {
 	return map[string]any{
 		"apiVersion": "hive.openshift.io/v1",
@@ -154,7 +155,8 @@ func selectorSyncSet(resources []any) map[string]any {
 		"spec": map[string]any{
 			"clusterDeploymentSelector": map[string]any{"matchLabels": map[string]any{"upgrade.managed.openshift.io/operator": "installed"}},
 			"resourceApplyMode":         "Upsert",
-			// With the default, Hive deletes and creates an object that it may not update, such as a CRD with all its objects.
+			// By default, Hive deletes and recreates objects that it may not update. For a CRD, this would
+			// delete all of its objects.
 			"applyBehavior": "CreateOrUpdate",
 			"resources":     resources,
 		},

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The mutate program measures how many defects the tests of packages find. It changes one operator, condition, literal,
-// or statement at a time, runs the tests of the package and then the tests of the packages that import it, and prints
-// whether one of them fails. The files of the checkout stay as they are. The same seed selects the same mutants of the
-// same sources. The tests must pass without a mutant. A mutant that makes the tests hang is detected and counted apart:
-// a slow machine has the same effect.
+// The mutate program measures how many defects the tests of packages find. It changes a single
+// operator, condition, literal, or statement, runs the tests of the package and then the tests of
+// packages that import it, and prints whether a test fails. It does not modify the files of the
+// checkout. The same seed selects the same mutants for the same sources. The tests must pass
+// without a mutant. A mutant that makes the tests hang counts as detected but is listed separately,
+// because a slow machine has the same effect.
 //
 // Usage: mutate [-seed N] [-n N] [-skip N] [-timeout D] [-dependents=false] PACKAGE...
 package main
@@ -84,7 +85,7 @@ func tried(results map[result]int) int {
 	return results[killed] + results[timedOut] + results[survived]
 }
 
-// score describes the results.
+// score summarizes the results.
 func score(results map[result]int) string {
 	detected := results[killed] + results[timedOut]
 	return fmt.Sprintf("score: %d of %d mutants detected (%d %%), %d of them by a timeout; %d more did not compile",

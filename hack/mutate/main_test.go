@@ -70,7 +70,7 @@ func TestMutantApply(t *testing.T) {
 	}
 }
 
-// writeModule writes a module with one package, whose test has this body, and makes it the present
+// writeModule writes a module with a single package whose test has this body, and changes to its
 // directory.
 func writeModule(t *testing.T, body string) {
 	t.Helper()
@@ -86,10 +86,10 @@ func writeModule(t *testing.T, body string) {
 	}
 	t.Chdir(folder)
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod -trimpath") // as this module is built: its standard library is in the build cache
+	t.Setenv("GOFLAGS", "-mod=mod -trimpath") // like the build of this module, so that its standard library is in the build cache
 }
 
-// A score of tests that fail anyway would be 100 %.
+// If the tests failed anyway, the score would be 100 %.
 func TestRun_stops_if_the_unchanged_package_fails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body    string

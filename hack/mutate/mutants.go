@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// mutant is one change of one file.
+// mutant is a change of a file.
 type mutant struct {
 	pkg  pkg
 	file string
@@ -34,12 +34,12 @@ func shorten(text string) string {
 	return text
 }
 
-// apply returns the source with the change.
+// apply returns the changed source.
 func (m mutant) apply(source []byte) []byte {
 	return append(append(append([]byte{}, source[:m.start]...), m.text...), source[m.end:]...)
 }
 
-// mutantsOf returns all mutants of the packages, in the order of the sources.
+// mutantsOf returns all mutants of the packages in source order.
 func mutantsOf(packages []pkg) ([]mutant, error) {
 	var all []mutant
 	for _, p := range packages {
@@ -62,7 +62,7 @@ func mutantsOf(packages []pkg) ([]mutant, error) {
 	return all, nil
 }
 
-// operators maps an operator to its mutations.
+// operators maps operators to their mutations.
 var operators = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
@@ -118,7 +118,8 @@ func mutantsIn(path string, source []byte) ([]mutant, error) {
 	return found, nil
 }
 
-// negate negates a condition that is not a comparison, whose operator is changed anyway.
+// negate negates a condition that is not a comparison. Operators of comparisons are changed
+// elsewhere.
 func negate(condition ast.Expr, replace func(from, to token.Pos, text func(string) string)) {
 	switch c := condition.(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr:
@@ -128,7 +129,8 @@ func negate(condition ast.Expr, replace func(from, to token.Pos, text func(strin
 	}
 }
 
-// dropStatements drops each call and each assignment to what exists, and ends loops that would continue.
+// dropStatements drops calls and assignments to existing variables, and ends loops that would
+// continue.
 func dropStatements(list []ast.Stmt, replace func(from, to token.Pos, text func(string) string)) {
 	none := func(string) string { return "" }
 	for _, statement := range list {

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// pkg is a package as "go list -json" describes it.
+// pkg is a package as described by "go list -json".
 type pkg struct {
 	ImportPath, Dir                    string
 	GoFiles                            []string
@@ -26,7 +26,7 @@ type pkg struct {
 	Module                             struct{ Path string }
 
 	relative string
-	// dependents are the packages whose tests run after the tests of the package itself.
+	// dependents lists the packages whose tests run after the package's own tests.
 	dependents []string
 }
 
@@ -35,7 +35,7 @@ func golang(ctx context.Context, arguments ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // The caller names the packages.
 }
 
-// list returns the packages of patterns.
+// list returns the packages that match patterns.
 func list(ctx context.Context, patterns ...string) ([]pkg, error) {
 	output, err := golang(ctx, append([]string{"list", "-json"}, patterns...)...).Output()
 	if err != nil {
@@ -55,7 +55,7 @@ func list(ctx context.Context, patterns ...string) ([]pkg, error) {
 	}
 }
 
-// load returns the packages of patterns, with those that import them and have tests.
+// load returns the packages that match patterns, including packages with tests that import them.
 func load(ctx context.Context, patterns []string) ([]pkg, error) {
 	packages, err := list(ctx, patterns...)
 	if err != nil {
@@ -77,7 +77,7 @@ func load(ctx context.Context, patterns []string) ([]pkg, error) {
 	return packages, nil
 }
 
-// result describes what became of a mutant.
+// result is the result of testing a mutant.
 type result string
 
 const (
@@ -87,7 +87,7 @@ const (
 	invalid  result = "invalid "
 )
 
-// try runs the tests with a mutant. It returns which package has killed it.
+// try runs the tests with a mutant. It returns the package that detected it.
 func try(ctx context.Context, m mutant, o options) (result, string, error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
@@ -118,7 +118,7 @@ func try(ctx context.Context, m mutant, o options) (result, string, error) {
 	return survived, "", nil
 }
 
-// tested returns the packages whose tests are run for a mutant of a package.
+// tested returns the packages whose tests run for a mutant of a package.
 func (o options) tested(p pkg) []string {
 	tested := []string{p.ImportPath}
 	if o.dependents {
@@ -127,13 +127,13 @@ func (o options) tested(p pkg) []string {
 	return tested
 }
 
-// test runs the tests of a package, and returns what they print.
+// test runs the tests of a package and returns their output.
 func test(ctx context.Context, o options, path string, flags ...string) (output []byte, err error) {
 	arguments := append([]string{"test", "-short", "-count", "1", "-failfast", "-vet=off", "-ldflags=-s -w", "-timeout", o.timeout.String()}, flags...)
 	return golang(ctx, append(arguments, path)...).CombinedOutput()
 }
 
-// resultOf returns the result of a mutant with which tests have failed with this output.
+// resultOf returns the result for a mutant whose tests failed with this output.
 func resultOf(output []byte) result {
 	if bytes.Contains(output, []byte("panic: test timed out after ")) {
 		return timedOut
@@ -141,8 +141,8 @@ func resultOf(output []byte) result {
 	return killed
 }
 
-// baseline runs the tests of unchanged packages. It returns an error if some fail: they would count each
-// mutant as killed.
+// baseline runs the tests of the unchanged packages. It returns an error if any fail, because they
+// would count every mutant as detected.
 func baseline(ctx context.Context, packages []pkg, o options) error {
 	passed := map[string]bool{}
 	for _, p := range packages {

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Names prints how many names one must know to change the engine or the lifecycle safely: their types, fields,
-// methods, and functions, and what they use of package manager.
+// Names prints how many names a developer must know to change the engine or the lifecycle safely:
+// types, fields, methods, functions, and names used from package manager.
 package main
 
 import (
@@ -23,10 +23,10 @@ func main() {
 	}
 }
 
-// sizes counts the names of a package.
+// sizes contains the numbers of names in a package.
 type sizes struct {
 	types, fields, methods, functions, lines int
-	manager                                  map[string]bool // what it uses of package manager
+	manager                                  map[string]bool // names used from package manager
 }
 
 func run(out io.Writer, folders ...string) error {
@@ -42,7 +42,7 @@ func run(out io.Writer, folders ...string) error {
 	return nil
 }
 
-// measure counts the names in the files of a folder that are no tests.
+// measure counts the names in a folder's files, except tests.
 func measure(folder string) (sizes, error) {
 	s := sizes{manager: map[string]bool{}}
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -64,7 +64,7 @@ func measure(folder string) (sizes, error) {
 	return s, nil
 }
 
-// count counts a node of a file, and reports whether its children count.
+// count counts a node of a file and reports whether to visit its children.
 func (s *sizes) count(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.TypeSpec:

@@ -1,7 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The chat program receives the CloudEvents of the operator, and posts messages to Slack or Microsoft Teams.
+// The chat program receives the operator's CloudEvents and posts messages to Slack or Microsoft
+// Teams.
 package main
 
 import (
@@ -24,7 +25,7 @@ type event struct {
 	}
 }
 
-// text returns the message; "" for an event that is not worth one: a step that waits, or that is done.
+// text returns the message, or "" for events without one, such as a step that is waiting or done.
 func (e event) text(console string) string {
 	kind := e.Type[strings.LastIndex(e.Type, ".")+1:]
 	if strings.Contains(e.Type, ".step.") && kind != "failed" && kind != "unknown" {
@@ -45,10 +46,11 @@ func (e event) text(console string) string {
 	return text
 }
 
-// handler answers the operator: 2xx once the message is posted, 400 for what is no event, and 502 to be asked again.
+// handler responds to the operator: 2xx once the message is posted, 400 if it is not an event, and
+// 502 to request a retry.
 func handler(url, token, console string, teams bool) http.Handler {
 	chat := &http.Client{Timeout: 5 * time.Second}
-	posted := map[string]bool{}                                            // IDs of the last events; a lost one is posted twice
+	posted := map[string]bool{}                                            // IDs of recent events; forgotten ones may be posted twice
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the operator sends one event at a time
 		var e event
 		if token != "" && r.Header.Get("Authorization") != "Bearer "+token {

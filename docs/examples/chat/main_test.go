@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// receive posts events to the program, and returns what it posts to the chat and what it answers.
+// receive posts events to the program. It returns the program's posts to the chat and its
+// responses.
 func receive(t *testing.T, teams bool, token string, answer int, events ...string) (posted []string, codes []int) {
 	t.Helper()
 	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +34,7 @@ func receive(t *testing.T, teams bool, token string, answer int, events ...strin
 	return posted, codes
 }
 
-// The examples are the examples of the reference.
+// The events are the examples in the reference.
 func TestHandler(t *testing.T) {
 	page, err := os.ReadFile("../../reference/cloudevents.md")
 	if err != nil {
@@ -48,7 +49,7 @@ func TestHandler(t *testing.T) {
 		}
 		messages += len(posted)
 	}
-	if len(all) != 14 || messages != 11 { // no step that waits, is done, or is skipped
+	if len(all) != 14 || messages != 11 { // without steps that are waiting, done, or skipped
 		t.Errorf("%d messages of %d events", messages, len(all))
 	}
 	fleet := `{"id": "1", "source": "urn:uuid:1", "type": "io.openshift.managed.upgrade.completed", "data": {"version": "4.20.6", "object": {"kind": "ManagedClustersUpgrade", "namespace": "fleet", "name": "stores"}}}`

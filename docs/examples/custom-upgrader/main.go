@@ -1,7 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The custom upgrader upgrades UpgradeConfigs of type SHOP like OSD, but never in a change freeze. NIGHTLY is in nightly.go.
+// The custom upgrader upgrades UpgradeConfigs of type SHOP like OSD, except during a change freeze.
+// NIGHTLY is in nightly.go.
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// A change of the ConfigMap wakes upgrades that wait. role.yaml grants the permissions.
+// A change of the ConfigMap wakes waiting upgrades. role.yaml grants the permissions.
 var watch = manager.Kind{Object: &corev1.ConfigMap{}, Namespaces: []string{"shop"}, Name: "change-freeze"}
 
 func main() { // SIGTERM ends the context: reconciles are completed, and the Lease is released
@@ -29,7 +30,7 @@ func main() { // SIGTERM ends the context: reconciles are completed, and the Lea
 
 type shop struct {
 	upgraders.OSD `json:"-"`
-	Quiet         metav1.Duration `json:"quiet"` // custom.quiet: no upgrade so soon after a freeze
+	Quiet         metav1.Duration `json:"quiet"` // custom.quiet: how long to wait after a freeze
 }
 
 func register(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {

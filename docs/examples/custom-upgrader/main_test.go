@@ -46,7 +46,7 @@ func TestThawed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 24, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		until  string // "" means that there is no ConfigMap
+		until  string // "" for no ConfigMap
 		custom string
 		passes bool
 		fails  bool
@@ -86,7 +86,7 @@ func TestUpgraders_reject_unknown_settings(t *testing.T) {
 	}
 }
 
-// An upgrader is short to write, or nobody writes one.
+// The example must show that a custom upgrader takes little code.
 func TestExample_is_short(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")

@@ -14,18 +14,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// night delays the machine config pools with the label maintenance=night: they are unpaused 9 to 10 hours after
-// spec.upgradeAt.
+// night delays the machine config pools with the label maintenance=night: they are resumed 9 to 10
+// hours after spec.upgradeAt.
 var night = pools.Delay{Selector: labels.SelectorFromSet(labels.Set{"maintenance": "night"}), Min: 9 * time.Hour, Max: 10 * time.Hour}
 
-// upgradeTimeout is the time from spec.upgradeAt in which an upgrade must be complete.
+// upgradeTimeout is the maximum time from spec.upgradeAt until an upgrade is complete.
 const upgradeTimeout = 14 * time.Hour
 
-// nightly upgrades UpgradeConfigs of type NIGHTLY by a table of its own: the nodes of some pools are updated at night, and
-// UpgradeJobHooks of kind UpgradeConfig run.
+// nightly upgrades UpgradeConfigs of type NIGHTLY with its own runbook: the nodes of some pools are
+// updated at night, and UpgradeJobHooks of kind UpgradeConfig run.
 type nightly struct{ upgraders.Deps }
 
-// Runbook returns the table of the steps.
+// Runbook returns the steps.
 func (n nightly) Runbook(attempt upgraders.Attempt) engine.Runbook {
 	s := upgraders.NewStepSet(n.Deps, attempt).WithDelayedPools(upgradeTimeout, night)
 	return engine.Runbook{

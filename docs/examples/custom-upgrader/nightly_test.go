@@ -35,11 +35,12 @@ import (
 
 var key = client.ObjectKey{Namespace: openshiftsim.OperatorNamespace, Name: "upgrade"}
 
-// world is a simulated cluster with a pool night, and the whole operator with the upgraders of this example.
+// world is a simulated cluster with a pool named night and the complete operator with this
+// example's upgraders.
 type world struct {
 	*simulation.Harness
-	start time.Time // of the upgrade
-	log   []string  // what happens, with the hours since the start
+	start time.Time // start of the upgrade
+	log   []string  // events with the number of hours since the start
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,7 +77,7 @@ type virtualClock struct {
 func (c virtualClock) Now() time.Time                  { return c.now.Now() }
 func (c virtualClock) Since(t time.Time) time.Duration { return c.now.Now().Sub(t) }
 
-// observe logs which hooks run, what becomes of the pool, and when the upgrade commences.
+// observe logs which hooks run, changes of the pool, and when the upgrade commences.
 func (w *world) observe(change simulation.Change) {
 	happens := func(format string, args ...any) {
 		w.log = append(w.log, fmt.Sprintf("%dh ", int(w.Now().Sub(w.start).Hours()))+fmt.Sprintf(format, args...))
@@ -113,7 +114,8 @@ func (w *world) record() history.Record {
 	return recordOf(&cfg)
 }
 
-// request creates an UpgradeConfig of type NIGHTLY, and a hook for all events of UpgradeConfigs and one of UpgradeJobs.
+// request creates an UpgradeConfig of type NIGHTLY, a hook for all events of UpgradeConfigs, and a
+// hook for UpgradeJobs.
 func (w *world) request() {
 	w.TB.Helper()
 	hook := func(name string, kinds ...maintenancev1beta1.HookKind) *maintenancev1beta1.UpgradeJobHook {
@@ -136,7 +138,7 @@ func (w *world) request() {
 	w.Create(hook("jobs"), hook("a", maintenancev1beta1.HookKindUpgradeConfig), cfg)
 }
 
-// addHook creates a hook of event UpgradeStart whose pods have that annotation.
+// addHook creates a hook for the event UpgradeStart with an annotation on its pods.
 func (w *world) addHook(annotation, value string) {
 	w.TB.Helper()
 	hook := &maintenancev1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"}}
@@ -149,7 +151,7 @@ func (w *world) addHook(annotation, value string) {
 	w.Create(hook)
 }
 
-// end runs until the time after the start, and checks that nothing is left behind then.
+// end runs until a time after the start and checks that nothing has been left behind.
 func (w *world) end(after time.Duration) {
 	w.TB.Helper()
 	w.RunTo(w.start.Add(after))
@@ -166,7 +168,7 @@ func (w *world) check(want ...string) {
 	}
 }
 
-// inNight are the events of an upgrade that is complete.
+// inNight lists the events of a complete upgrade.
 var inNight = []string{
 	"0h hook Start/a", "0h night paused true", "0h hook UpgradeStart/a", "0h commenced", "0h hook UpgradeComplete/a",
 	"9h hook MachineConfigPoolUnpause/night/a", "9h night paused false", "9h hook MachineConfigPoolUpdated/night/a",
@@ -188,7 +190,7 @@ func TestNightly(t *testing.T) {
 	w.check(inNight...)
 }
 
-// Whenever the operator ends and is started again, each hook runs once, and the pool is updated at night.
+// No matter when the operator is restarted, each hook runs once, and the pool is updated at night.
 func TestNightly_with_crashes(t *testing.T) {
 	t.Parallel()
 	every := 3
@@ -212,7 +214,7 @@ func TestNightly_with_crashes(t *testing.T) {
 	}
 }
 
-// Before the commit, the pool is unpaused at once, and no node is updated.
+// Before the commit, the pool is resumed immediately, and no node is updated.
 func TestNightly_ends_before_the_commit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -225,16 +227,16 @@ func TestNightly_ends_before_the_commit(t *testing.T) {
 	w.check("0h hook Start/a", "0h night paused true", "0h hook UpgradeStart/a", "0h hook UpgradeStart/b", "0h night paused false", "0h hook Failure/a", "0h hook Finish/a")
 }
 
-// An UpgradeConfig that is deleted in mid-pause leaves no pool paused. After the commit, the pool is not updated before
-// its time.
+// Deleting an UpgradeConfig during the pause leaves no pool paused. After the commit, the pool is
+// still not updated before its time.
 func TestNightly_is_deleted(t *testing.T) {
 	t.Parallel()
 	const released = "9h night paused false"
 	for name, tc := range map[string]struct {
 		at    time.Duration
-		force bool // a person also removes the finalizer
-		down  bool // the operator does not run for the next hour
-		hang  bool // a hook of event UpgradeStart does not end
+		force bool // a user also removes the finalizer
+		down  bool // the operator is down for the next hour
+		hang  bool // a hook for the event UpgradeStart does not end
 		want  []string
 	}{
 		"before the commit": {at: 5 * time.Minute, hang: true, want: []string{

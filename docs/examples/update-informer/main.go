@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The example informer reports the notes of a team: each key of the ConfigMap update-notes is a risk
-// that an administrator accepts before an update, and a warning while one is in progress.
+// The example informer reports the notes of a team. Each key in the ConfigMap update-notes is a
+// risk that an administrator must accept before an update, and a warning during an update.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 )
 
-// namespace is where the informer and the ConfigMap are.
+// namespace contains the informer and the ConfigMap.
 const namespace = "update-notes"
 
 func main() {
@@ -55,12 +55,12 @@ func run(ctx context.Context) error {
 
 type notes struct{ configMaps corev1.ConfigMapInterface }
 
-// find returns an insight for each note. Its uid is the key, which stays the same while the text is
+// find returns an insight for each note. Its uid is the key, which does not change when the text is
 // edited.
 func (n notes) find(ctx context.Context, _ hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) {
 	configMap, err := n.configMaps.Get(ctx, "update-notes", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // no notes; any other error is a Failure, which resolves nothing
+		return nil, nil // there are no notes; any other error is a Failure, which resolves nothing
 	} else if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
-// uids finds the notes of a cluster, and returns their uids.
+// uids finds the notes on a cluster and returns their uids.
 func uids(t *testing.T, cluster *fake.Clientset) ([]string, error) {
 	t.Helper()
 	insights, err := notes{cluster.CoreV1().ConfigMaps(namespace)}.find(t.Context(), hooksv1alpha.RequestSpec{})
@@ -51,7 +51,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// That the notes cannot be read is no good news.
+// An error while reading the notes must not be taken for the absence of notes.
 func TestNotesCannotBeRead(t *testing.T) {
 	t.Parallel()
 	cluster := fake.NewClientset()

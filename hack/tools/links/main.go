@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The links program checks the relative links of Markdown files: the file that a link names exists,
-// and has the heading that its fragment names. Each file can be reached by links from the first one; a
-// link to a folder reaches its files. It prints one line for each broken link and each file that is not
-// reached.
+// The links program checks the relative links in Markdown files. The target file of a link must
+// exist and contain the heading named by the fragment. All files must be reachable by links from
+// the first one; a link to a folder reaches all files in it. The program prints one line for each
+// broken link and each unreachable file.
 //
 // Usage: links FILE...
 package main
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// unreached returns the files that no chain of links from the first one reaches.
+// unreached returns the files that cannot be reached by links from the first one.
 func unreached(pages map[string]*page, files []string) []string {
 	reached, left := []string{files[0]}, files[1:]
 	for n := 0; n < len(reached); n++ {
@@ -70,7 +70,7 @@ func unreached(pages map[string]*page, files []string) []string {
 	return left
 }
 
-// page is the links and the anchors of a Markdown file.
+// page contains the links and anchors of a Markdown file.
 type page struct {
 	links   []string
 	anchors map[string]bool
@@ -120,7 +120,7 @@ func parse(source []byte) *page {
 	return p
 }
 
-// addAnchor adds a heading. GitHub numbers those that repeat.
+// addAnchor adds the anchor of a heading. GitHub numbers duplicates.
 func (p *page) addAnchor(anchor string) {
 	unique := anchor
 	for n := 1; p.anchors[unique]; n++ {
@@ -154,7 +154,7 @@ func plainText(node ast.Node, source []byte) string {
 	return b.String()
 }
 
-// slug returns the anchor that GitHub makes of a heading: lower case, hyphens for spaces, and no
+// slug returns GitHub's anchor for a heading: lower case, hyphens instead of spaces, and no
 // punctuation.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
@@ -168,8 +168,8 @@ func slug(heading string) string {
 	}, strings.ToLower(heading))
 }
 
-// check returns why a link of a file is broken; empty if it is not. Links to other hosts are not
-// followed.
+// check returns why a link in a file is broken, or an empty string. It does not follow links to
+// other hosts.
 func check(pages map[string]*page, file, link string) string {
 	target, err := url.Parse(link)
 	switch {

@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The scorecard program runs the tests of operator-sdk scorecard on the folder of a bundle. The image of the
-// operator-sdk runs the same functions, in a pod that has the bundle at a fixed path.
+// The scorecard program runs the tests of operator-sdk scorecard on a bundle folder. The
+// operator-sdk image runs the same functions in a pod with the bundle at a fixed path.
 package main
 
 import (
