@@ -4,8 +4,8 @@
 
 # archive.sh FOLDER
 #
-# Prints FOLDER as a compressed tar archive. The same names and contents give the same bytes: the owner, the time,
-# and the umask have no effect.
+# Prints FOLDER as a compressed tar archive. The output depends only on names and contents, not on
+# the owner, the time, or the umask.
 set -euo pipefail
 
 cd "${1:?the folder is missing}"

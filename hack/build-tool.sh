@@ -4,11 +4,12 @@
 
 # build-tool.sh NAME MODULE PACKAGE COLD [TAGS]
 #
-# Builds the tool NAME from PACKAGE, at the version that hack/tools/MODULE pins, with the build tags
-# TAGS, and links bin/NAME to the result. COLD is printed: how long that takes on two cores without any
-# cache. The result is kept as bin/NAME-VERSION-KEY. The key is a hash of the module's go.mod and
-# go.sum, the toolchain, and the tags, so a kept bin/ serves any branch and any clone. A program in the folder
-# KUBEBUILDER_ASSETS, where setup-envtest puts etcd, kube-apiserver, and kubectl, is linked instead of built.
+# Builds the tool NAME from PACKAGE, at the version pinned in hack/tools/MODULE and with the build
+# tags TAGS, and links bin/NAME to the result. COLD is printed: how long the build takes on two
+# cores with empty caches. The result is kept as bin/NAME-VERSION-KEY. The key is a hash of the
+# module's go.mod and go.sum, the toolchain, and the tags, so bin/ can be shared by branches and
+# clones. A program in the folder KUBEBUILDER_ASSETS, where setup-envtest puts etcd,
+# kube-apiserver, and kubectl, is linked instead of built.
 set -euo pipefail
 
 name=$1 module=$2 package=$3 cold=$4 tags=${5:-}
@@ -47,7 +48,8 @@ if [[ ! -x $built ]]; then
     ldflags+=" -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/client-go/pkg/version.gitVersion=$version"
   fi
   mkdir -p "$root/bin"
-  # Two builds may run at once: each writes its own file, and renames it when it is complete.
+  # Two builds may run at the same time. Each writes its own file and renames it when it is
+  # complete.
   trap 'rm -f "$built.$$"' EXIT
   "$root/hack/go-build.sh" -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.$$" "$package"
   mv "$built.$$" "$built"

@@ -4,10 +4,12 @@
 
 # catalog.sh BUNDLE...
 #
-# Prints a file-based catalog of the Operator Lifecycle Manager with these bundles, folders of
-# hack/update-bundle.sh, oldest first: in the channel stable, each one upgrades from the version that it replaces.
+# Prints a file-based catalog for the Operator Lifecycle Manager with these bundles, which are
+# folders written by hack/update-bundle.sh, oldest first. In the channel stable, each bundle
+# upgrades the version that it replaces.
 #
-# BUNDLE_IMAGE is the template of the images of the bundles, such as registry.example.com/bundle:v{{.Version}}.
+# BUNDLE_IMAGE is the template for bundle images, such as
+# registry.example.com/bundle:v{{.Version}}.
 set -euo pipefail
 
 (($# > 0)) || { echo "hack/catalog.sh: name the folder of a bundle, for example bundle" >&2; exit 2; }

@@ -4,10 +4,10 @@
 
 # chart.sh VERSION IMAGE FOLDER
 #
-# Writes the Helm chart of the operator, at a version such as v0.1.0 and with that image, into FOLDER: the manifests of
-# deploy as a template, and the values and notes of deploy/helm/chart.
+# Writes the operator's Helm chart to FOLDER, with a version such as v0.1.0 and the given image:
+# the manifests of deploy as a template, and the values and notes in deploy/helm/chart.
 #
-# KUBECTL is the client, oc or kubectl, and may have arguments.
+# KUBECTL is the client, oc or kubectl, optionally with arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

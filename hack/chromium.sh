@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints the path of Chromium, which CHROMIUM may name, or explains how to get it.
+# Prints the path of Chromium, which can be set in CHROMIUM, or explains how to install it.
 set -euo pipefail
 
 for program in ${CHROMIUM:-chromium chromium-browser chromium-headless-shell google-chrome chrome}; do

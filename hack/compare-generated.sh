@@ -4,8 +4,8 @@
 
 # compare-generated.sh KIND PATH...
 #
-# Runs hack/update-KIND.sh in a copy of the working tree, and fails if a PATH differs afterward: a file,
-# or a folder, of which every file is compared. The working tree itself is not changed.
+# Runs hack/update-KIND.sh in a copy of the working tree and fails if a PATH differs afterward.
+# PATH is a file, or a folder with files to compare. The working tree is not changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -4,7 +4,7 @@
 
 # fuzz.sh TIME PACKAGE...
 #
-# Runs each fuzz target of the packages for TIME.
+# Runs each fuzz target in the packages for TIME.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

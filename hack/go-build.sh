@@ -4,8 +4,9 @@
 
 # go-build.sh ARGUMENTS...
 #
-# Runs "go build ARGUMENTS", and says on stderr every ten seconds how far it is: the modules that were downloaded, and the
-# packages that were compiled, of all that the build needs. The last argument is the packages.
+# Runs "go build ARGUMENTS" and reports progress on stderr every ten seconds: how many of the
+# required modules have been downloaded and how many packages compiled. The last argument is the
+# packages.
 set -uo pipefail
 
 every=10 next=$((SECONDS + every)) downloaded=0 compiled=0 total=

@@ -4,11 +4,11 @@
 
 # hive.sh IMAGE [TAG]
 #
-# Prints the SelectorSyncSet by which Hive installs the operator, as IMAGE, in the clusters whose
-# ClusterDeployments have the label upgrade.managed.openshift.io/operator=installed: the manifests of
-# deploy, as render.sh prints them.
+# Prints the SelectorSyncSet that makes Hive install the operator, with IMAGE, on clusters whose
+# ClusterDeployments have the label upgrade.managed.openshift.io/operator=installed. It contains
+# the manifests of deploy as printed by render.sh.
 #
-# KUBECTL is the client, oc or kubectl, and may have arguments.
+# KUBECTL is the client, oc or kubectl, optionally with arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

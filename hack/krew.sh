@@ -2,8 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the archives of kubectl-update for the platforms of the krew manifest, and writes the manifest,
-# both into dist. The argument is the version, such as v0.1.0.
+# Builds the archives of kubectl-update for the platforms in the krew manifest and writes the
+# manifest. The output is in dist. The argument is the version, such as v0.1.0.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

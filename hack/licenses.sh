@@ -4,9 +4,9 @@
 
 # licenses.sh FOLDER PACKAGE...
 #
-# Writes the licenses and notices of what the programs PACKAGE are linked from into FOLDER: that of Go, and
-# those of each other module, by its path. GOOS and GOARCH are those of the programs. A module without a
-# license is an error.
+# Writes the licenses and notices of everything that is linked into the programs PACKAGE to FOLDER:
+# Go's own, and those of each module, by module path. GOOS and GOARCH select the platform of the
+# programs. A module without a license is an error.
 set -euo pipefail
 
 folder=${1:?the folder is missing}

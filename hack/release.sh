@@ -4,12 +4,12 @@
 
 # release.sh VERSION
 #
-# Writes what a release consists of into dist: the archives and the manifest of the plugin, the manifests
-# of each program with the image of the release, the Helm chart, the bundle for the Operator Lifecycle Manager,
-# the section of the changelog, the list of Go modules, a software bill of materials, and the checksums of all of it. The
-# same commit and Go version give the same files.
+# Writes the contents of a release to dist: the archives and the manifest of the plugin, the
+# manifests of each program with the image of the release, the Helm chart, the bundle for the
+# Operator Lifecycle Manager, the section of the changelog, the list of Go modules, a software bill
+# of materials, and checksums of all files. The same commit and Go version produce the same files.
 #
-# KUBECTL is the client, oc or kubectl, and may have arguments.
+# KUBECTL is the client, oc or kubectl, optionally with arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,6 +40,6 @@ rm -r dist/olm
 printf '%s\n' "$changes" > dist/CHANGELOG.md
 go list -m all > dist/modules.txt
 bin/cyclonedx-gomod mod -licenses -json -noserial -type application -output dist/sbom.cdx.json .
-# The time and the state of the working tree are not part of what was built.
+# The build must not depend on the time and the state of the working tree.
 sed -i '/^ *"timestamp": /d' dist/sbom.cdx.json
 (cd dist && find . -type f ! -name checksums.txt -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > checksums.txt)

@@ -4,11 +4,11 @@
 
 # render.sh FOLDER IMAGE [TAG]
 #
-# Prints the manifests of a folder with an image. The hub has the image twice: its own, and that of the
-# Jobs that it runs in managed clusters. With the tag of a release, the alerts refer to its pages instead of
-# those of the main branch.
+# Prints the manifests in a folder with an image. The hub's manifests contain two images: its own,
+# and the image of the Jobs that it runs on managed clusters. With the tag of a release, the alerts
+# link to the pages of that release instead of the main branch.
 #
-# KUBECTL is the client, oc or kubectl, and may have arguments.
+# KUBECTL is the client, oc or kubectl, optionally with arguments.
 set -euo pipefail
 
 folder=${1:?the folder is missing, for example deploy}

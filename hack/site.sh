@@ -4,8 +4,9 @@
 
 # site.sh VERSION FOLDER
 #
-# Builds the documentation site of docs/ into FOLDER/VERSION, lists all versions in FOLDER/versions.json, and has
-# FOLDER/index.html lead to VERSION. A link to a page that does not exist is an error. HUGO is the program to call.
+# Builds the documentation site from docs/ in FOLDER/VERSION, lists all versions in
+# FOLDER/versions.json, and makes FOLDER/index.html redirect to VERSION. A link to a missing page
+# is an error. HUGO is the program to call.
 set -euo pipefail
 
 version=$1

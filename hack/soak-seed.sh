@@ -2,9 +2,9 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints the first seed of the random histories that .ci/run runs: a checksum of the sources that they
-# are compiled from and of the CRDs. A change that affects none of them runs the same histories as
-# the commit before it, on every machine.
+# Prints the first seed of the random histories in .ci/run: a checksum of the CRDs and of the
+# sources that the histories are compiled from. A change that affects none of these runs the same
+# histories as the previous commit, on every machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -4,14 +4,15 @@
 
 # undeploy.sh FOLDER
 #
-# Removes what `oc apply -k FOLDER` has installed from the current cluster, and always ends: it deletes
-# the objects of our kinds first and waits until the operator has undone what their upgrades did in the
-# cluster. It does not wait for an operator without an available replica. It removes our finalizers from
-# what is left after TIMEOUT, which is 15m by default. docs/decisions/0048 has the reasons.
+# Removes everything that `oc apply -k FOLDER` has installed from the current cluster, and always
+# terminates. It first deletes the objects of our kinds and waits until the operator has undone the
+# effects of their upgrades on the cluster. It does not wait for an operator without available
+# replicas. After TIMEOUT (15m by default), it removes our finalizers from the remaining objects.
+# docs/decisions/0048 explains the reasons.
 #
-# It exits with an error if a request fails whose answer it needs. Run it again then: it continues.
+# It fails if a request fails whose response it needs. Run it again to continue.
 #
-# KUBECTL is the client, oc or kubectl, and may have arguments.
+# KUBECTL is the client, oc or kubectl, optionally with arguments.
 set -euo pipefail
 
 folder=${1:?the folder is missing, for example deploy}
@@ -38,7 +39,7 @@ named() {
   done <<<"$objects"
 }
 
-# The kinds that are served. The UpgradeConfigs that create UpgradeJobs come first.
+# The kinds that are served. UpgradeConfigs that create UpgradeJobs come first.
 kinds=()
 hooks=
 olm=
@@ -49,7 +50,8 @@ while read -r _ crd; do
   [[ $served != 'served true' ]] || olm=yes
 done < <(named CustomResourceDefinition | sort)
 
-# The Operator Lifecycle Manager would create again what is deleted here, as long as there is a ClusterServiceVersion.
+# The Operator Lifecycle Manager would recreate deleted objects as long as there is a
+# ClusterServiceVersion.
 if [[ -n $olm ]]; then
   installed=$("${kubectl[@]}" get clusterserviceversions.operators.coreos.com --all-namespaces --selector='!olm.copiedFrom' \
     -o go-template='{{range .items}}{{.metadata.name}} in namespace {{.metadata.namespace}}{{"\n"}}{{end}}')
@@ -64,7 +66,7 @@ if [[ -n $olm ]]; then
   fi
 fi
 
-# left: prints "KIND NAMESPACE NAME FINALIZER..." of each object of our kinds, and of each Job of a hook
+# left: prints "KIND NAMESPACE NAME FINALIZER..." for each object of our kinds and each hook Job
 # that has not been recorded. It fails if a request fails.
 left() {
   local kind template='{{range .items}}{{or .metadata.namespace "-"}} {{.metadata.name}}{{range .metadata.finalizers}} {{.}}{{end}}{{"\n"}}{{end}}'
@@ -76,12 +78,12 @@ left() {
     sed -n '/ managedupgrade.appuio.io\/hook-result/s|^|jobs.batch |p' || return 1
 }
 
-# The programs that serve finalizers, whether the folder has them or not.
+# The programs that handle finalizers, even if they are not in the folder.
 available=$("${kubectl[@]}" get deployments --all-namespaces \
   --selector='app.kubernetes.io/name in (managed-upgrade-operator, managed-upgrade-hub)' \
   -o go-template='{{range .items}}{{if .status.availableReplicas}}{{.metadata.name}} {{end}}{{end}}')
 
-# An admission policy denies deleting an upgrade that has commenced without a reason.
+# An admission policy rejects the deletion of a commenced upgrade unless a reason is given.
 for kind in ${kinds[@]+"${kinds[@]}"}; do
   case $kind in
     upgradeconfigs.upgrade.managed.openshift.io | upgradejobs.managedupgrade.appuio.io)
@@ -103,11 +105,11 @@ while [[ -n $available ]] && ((SECONDS < deadline)); do
   sleep 5
 done
 
-# The Deployments are removed only if the upgrades that are left are known.
+# The Deployments are removed only if the remaining upgrades are known.
 left >/dev/null
 
-# remove_deployment NAMESPACE NAME: deletes a Deployment and waits until its pods are gone. A pod on a node
-# that is down remains until it is deleted by force, which invalidates its token.
+# remove_deployment NAMESPACE NAME: deletes a Deployment and waits until its pods are gone. A pod
+# on a node that is down stays until it is force-deleted, which invalidates its token.
 remove_deployment() {
   local selector delete=(delete deployment "$2" --namespace="$1" --ignore-not-found --cascade=foreground --timeout=2m)
   selector=$("${kubectl[@]}" get deployment "$2" --namespace="$1" --ignore-not-found \
@@ -120,7 +122,7 @@ remove_deployment() {
   fi
 }
 
-# Without the operator, no finalizer comes back.
+# Without the operator, no finalizers are added again.
 while read -r namespace name; do
   remove_deployment "$namespace" "$name"
 done < <(named Deployment)
@@ -146,7 +148,7 @@ while read -r kind namespace name finalizers; do
   fi
 done <<<"$remaining"
 
-# A Namespace stays while it has another of our programs.
+# Keep a Namespace that contains another of our programs.
 while read -r _ namespace; do
   others=$("${kubectl[@]}" get deployments --namespace="$namespace" \
     --selector=app.kubernetes.io/part-of=managed-upgrade-operator -o name)

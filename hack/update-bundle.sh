@@ -2,13 +2,13 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the bundle for the Operator Lifecycle Manager: the operator and the Update Status Controller as
-# deploy and deploy/update-status install them, in bundle and bundle.Dockerfile, and what the Operator Lifecycle
-# Manager cannot create, in deploy/olm/beside.yaml. The operator-sdk generates the bundle, and validates it.
+# Writes the bundle for the Operator Lifecycle Manager to bundle and bundle.Dockerfile: the
+# operator and the Update Status Controller, as installed by deploy and deploy/update-status.
+# Objects that the Operator Lifecycle Manager cannot create are written to deploy/olm/beside.yaml.
+# operator-sdk generates and validates the bundle.
 #
-# VERSION, such as v0.1.0, is the version of the bundle, and IMG its image. REPLACES is the version from
-# which the Operator Lifecycle Manager upgrades to it; a first version has none. OUT is another folder, in which
-# all of it is written.
+# VERSION, such as v0.1.0, is the version of the bundle, and IMG its image. REPLACES is the version
+# that can be upgraded to it; a first version replaces none. OUT is an alternative output folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -53,8 +53,8 @@ LABEL operators.operatorframework.io.test.config.v1=tests/scorecard/
 LABEL operators.operatorframework.io.test.mediatype.v1=scorecard+v1
 LABEL com.redhat.openshift.versions=v4.17
 END
-# It warns that poddisruptionbudgets are removed from policy/v1beta1: it knows the group of a permission,
-# and not the version, which is v1.
+# It warns that poddisruptionbudgets are removed from policy/v1beta1, because it checks only the
+# group of a permission and not the version, which is v1.
 "$sdk" bundle validate ./bundle --select-optional suite=operatorframework --output text
 "$sdk" scorecard --list ./bundle
 rm -rf "$out/bundle"

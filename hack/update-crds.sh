@@ -2,9 +2,9 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the definitions of the API types from their markers; hack/crds completes them. Those of the
-# operator are in deploy/crds, those of update status, which installs alone, in
-# deploy/update-status/crds, and those of fleets, which are installed on a hub, in deploy/hub/crds.
+# Writes the CustomResourceDefinitions of the API types, based on their markers and completed by
+# hack/crds. The operator's are in deploy/crds, those of update status (which can be installed
+# separately) in deploy/update-status/crds, and those of fleets (for the hub) in deploy/hub/crds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

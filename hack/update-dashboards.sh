@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the dashboards for the console of OpenShift and for Grafana from hack/dashboards.
+# Writes the dashboards for the OpenShift console and Grafana from hack/dashboards.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the deepcopy functions of the API types, beside them.
+# Writes the deepcopy functions of the API types next to the types.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,8 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the reference pages: one for each API group, from its types, and those that hack/docs
-# and hack/commands generate.
+# Writes the reference pages: one per API group, generated from the types, and the pages generated
+# by hack/docs and hack/commands.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,8 +18,8 @@ reference update-status.md config
 reference fleets.md cluster
 reference fleet-runs.md fleet
 
-# The page shows the records of UpgradeJobs as hack/crds completes their schema: they are keyed by attempt, may have no
-# version, and have two more phases.
+# The page shows the records of UpgradeJobs with the schema completed by hack/crds: their key is
+# the attempt, they may have no version, and there are two more phases.
 page=docs/reference/scheduled-maintenance.md
 completed=$(sed \
   -e '/^| `phase` _\[Phase\]/s/Enum: \[New Pending Upgrading Upgraded Failed Unknown Paused\]/Enum: [New Pending Upgrading Upgraded Failed Unknown Paused Skipped]/' \

@@ -2,8 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Copies the permissions of the agents of Open Cluster Management for the dev fleet, from the module that
-# hack/tools/ocm names: the templates by which its operator deploys a klusterlet.
+# Copies the permissions of Open Cluster Management's agents for the dev fleet from the module
+# pinned in hack/tools/ocm. They are the templates that its operator uses to deploy a klusterlet.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the mocks of interfaces whose calls are tested, beside their tests.
+# Writes mocks of interfaces next to the tests that check their calls.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,7 +10,7 @@ header=$(mktemp)
 trap 'rm -f "$header"' EXIT
 printf %s "$(sed 's|^// ||' boilerplate/header.go.txt)" >"$header" # mockgen comments it out
 
-# mock PACKAGE FILE INTERFACE writes the mock of an interface that a file declares.
+# mock PACKAGE FILE INTERFACE writes a mock of an interface declared in a file.
 mock() {
   local lower
   lower=$(tr '[:upper:]' '[:lower:]' <<<"$3")

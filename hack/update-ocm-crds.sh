@@ -2,8 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Copies the CRDs of Open Cluster Management for the dev fleet from the module that go.mod names: those
-# of a hub, and those of the clusters that it manages.
+# Copies the CRDs of Open Cluster Management for the dev fleet from the module pinned in go.mod:
+# the CRDs of a hub and of managed clusters.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

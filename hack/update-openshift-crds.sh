@@ -2,9 +2,10 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Copies the CRDs of OpenShift for the dev cluster from the github.com/openshift/api that go.mod names.
-# If there is one for each feature set, it copies the default one. Those of the File Integrity Operator,
-# of the Prometheus Operator, and of the Operator Lifecycle Manager come from their own modules.
+# Copies OpenShift's CRDs for the dev cluster from the version of github.com/openshift/api in
+# go.mod. If there is one per feature set, it copies the default. The CRDs of the File Integrity
+# Operator, the Prometheus Operator, and the Operator Lifecycle Manager come from their own
+# modules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,7 +30,7 @@ for resource in \
   cat "${found[0]}" >"$target/$name.yaml" # files of the module cache are read-only; these are not
 done
 
-# folder MODULE@VERSION is where a module is that go.mod does not name.
+# folder MODULE@VERSION prints the folder of a module that is not in go.mod.
 folder() {
   go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
 }

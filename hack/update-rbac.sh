@@ -2,10 +2,11 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the permissions of the programs from the kubebuilder:rbac markers beside the code that needs
-# them: deploy/operator/role.yaml; deploy/file-integrity/role.yaml for the File Integrity Operator,
-# which is optional; deploy/update-status/role.yaml for the Update Status Controller;
-# deploy/hub/role.yaml for the hub of fleets; and deploy/action-replica-sets/role.yaml for an option of it.
+# Writes the permissions of the programs from the kubebuilder:rbac markers next to the code that
+# needs them: deploy/operator/role.yaml; deploy/file-integrity/role.yaml for the optional File
+# Integrity Operator; deploy/update-status/role.yaml for the Update Status Controller;
+# deploy/hub/role.yaml for the fleet hub; and deploy/action-replica-sets/role.yaml for one of the
+# hub's options.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +17,7 @@ hub='pkg/(hub|fleet/(selection|admission(/.*)?|run/.*)|controllers/(managedclust
 shared='pkg/manager'
 proxy='pkg/clusterproxy'
 
-# paths PATTERN [-v] prints the packages that match, or that do not.
+# paths PATTERN [-v] prints the packages that match, or with -v, those that do not.
 paths() { go list ./pkg/... | grep -E ${2:-} "/($1)\$" | paste -s -d ';'; }
 
 bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional|$status|$hub|$sets" -v)" output:rbac:dir=deploy/operator

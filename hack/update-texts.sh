@@ -2,7 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the golden files of the texts that tests observe, testdata/texts.txt of each package. The tests compare them.
+# Writes the golden files of texts, testdata/texts.txt in each package. Tests compare the texts
+# with these files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

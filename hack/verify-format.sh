@@ -2,7 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails if the code is not formatted as `make format` formats it: gofumpt, and the order of imports.
+# Fails unless the code is formatted like the output of `make format`: gofumpt and the order of
+# imports.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,8 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks the links and anchors of all Markdown files, and that links lead to each from README.md. Parts of pages in hack/docs are checked as part of
-# the pages that are generated from them.
+# Checks the links and anchors in all Markdown files, and that every file can be reached from
+# README.md. Page fragments in hack/docs are checked as part of the pages generated from them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

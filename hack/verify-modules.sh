@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails unless go.mod and go.sum name exactly the modules that the code imports.
+# Fails unless go.mod and go.sum list exactly the modules that the code imports.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,10 +2,10 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Looks for known vulnerabilities in all modules: those of the product and of its examples in what the code calls, those
-# of the programs under hack/tools, which only tests and releases run, in their modules. The database is VULNDB, which
-# is a URL such as file:///srv/vulndb, or else a copy of https://vuln.go.dev in bin/vulndb, which is renewed if that can be
-# reached.
+# Checks all modules for known vulnerabilities: the product and its examples for vulnerable code
+# that is called, and the programs below hack/tools, which are used only by tests and releases, for
+# vulnerable modules. VULNDB is the URL of the database, such as file:///srv/vulndb. It defaults to
+# a copy of https://vuln.go.dev in bin/vulndb that is updated when the server can be reached.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
