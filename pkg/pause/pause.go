@@ -18,13 +18,13 @@ type State string
 
 // States of an update.
 const (
-	// NotPaused: nothing pauses the update.
+	// NotPaused is the state if nothing pauses the update.
 	NotPaused State = ""
-	// PausedUntil: the update is paused until a known time.
+	// PausedUntil is the state if the update is paused until a known time.
 	PausedUntil State = "Until"
-	// Paused: the update is paused until a user ends the pause.
+	// Paused is the state if the update is paused until a user ends the pause.
 	Paused State = "Paused"
-	// Unknown: it is unknown whether the update is paused.
+	// Unknown is the state if it is unknown whether the update is paused.
 	Unknown State = "Unknown"
 )
 

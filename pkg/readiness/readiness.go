@@ -46,17 +46,17 @@ func Reason(reason, otherwise string) string {
 type Level int
 
 const (
-	// NotDue is for an object that is not due yet. It has none of the conditions.
+	// NotDue objects are not due yet and have none of the conditions.
 	NotDue Level = iota
-	// Ready is for an object whose state matches its spec.
+	// Ready objects are in the state that their spec requests.
 	Ready
-	// Reconciling is for an object that becomes ready without user action.
+	// Reconciling objects become ready without user action.
 	Reconciling
-	// Waiting is for an object that is paused or on hold: nothing happens to it, and nothing is wrong.
+	// Waiting objects are paused or on hold. Nothing happens to them, and nothing is wrong.
 	Waiting
-	// Unknown is for an object whose state currently cannot be read.
+	// Unknown is the level of objects whose state currently cannot be read.
 	Unknown
-	// Stalled is for an object that needs user action to continue.
+	// Stalled objects need user action to continue.
 	Stalled
 )
 

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Start is the virtual time at which a World begins by default. It is not at a whole second.
+// Start is the default initial virtual time of a World. It is not a whole second.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
 // maxBurst is the default of Options.MaxBurst.
@@ -34,23 +34,23 @@ const maxBurst = 2000
 
 // Options configure a World.
 type Options struct {
-	// Scheme has all kinds of the world; nil means the scheme of NewScheme. A world may add kinds, so worlds that run
-	// in parallel must not share one.
+	// Scheme contains all kinds of the world. It defaults to NewScheme. A world may add kinds, so
+	// parallel worlds must not share a scheme.
 	Scheme *runtime.Scheme
-	// Definitions default and validate the objects of their kinds. Kinds without one are not
+	// Definitions default and validate the objects of their kinds. Objects of other kinds are not
 	// validated.
 	Definitions []*Definition
-	// Start is the virtual time at which the world begins; zero means Start.
+	// Start is the initial virtual time. It defaults to the constant Start.
 	Start time.Time
-	// MaxBurst is the number of reconciles at one moment above which the world assumes a busy loop and
-	// fails; zero means 2000.
+	// MaxBurst is the maximum number of reconciles without progress of time. If it is exceeded, the
+	// world assumes a busy loop and fails. It defaults to 2000.
 	MaxBurst int
-	// Log receives one line for each stored change and each life of a process; nil means none.
+	// Log, if set, receives a line for each stored change and each life of a process.
 	Log func(line string)
 }
 
-// World is an API server, the processes that use it, and the virtual time. It must be used by one
-// goroutine. Nothing happens in it but in Run, RunFor, and RunUntil, and by its clients.
+// World consists of an API server, the processes that use it, and virtual time. It must be used by
+// a single goroutine. Things only happen in Run, RunFor, and RunUntil, and through its clients.
 type World struct {
 	options     Options
 	now         time.Time
@@ -59,7 +59,7 @@ type World struct {
 	store       *store
 	definitions map[schema.GroupVersionKind]*Definition
 	unserved    map[schema.GroupResource]bool
-	collects    bool // dependents are collected
+	collects    bool // whether dependents are garbage-collected
 
 	processes []*Process
 	timers    []timer
@@ -67,17 +67,18 @@ type World struct {
 	observers []func(Change)
 	invalid   map[string][]error // by actor
 	actor     string
-	// fieldManager is the field manager of the request that is being served; empty means the actor.
+	// fieldManager is the field manager of the current request; if it is empty, the actor is used.
 	fieldManager string
-	// applied is the configuration that is being applied, with the fields that it names and no others;
-	// nil if none is.
+	// applied is the configuration of the current apply request with exactly the fields that it
+	// contains, or nil for other requests.
 	applied *unstructured.Unstructured
 	burst   int
-	turn    int // the process whose turn it is
+	turn    int // the index of the process whose turn it is
 	err     error
 }
 
-// defaultMapper returns the mapper of NewScheme's kinds. Unlike schemes, mappers never change.
+// defaultMapper returns the mapper for the kinds of NewScheme. It can be shared because, unlike
+// schemes, mappers never change.
 var defaultMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(NewScheme()) })
 
 type timer struct {
@@ -86,8 +87,8 @@ type timer struct {
 	fire func()
 }
 
-// relaxCollector has the garbage collector run less often, unless GOGC is set: worlds allocate much
-// and keep little of it. Tests with hundreds of lives take a third less processor time.
+// relaxCollector makes the garbage collector run less often, unless GOGC is set: worlds allocate a
+// lot but keep little. This reduces the processor time of tests with hundreds of lives by a third.
 var relaxCollector = sync.OnceFunc(func() {
 	const byDefault = 100
 	if before := debug.SetGCPercent(4 * byDefault); before != byDefault {
@@ -95,7 +96,7 @@ var relaxCollector = sync.OnceFunc(func() {
 	}
 })
 
-// New returns a world without objects and processes.
+// New returns a world without objects or processes.
 func New(options Options) *World {
 	relaxCollector()
 	mapper := defaultMapper
@@ -128,17 +129,16 @@ func New(options Options) *World {
 	return w
 }
 
-// Now returns the virtual time of the API server.
+// Now returns the API server's virtual time.
 func (w *World) Now() time.Time { return w.now }
 
-// Clock returns the clock of the API server.
+// Clock returns the API server's clock.
 func (w *World) Clock() *Clock { return &Clock{world: w} }
 
 // Scheme returns the scheme of the world.
 func (w *World) Scheme() *runtime.Scheme { return w.scheme }
 
-// Observe adds a function that is called after each change that the API server has stored. It may
-// read, and must not write.
+// Observe adds a function that is called after each stored change. It may read but must not write.
 func (w *World) Observe(observer func(Change)) { w.observers = append(w.observers, observer) }
 
 func (w *World) observe(change Change) {
@@ -173,8 +173,8 @@ func describeChange(change Change) string {
 	return fmt.Sprintf("%s %s %s at %s", verb, change.Kind.Kind, name, object.GetResourceVersion())
 }
 
-// newUID returns a UID that depends on nothing but the number of objects that were created before. As on an API server,
-// UIDs differ in their first eight digits, from which names are made.
+// newUID returns a UID that depends only on the number of objects created before. As on an API
+// server, UIDs differ in their first eight digits, since names are derived from those.
 func (w *World) newUID() types.UID {
 	w.sequence++
 	return types.UID(fmt.Sprintf("%08d-0000-4000-8000-000000000000", w.sequence))
@@ -191,7 +191,7 @@ func (w *World) admit(gvk schema.GroupVersionKind, old, object client.Object) er
 	return nil
 }
 
-// Add stores objects as they are, with their status.
+// Add stores objects unchanged, including their status.
 func (w *World) Add(objects ...client.Object) error {
 	for _, object := range objects {
 		if err := w.store.Add(object.DeepCopyObject()); err != nil {
@@ -201,7 +201,7 @@ func (w *World) Add(objects ...client.Object) error {
 	return nil
 }
 
-// Set replaces stored objects, status included. Resource versions are not compared.
+// Set replaces stored objects, including their status. It does not compare resource versions.
 func (w *World) Set(objects ...client.Object) error {
 	for _, object := range objects {
 		_, gvr, _, err := w.stored(object)
@@ -215,7 +215,7 @@ func (w *World) Set(objects ...client.Object) error {
 	return nil
 }
 
-// After calls a function once d has passed.
+// After calls a function after d.
 func (w *World) After(d time.Duration, do func()) { w.at(w.now.Add(d), do) }
 
 func (w *World) at(t time.Time, do func()) {
@@ -223,21 +223,21 @@ func (w *World) at(t time.Time, do func()) {
 	w.timers = append(w.timers, timer{at: t, seq: w.sequence, fire: do})
 }
 
-// Fail ends the run with an error; the first one counts.
+// Fail ends the run with an error. Only the first error counts.
 func (w *World) Fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
 }
 
-// Err returns the error that has ended the run, or nil.
+// Err returns the error that ended the run, or nil.
 func (w *World) Err() error { return w.err }
 
-// Advance lets the time pass without anything else: a request that takes long, for example.
+// Advance lets time pass during which nothing else happens, such as a slow request.
 func (w *World) Advance(d time.Duration) { w.now = w.now.Add(d) }
 
-// Jump moves all clocks by d, as if all machines had been suspended or their clocks had been set:
-// what was to happen in a minute still happens in a minute.
+// Jump moves all clocks by d, as if all machines had been suspended or their clocks had been set.
+// Timers move as well: what is due in a minute is still due in a minute.
 func (w *World) Jump(d time.Duration) {
 	w.now = w.now.Add(d)
 	for i := range w.timers {
@@ -251,20 +251,20 @@ func (w *World) Jump(d time.Duration) {
 // RunFor lets d pass.
 func (w *World) RunFor(d time.Duration) error {
 	end := w.now.Add(d)
-	w.at(end, func() {}) // there is something to wait for until then
+	w.at(end, func() {}) // makes the run continue until then
 	return w.run(func() bool { return !w.now.Before(end) && w.idle() }, end.Add(time.Hour))
 }
 
-// RunUntil lets time pass until the condition holds, at most for a limit. The condition is
-// evaluated whenever something has changed or the time has moved.
+// RunUntil lets time pass until the condition is true, but no longer than limit. The condition is
+// evaluated whenever something has changed or time has passed.
 func (w *World) RunUntil(limit time.Duration, done func() bool) error {
 	return w.run(done, w.now.Add(limit))
 }
 
-// ErrDeadline is the error of a run whose condition does not hold within the limit.
+// ErrDeadline is returned by a run whose condition does not become true within the limit.
 var ErrDeadline = errors.New("the condition does not hold within the limit")
 
-// ErrQuiet is the error of a run in which nothing more is going to happen.
+// ErrQuiet is returned by a run in which nothing more will happen.
 var ErrQuiet = errors.New("nothing is going to happen any more, and the condition does not hold")
 
 func (w *World) run(done func() bool, limit time.Time) error {
@@ -287,7 +287,7 @@ func (w *World) run(done func() bool, limit time.Time) error {
 	}
 }
 
-// deliver hands the changes to the caches.
+// deliver passes the changes to the caches.
 func (w *World) deliver() {
 	for _, p := range w.processes {
 		p.deliver()
@@ -304,7 +304,7 @@ func (w *World) deliver() {
 	}
 }
 
-// reconcileNext runs one reconcile, of the process whose turn it is and that has one to run.
+// reconcileNext runs one reconcile. The processes with pending requests take turns.
 func (w *World) reconcileNext() bool {
 	for range w.processes {
 		w.turn = (w.turn + 1) % len(w.processes)
@@ -367,8 +367,8 @@ func (w *World) advance() bool {
 	return true
 }
 
-// applying serves a request that applies a configuration. The fake client decodes it into the type of
-// its kind, where a field that it does not name is an empty one.
+// applying serves an apply request. The fake client decodes the configuration into the type of its
+// kind, where missing fields cannot be distinguished from empty ones.
 func (w *World) applying(config runtime.ApplyConfiguration, do func() error) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {
@@ -379,14 +379,14 @@ func (w *World) applying(config runtime.ApplyConfiguration, do func() error) err
 	return do()
 }
 
-// managing serves a request with the field manager that its client names.
+// managing serves a request with the given field manager.
 func (w *World) managing(fieldManager string, do func() error) error {
 	w.fieldManager = fieldManager
 	defer func() { w.fieldManager = "" }()
 	return do()
 }
 
-// as makes requests in the name of an actor.
+// as makes requests as an actor.
 func (w *World) as(actor string, do func() error) error {
 	before := w.actor
 	w.actor = actor
@@ -398,10 +398,10 @@ func (w *World) as(actor string, do func() error) error {
 	return err
 }
 
-// Invalid returns the errors of the writes of an actor that the API server has rejected as invalid.
+// Invalid returns the errors of an actor's writes that the API server has rejected as invalid.
 func (w *World) Invalid(actor string) []error { return w.invalid[actor] }
 
-// Quiet reports whether no process has anything to do at this moment.
+// Quiet reports whether no process currently has anything to do.
 func (w *World) Quiet() bool { return w.idle() }
 
 func background() context.Context { return context.Background() }
