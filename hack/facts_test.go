@@ -26,8 +26,8 @@ var rawFields = map[string]*regexp.Regexp{
 	"fields of InstallPlans":                     regexp.MustCompile(`json:"(approval|approved|clusterServiceVersionNames|bundleLookups)"|^(approval|clusterServiceVersionNames|bundleLookups)$`),
 }
 
-// TestFacts_have_one_owner checks that only pkg/clusterstate reads raw fields, so that each fact
-// about a cluster is determined in one place. Simulators write these fields.
+// TestFacts_have_one_owner checks that only pkg/clusterstate reads raw fields: each fact about a
+// cluster is determined in one place. Simulators write these fields.
 func TestFacts_have_one_owner(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}

@@ -12,8 +12,8 @@ import (
 )
 
 // IsTooLarge reports whether the API server rejected a write because the request or the object is
-// too large, so that retrying is pointless. etcd stores objects of up to 1.5 MiB; the API server
-// reports etcd's rejection as an internal error, which can only be recognized by its message.
+// too large. Retrying such a write is pointless. etcd stores objects of up to 1.5 MiB; the API
+// server reports etcd's rejection as an internal error, recognizable only by its message.
 func IsTooLarge(err error) bool {
 	if apierrors.IsRequestEntityTooLargeError(err) {
 		return true

@@ -31,8 +31,8 @@ type Foreign[T client.Object] struct {
 	// Status points to the status of Object, and History to the history in that status.
 	Status  any
 	History *[]history.Record
-	// Versions are the versions of generated records. Start is the start time of an attempt, so that
-	// its record is resumed.
+	// Versions are the versions of generated records. A generated record that starts at Start is
+	// resumed.
 	Versions []string
 	Start    time.Time
 	// Annotations are annotation keys that the operator reads, and Finalizers the finalizers that it

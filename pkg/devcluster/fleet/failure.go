@@ -17,8 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
 )
 
-// Degrade makes a cluster's etcd operator degraded, so that an upgrade of the cluster cannot
-// complete before Repair.
+// Degrade makes a cluster's etcd operator degraded. An upgrade of the cluster then cannot complete
+// before Repair.
 func (f *Fleet) Degrade(ctx context.Context, name string) error {
 	return f.setDegraded(ctx, name, configv1.ConditionTrue)
 }

@@ -98,7 +98,7 @@ func (m *Monitoring) start(ctx context.Context) error {
 		}
 		each.server.address = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	if err := m.StartAlertmanager(ctx); err != nil { // first, so that it receives every alert
+	if err := m.StartAlertmanager(ctx); err != nil { // first, to receive every alert
 		return err
 	}
 	return m.StartPrometheus(ctx)

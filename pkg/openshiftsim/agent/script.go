@@ -19,7 +19,7 @@ const (
 	FailsAnnotation = "devcluster.openshift.io/upgrade-fails"
 	// HangsAnnotation makes the upgrade hang halfway without failing.
 	HangsAnnotation = "devcluster.openshift.io/upgrade-hangs"
-	// UnreachableAnnotation stops the agent, so that it neither applies nor reports anything.
+	// UnreachableAnnotation stops the agent: it neither applies nor reports anything.
 	UnreachableAnnotation = "devcluster.openshift.io/unreachable"
 )
 

@@ -216,7 +216,7 @@ func metaOf(manifest object, ordinal int) workv1.ManifestResourceMeta {
 	return meta
 }
 
-// owns reports whether a work owns an object, i.e. none of its rules orphans it.
+// owns reports whether a work owns an object: none of its rules may orphan the object.
 func owns(option *workv1.DeleteOption, meta *workv1.ManifestResourceMeta) bool {
 	switch {
 	case option == nil:

@@ -7,9 +7,8 @@ package childprocess
 
 import "syscall"
 
-// attributes returns attributes that put the child into its own process group, so that Ctrl-C in
-// the terminal reaches only this process. Only Linux can kill the child when this process is killed
-// with SIGKILL.
+// attributes puts the child into its own process group to keep Ctrl-C in the terminal from reaching
+// it. Only Linux can kill the child when this process is killed with SIGKILL.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

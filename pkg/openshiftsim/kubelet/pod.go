@@ -52,8 +52,8 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	}
 }
 
-// schedule binds a pod to the eligible node with the fewest pods. It counts pods whose binding is
-// not in the cache yet, so that pods created at the same time are spread.
+// schedule binds a pod to the eligible node with the fewest pods. To spread pods that are created
+// at the same time, it also counts pods whose binding is not in the cache yet.
 func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	k.scheduling.Lock()
 	defer k.scheduling.Unlock()
@@ -296,8 +296,8 @@ func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time
 	return reconcile.Result{}, nil
 }
 
-// patch saves the status. It fails if the cache was stale, so that no pod returns to an earlier
-// state.
+// patch saves the status. It fails if the cache was stale, to keep the pod from returning to an
+// earlier state.
 func (k *Kubelets) patch(ctx context.Context, pod, before *corev1.Pod) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {

@@ -89,7 +89,7 @@ type Options struct {
 // Simulator simulates the machine API with its controllers.
 type Simulator struct {
 	client  client.Client
-	live    client.Reader // bypasses the cache, so that no Machine is created twice
+	live    client.Reader // bypasses the cache to avoid creating a Machine twice
 	options Options
 }
 

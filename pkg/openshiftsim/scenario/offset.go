@@ -26,8 +26,8 @@ func (o Offset) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// UnmarshalJSON decodes "+5s" or "-1h". It accepts anything, so that validation can report all
-// invalid values at once.
+// UnmarshalJSON decodes "+5s" or "-1h". It accepts anything and leaves errors to validation, which
+// reports all of them at once.
 func (o *Offset) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" { // as for every type, null leaves the field unset
 		return nil

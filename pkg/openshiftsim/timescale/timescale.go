@@ -47,8 +47,8 @@ func (d Duration) String() string {
 // MarshalJSON encodes the duration.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON decodes "1h30m" or "never". It accepts anything, so that Validate can report all
-// invalid values at once.
+// UnmarshalJSON decodes "1h30m" or "never". It accepts anything and leaves errors to Validate,
+// which reports all of them at once.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" { // as for every type, null leaves the field unset
 		return nil
