@@ -18,11 +18,11 @@ func NewClusterVersions(registry prometheus.Registerer) (*ClusterVersions, error
 	m := &ClusterVersions{
 		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_clusterversion_drift_total",
-			Help: "Corrections of a parameter of the ClusterVersion of OpenShift that another client had changed, by field of the spec.",
+			Help: "Number of times the operator corrected a field of OpenShift's ClusterVersion that another client had changed, by spec field.",
 		}, []string{"field"}),
 		upgrading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_cluster_upgrading",
-			Help: "1 while the cluster version operator installs an update that any client requested, and 0 otherwise. There is no series without a ClusterVersion.",
+			Help: "1 while the cluster version operator is installing an update requested by any client, 0 otherwise. Absent if there is no ClusterVersion.",
 		}, nil),
 	}
 	for _, collector := range []prometheus.Collector{m.drift, m.upgrading} {

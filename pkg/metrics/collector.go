@@ -39,21 +39,21 @@ var (
 	versionLabels = append(objectLabels[:3:3], "version")
 
 	phase = prometheus.NewDesc("managed_upgrade_phase",
-		"1 for the phase that the upgrade is in.", append(versionLabels[:4:4], "phase"), nil)
+		"1 for the current phase of the upgrade.", append(versionLabels[:4:4], "phase"), nil)
 	condition = prometheus.NewDesc("managed_upgrade_condition_timestamp_seconds",
 		"Time of the last transition of each condition of the upgrade.", append(versionLabels[:4:4], "condition", "status", "reason"), nil)
 	step = prometheus.NewDesc("managed_upgrade_step_timestamp_seconds",
 		"Start time of the current step.", append(versionLabels[:4:4], "step"), nil)
 	slow = prometheus.NewDesc("managed_upgrade_step_slow",
-		"1 if the current step takes longer than it should, 0 otherwise.", append(versionLabels[:4:4], "step"), nil)
+		"1 if the current step is taking longer than expected, 0 otherwise.", append(versionLabels[:4:4], "step"), nil)
 	held = prometheus.NewDesc("managed_upgrade_held",
-		"1 if the stop annotation of the ClusterVersion or a pause holds the upgrade, 0 otherwise.", versionLabels, nil)
+		"1 if the upgrade is on hold because of the stop annotation of the ClusterVersion or a pause, 0 otherwise.", versionLabels, nil)
 	startAfter = prometheus.NewDesc("managed_upgrade_job_start_after_timestamp_seconds",
-		"Time from which the UpgradeJob may start, while it has not ended.", versionLabels, nil)
+		"Earliest start time of an UpgradeJob that has not ended.", versionLabels, nil)
 	startBefore = prometheus.NewDesc("managed_upgrade_job_start_before_timestamp_seconds",
-		"Time by which the UpgradeJob must have commenced, while it has not ended.", versionLabels, nil)
+		"Time by which an UpgradeJob that has not ended must have commenced.", versionLabels, nil)
 	lastSync = prometheus.NewDesc("managed_upgrade_last_sync_timestamp_seconds",
-		"Time of the last reconcile of an unfinished upgrade that ended without an error, or else of the first reconcile.", objectLabels, nil)
+		"Time of the last successful reconcile of an unfinished upgrade, or of the first reconcile if none has succeeded.", objectLabels, nil)
 )
 
 // SetUpgrade replaces the state of an upgrade.

@@ -19,11 +19,11 @@ func NewDrains(registry prometheus.Registerer, reasons ...string) (*Drains, erro
 	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
-			Help: "Pods force-deleted from draining nodes, by blocking reason. Deletions that were applied but not acknowledged are reported as Events only.",
+			Help: "Number of pods force-deleted from draining nodes, by blocking reason. Deletions that were applied but not acknowledged are reported only as Events.",
 		}, []string{"reason"}),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_node_drain_blocked",
-			Help: "1 while a pod blocks the drain of the node past its deadline.",
+			Help: "1 while a pod is blocking the drain of the node past its deadline.",
 		}, []string{"node"}),
 	}
 	for _, collector := range []prometheus.Collector{d.forced, d.blocked} {

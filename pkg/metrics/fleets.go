@@ -52,19 +52,19 @@ var (
 	fleetLabels = []string{"namespace", "name"}
 
 	fleetClusters = prometheus.NewDesc("managed_upgrade_fleet_clusters",
-		"Number of clusters of the fleet, by state: NotStarted, Initialized, PartialUpgrade, Complete, or Failed.", append(fleetLabels[:2:2], "state"), nil)
+		"Number of clusters in the fleet, by state: NotStarted, Initialized, PartialUpgrade, Complete, or Failed.", append(fleetLabels[:2:2], "state"), nil)
 	fleetFailures = prometheus.NewDesc("managed_upgrade_fleet_failed_clusters",
-		"Number of clusters of the fleet that failed, by reason: the most frequent ones.", append(fleetLabels[:2:2], "reason"), nil)
+		"Number of failed clusters in the fleet, by reason. Only the most frequent reasons are shown.", append(fleetLabels[:2:2], "reason"), nil)
 	fleetStalled = prometheus.NewDesc("managed_upgrade_fleet_stalled_clusters",
-		"Number of clusters of the fleet in flight that make no progress.", fleetLabels, nil)
+		"Number of clusters in flight that are making no progress.", fleetLabels, nil)
 	fleetBudget = prometheus.NewDesc("managed_upgrade_fleet_budget_left",
-		"Number of further failures that the fleet tolerates; negative if it has stopped. There is no series without a limit.", fleetLabels, nil)
+		"Number of further failures that the fleet tolerates; negative if it has stopped. Absent if there is no limit.", fleetLabels, nil)
 	fleetBlocked = prometheus.NewDesc("managed_upgrade_fleet_admission_blocked",
-		"1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.", append(fleetLabels[:2:2], "reason"), nil)
+		"1 for the reason why no cluster of the fleet can start. Absent if clusters can start.", append(fleetLabels[:2:2], "reason"), nil)
 	fleetOldest = prometheus.NewDesc("managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
 		"Start time of the longest-running cluster. Absent if no cluster is in flight.", fleetLabels, nil)
 	fleetLastPass = prometheus.NewDesc("managed_upgrade_fleet_last_pass_timestamp_seconds",
-		"Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.", fleetLabels, nil)
+		"Time of the last successful reconcile of an unfinished fleet upgrade, or of its deletion.", fleetLabels, nil)
 )
 
 // NewFleets creates and registers the metrics.
@@ -73,7 +73,7 @@ func NewFleets(registry prometheus.Registerer) (*Fleets, error) {
 		fleets: map[fleetKey]Fleet{},
 		stepDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "managed_upgrade_fleet_step_duration_seconds", Buckets: durationBuckets(),
-			Help: "Duration of the steps of clusters of fleets, by result: done, skipped, or failed.",
+			Help: "Duration of the steps of clusters in fleets, by result: done, skipped, or failed.",
 		}, []string{"step", "result"}),
 		eventFailures: newEventFailures(),
 	}

@@ -18,7 +18,7 @@ type Hooks struct {
 func NewHooks(registry prometheus.Registerer) (*Hooks, error) {
 	h := &Hooks{runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "managed_upgrade_hook_runs_total",
-		Help: "Number of times a hook ended, by event and outcome (Succeeded or Failed).",
+		Help: "Number of completed hook runs, by event and outcome (Succeeded or Failed).",
 	}, []string{"namespace", "hook", "event", "outcome"})}
 	if err := registry.Register(h.runs); err != nil {
 		return nil, err

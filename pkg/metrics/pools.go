@@ -45,7 +45,7 @@ func NewPools(registry prometheus.Registerer) (*Pools, error) {
 		}, []string{"pool"}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_pool_paused_timestamp_seconds",
-			Help: "Time by which a machine config pool that the operator paused should be unpaused: the end of its release window (reason Delayed), or the time of the failure for which it was paused (reason Failed).",
+			Help: "Time by which a machine config pool paused by the operator should be unpaused: the end of its release window (reason Delayed) or the time of the failure because of which it was paused (reason Failed).",
 		}, []string{"pool", "reason"}),
 	}
 	for _, collector := range []prometheus.Collector{m.updating, m.paused} {

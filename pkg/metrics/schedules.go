@@ -44,9 +44,9 @@ var (
 	scheduleAccepted = prometheus.NewDesc("managed_upgrade_schedule_accepted",
 		"1 if the schedule and the template are valid, 0 otherwise.", objectLabels, nil)
 	scheduleLast = prometheus.NewDesc("managed_upgrade_schedule_last_slot_timestamp_seconds",
-		"Latest scheduled start that was handled, by its result. Unlike a counter it survives a restart of the operator.", append(objectLabels[:3:3], "result"), nil)
+		"Time of the last scheduled start that was handled, by result. Unlike a counter, it survives a restart of the operator.", append(objectLabels[:3:3], "result"), nil)
 	scheduleSlots = prometheus.NewDesc("managed_upgrade_schedule_slots_total",
-		"Scheduled starts that were handled, by result: JobCreated, or why there is no UpgradeJob.", append(objectLabels[:3:3], "result"), nil)
+		"Number of scheduled starts that were handled, by result: JobCreated, or the reason why there is no UpgradeJob.", append(objectLabels[:3:3], "result"), nil)
 )
 
 // NewSchedules creates and registers the metrics. results lists the results with series from the

@@ -52,16 +52,16 @@ func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
 		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_status_state", Help: "1 for the state of the update: Idle, Progressing, Waiting, Stuck, or Unknown.",
 		}, []string{"state"}),
-		actionRequired: gauge("action_required", "1 if manual action is required for the update to continue; 0 otherwise."),
+		actionRequired: gauge("action_required", "1 if manual action is required for the update to continue, 0 otherwise."),
 		insights: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_status_insights", Help: "Number of insights in the UpdateStatus, by level.",
 		}, []string{"level"}),
-		truncated:    gauge("truncated", "1 if the UpdateStatus does not show everything, because of its limits; 0 otherwise."),
+		truncated:    gauge("truncated", "1 if the UpdateStatus is incomplete because of its limits, 0 otherwise."),
 		lastPass:     gauge("last_pass_timestamp_seconds", "Time at which the status was last computed."),
-		writes:       counter("writes_total", "Number of times that the UpdateStatus was written."),
-		writtenBytes: counter("written_bytes_total", "Number of bytes that were sent to write the UpdateStatus."),
+		writes:       counter("writes_total", "Number of writes of the UpdateStatus."),
+		writtenBytes: counter("written_bytes_total", "Number of bytes sent to write the UpdateStatus."),
 		informer: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "managed_upgrade_informer_reachable", Help: "1 if the update informer answers, 0 otherwise. A disabled informer has no series.",
+			Name: "managed_upgrade_informer_reachable", Help: "1 if the update informer responds, 0 otherwise. Absent for disabled informers.",
 		}, []string{"informer"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_informer_requests_total",
@@ -85,9 +85,9 @@ func (m *UpdateStatus) addPlans() {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "managed_upgrade_plan_" + name, Help: help}, labels)
 	}
-	m.planStartable = gauge("startable", "1 if the UpdatePlan of the release allows the update now, 0 otherwise. There is no series without an UpdatePlan.", "release")
-	m.planInsights = gauge("insights", "Number of insights of the UpdatePlan of the release that need acceptance, by whether they are accepted.", "release", "accepted")
-	m.planAnalysis = gauge("last_analysis_timestamp_seconds", "Time at which the last analysis of the update to the release was complete. There is no series if none was.", "release")
+	m.planStartable = gauge("startable", "1 if the UpdatePlan of the release currently allows the update, 0 otherwise. Absent if there is no UpdatePlan.", "release")
+	m.planInsights = gauge("insights", "Number of insights that need acceptance in the UpdatePlan of the release, by whether they have been accepted.", "release", "accepted")
+	m.planAnalysis = gauge("last_analysis_timestamp_seconds", "Time at which the last analysis of the update to the release was completed. Absent if there was no analysis.", "release")
 }
 
 // SetPlans replaces the state of the UpdatePlans.

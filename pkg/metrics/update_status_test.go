@@ -45,13 +45,13 @@ func TestUpdateStatus(t *testing.T) {
 	m.ObserveInformerRequest("gone", "status", "Success")
 	m.DeleteInformer("gone")
 	want := `
-# HELP managed_upgrade_informer_reachable 1 if the update informer answers, 0 otherwise. A disabled informer has no series.
+# HELP managed_upgrade_informer_reachable 1 if the update informer responds, 0 otherwise. Absent for disabled informers.
 # TYPE managed_upgrade_informer_reachable gauge
 managed_upgrade_informer_reachable{informer="shop"} 0
 # HELP managed_upgrade_informer_requests_total Number of requests to an update informer, by handler (discovery, status, plan) and outcome: Success, Failure, Wait, Invalid, Rejected, or Unreachable.
 # TYPE managed_upgrade_informer_requests_total counter
 managed_upgrade_informer_requests_total{handler="status",informer="shop",outcome="Wait"} 1
-# HELP managed_upgrade_status_action_required 1 if manual action is required for the update to continue; 0 otherwise.
+# HELP managed_upgrade_status_action_required 1 if manual action is required for the update to continue, 0 otherwise.
 # TYPE managed_upgrade_status_action_required gauge
 managed_upgrade_status_action_required 1
 # HELP managed_upgrade_status_insights Number of insights in the UpdateStatus, by level.
@@ -67,13 +67,13 @@ managed_upgrade_status_last_pass_timestamp_seconds 60
 # HELP managed_upgrade_status_state 1 for the state of the update: Idle, Progressing, Waiting, Stuck, or Unknown.
 # TYPE managed_upgrade_status_state gauge
 managed_upgrade_status_state{state="Stuck"} 1
-# HELP managed_upgrade_status_truncated 1 if the UpdateStatus does not show everything, because of its limits; 0 otherwise.
+# HELP managed_upgrade_status_truncated 1 if the UpdateStatus is incomplete because of its limits, 0 otherwise.
 # TYPE managed_upgrade_status_truncated gauge
 managed_upgrade_status_truncated 1
-# HELP managed_upgrade_status_writes_total Number of times that the UpdateStatus was written.
+# HELP managed_upgrade_status_writes_total Number of writes of the UpdateStatus.
 # TYPE managed_upgrade_status_writes_total counter
 managed_upgrade_status_writes_total 2
-# HELP managed_upgrade_status_written_bytes_total Number of bytes that were sent to write the UpdateStatus.
+# HELP managed_upgrade_status_written_bytes_total Number of bytes sent to write the UpdateStatus.
 # TYPE managed_upgrade_status_written_bytes_total counter
 managed_upgrade_status_written_bytes_total 120
 `
@@ -93,16 +93,16 @@ func TestUpdateStatus_of_plans(t *testing.T) {
 	m.SetPlans([]metrics.Plan{{Release: "4.20.7", Startable: true, Accepted: 5, Analyzed: time.Unix(1, 0)}, {Release: "4.20.8", Startable: true, Analyzed: time.Unix(2, 0)}})
 	m.SetPlans([]metrics.Plan{{Release: "4.20.8", Accepted: 2, Unaccepted: 1, Analyzed: time.Unix(60, 0)}, {Release: "4.20.9", Startable: true}})
 	want := `
-# HELP managed_upgrade_plan_insights Number of insights of the UpdatePlan of the release that need acceptance, by whether they are accepted.
+# HELP managed_upgrade_plan_insights Number of insights that need acceptance in the UpdatePlan of the release, by whether they have been accepted.
 # TYPE managed_upgrade_plan_insights gauge
 managed_upgrade_plan_insights{accepted="false",release="4.20.8"} 1
 managed_upgrade_plan_insights{accepted="false",release="4.20.9"} 0
 managed_upgrade_plan_insights{accepted="true",release="4.20.8"} 2
 managed_upgrade_plan_insights{accepted="true",release="4.20.9"} 0
-# HELP managed_upgrade_plan_last_analysis_timestamp_seconds Time at which the last analysis of the update to the release was complete. There is no series if none was.
+# HELP managed_upgrade_plan_last_analysis_timestamp_seconds Time at which the last analysis of the update to the release was completed. Absent if there was no analysis.
 # TYPE managed_upgrade_plan_last_analysis_timestamp_seconds gauge
 managed_upgrade_plan_last_analysis_timestamp_seconds{release="4.20.8"} 60
-# HELP managed_upgrade_plan_startable 1 if the UpdatePlan of the release allows the update now, 0 otherwise. There is no series without an UpdatePlan.
+# HELP managed_upgrade_plan_startable 1 if the UpdatePlan of the release currently allows the update, 0 otherwise. Absent if there is no UpdatePlan.
 # TYPE managed_upgrade_plan_startable gauge
 managed_upgrade_plan_startable{release="4.20.8"} 0
 managed_upgrade_plan_startable{release="4.20.9"} 1

@@ -47,7 +47,7 @@ const (
 	// NotificationFailures is its name. Its only label is the channel.
 	NotificationFailures = "managed_upgrade_notification_failures_total"
 	// NotificationFailuresHelp is its help text.
-	NotificationFailuresHelp = "Failed attempts to deliver a notification, by channel: Kubernetes Events or the webhook."
+	NotificationFailuresHelp = "Number of failed attempts to deliver a notification, by channel: Kubernetes Events or the webhook."
 )
 
 // newEventFailures returns the counter of Kubernetes Events that could not be written. Every
@@ -71,11 +71,11 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 		stepDuration: histogram("managed_upgrade_step_duration_seconds",
 			"Duration of steps, by result: done, skipped, or failed.", "kind", "type", "step", "result"),
 		upgradeDuration: histogram("managed_upgrade_duration_seconds",
-			"Duration of upgrades from their first step on, by result: succeeded, failed, cancelled, or skipped.", "kind", "type", "result"),
-		successes:           counter("managed_upgrade_successes_total", "Upgrades that succeeded.", "kind", "type"),
-		failures:            counter("managed_upgrade_failures_total", "Upgrades that failed, by reason. A cancelled upgrade is not a failure.", "kind", "type", "reason"),
-		cancellations:       counter("managed_upgrade_cancellations_total", "Upgrades that were cancelled before their commit.", "kind", "type"),
-		skips:               counter("managed_upgrade_skipped_total", "Upgrades that were skipped before their commit, by reason: they did not commence, and did not fail.", "kind", "type", "reason"),
+			"Duration of upgrades since their first step, by result: succeeded, failed, cancelled, or skipped.", "kind", "type", "result"),
+		successes:           counter("managed_upgrade_successes_total", "Number of upgrades that succeeded.", "kind", "type"),
+		failures:            counter("managed_upgrade_failures_total", "Number of upgrades that failed, by reason. A canceled upgrade is not a failure.", "kind", "type", "reason"),
+		cancellations:       counter("managed_upgrade_cancellations_total", "Number of upgrades that were canceled before they commenced.", "kind", "type"),
+		skips:               counter("managed_upgrade_skipped_total", "Number of upgrades that were skipped, by reason: they neither commenced nor failed.", "kind", "type", "reason"),
 		healthCheckFailures: counter("managed_upgrade_health_check_failures_total", "Number of times a health check started failing or could not be completed, by check.", "check"),
 		eventFailures:       newEventFailures(),
 		valid: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -101,7 +101,7 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 // RegisterBuildInfo registers the version of the binary.
 func RegisterBuildInfo(registry prometheus.Registerer, version string) error {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "managed_upgrade_build_info", Help: "1; the labels are the versions of the operator and of Go.",
+		Name: "managed_upgrade_build_info", Help: "Always 1. The labels contain the versions of the operator and of Go.",
 		ConstLabels: prometheus.Labels{"version": label(version), "goversion": runtime.Version()},
 	})
 	info.Set(1)

@@ -210,10 +210,10 @@ func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 			first := float64(w.Now().UnixMilli()) / 1000
 			w.RunFor(time.Hour)
 			want := fmt.Sprintf(`
-# HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
+# HELP managed_upgrade_fleet_admission_blocked 1 for the reason why no cluster of the fleet can start. Absent if clusters can start.
 # TYPE managed_upgrade_fleet_admission_blocked gauge
 managed_upgrade_fleet_admission_blocked{name="stores",namespace="fleet",reason="%s"} 1
-# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.
+# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last successful reconcile of an unfinished fleet upgrade, or of its deletion.
 # TYPE managed_upgrade_fleet_last_pass_timestamp_seconds gauge
 managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet"} %g
 `, reason, first)
@@ -248,10 +248,10 @@ func TestMetrics_of_a_deletion_that_is_stuck(t *testing.T) {
 	for range 2 {
 		w.RunFor(time.Hour)
 		want := fmt.Sprintf(`
-# HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
+# HELP managed_upgrade_fleet_admission_blocked 1 for the reason why no cluster of the fleet can start. Absent if clusters can start.
 # TYPE managed_upgrade_fleet_admission_blocked gauge
 managed_upgrade_fleet_admission_blocked{name="stores",namespace="fleet",reason="Deleting"} 1
-# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error, or of the deletion of a fleet.
+# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last successful reconcile of an unfinished fleet upgrade, or of its deletion.
 # TYPE managed_upgrade_fleet_last_pass_timestamp_seconds gauge
 managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet"} %d
 `, w.get().DeletionTimestamp.Unix())

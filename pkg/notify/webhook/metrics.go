@@ -11,13 +11,13 @@ import (
 
 var (
 	delivered = prometheus.NewDesc("managed_upgrade_notifications_delivered_total",
-		"Notifications that the receiver of the webhook accepted.", nil, nil)
+		"Number of notifications accepted by the webhook's receiver.", nil, nil)
 	refused = prometheus.NewDesc("managed_upgrade_notifications_refused_total",
-		"Notifications that the receiver of the webhook rejected for good. They are not retried.", nil, nil)
+		"Number of notifications that the webhook's receiver rejected permanently. They are not retried.", nil, nil)
 	failures = prometheus.NewDesc(metrics.NotificationFailures, metrics.NotificationFailuresHelp,
 		nil, prometheus.Labels{"channel": "webhook"})
 	pending = prometheus.NewDesc("managed_upgrade_notifications_pending",
-		"Notifications that are waiting for the receiver of the webhook.", nil, nil)
+		"Number of notifications waiting for the webhook's receiver.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
