@@ -70,6 +70,7 @@ type Fleet struct {
 	Spokes []*Spoke
 
 	spec       Spec
+	repository string                  // the checkout with the Deployment of the hub
 	components []*childprocess.Process // of Open Cluster Management, on the hub
 	stopAgents context.CancelFunc      // stops the agents of simulated clusters; nil for real ones
 	agents     chan error
@@ -121,7 +122,7 @@ func Start(ctx context.Context, options Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{ControlPlane: running, spec: options.Spec.WithDefaults()}
+	f := &Fleet{ControlPlane: running, spec: options.Spec.WithDefaults(), repository: options.Repository}
 	if err := f.start(ctx); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}

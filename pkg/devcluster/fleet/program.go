@@ -5,12 +5,16 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
@@ -36,13 +40,17 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
 		return nil, err
 	}
+	memoryLimit, err := hubMemoryLimit(f.repository)
+	if err != nil {
+		return nil, err
+	}
 	port, err := controlplane.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	h := &Hub{probes: fmt.Sprintf("127.0.0.1:%d", port)}
 	h.command = childprocess.Command{
-		Path: filepath.Join(f.BinDir(), "hub"), Log: f.Path("logs", "hub.log"), OnExit: f.ReportExit,
+		Path: filepath.Join(f.BinDir(), "hub"), Env: append(os.Environ(), memoryLimit), Log: f.Path("logs", "hub.log"), OnExit: f.ReportExit,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + h.probes,
@@ -51,6 +59,26 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 		},
 	}
 	return h, h.Start(ctx)
+}
+
+// hubMemoryLimit returns the environment variable by which the hub's Deployment limits the memory of Go's runtime.
+func hubMemoryLimit(repository string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(repository, "deploy", "hub", "deployment.yaml"))
+	if err != nil {
+		return "", fmt.Errorf("reading the Deployment of the hub: %w", err)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.Unmarshal(content, &deployment); err != nil {
+		return "", fmt.Errorf("reading the Deployment of the hub: %w", err)
+	}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.Name == "GOMEMLIMIT" {
+				return variable.Name + "=" + variable.Value, nil
+			}
+		}
+	}
+	return "", errors.New("the Deployment of the hub has no GOMEMLIMIT")
 }
 
 // Start starts the program and returns when it is ready.
