@@ -19,11 +19,15 @@ test: long histories rules upgrade ## Run the unit tests with all repetitions, r
 
 # Tests in virtual time allocate much and keep little: with fewer garbage collections they take an eighth less processor
 # time, and so do the compiler and the linker. Tests of e2e measure the memory of programs, so they keep the default.
-long histories soak: export GOGC := 400
+long histories seeds soak: export GOGC := 400
 
 .PHONY: histories
 histories: ## Run random histories of upgrades with fixed seeds, and those that have found defects.
 	go test ./pkg/simulation/histories -count 1 -run 'Test(Fixed|Failed)Seeds' -fixed
+
+.PHONY: seeds
+seeds: ## Check that each kept seed of a random history still fails once the bug that it found is back.
+	go test ./pkg/simulation/histories -count 1 -run Mutants -mutants -timeout 0
 
 SOAK ?= 60s
 SOAK_FROM ?= 0

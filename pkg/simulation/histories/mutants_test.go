@@ -7,96 +7,138 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-var mutate = flag.Bool("mutants", false, "apply to a copy of the sources the mutants that kept seeds have found, and check that the seeds still find them")
+var mutate = flag.Bool("mutants", false, "build the mutants of all kept seeds, and check that each seed fails with its own; -histories searches for others in place of those that do not")
 
-// mutant is a source change that a kept seed detects. The path is relative to the root of the
-// module.
-type mutant struct{ file, old, changed string }
+// mutant is a change of the sources that puts a defect back. More than one place has to change if one guards against what
+// the other lets through. In a changed text, MUTANT is true while the mutant is on: all mutants are in one binary, and the
+// environment says which one is on.
+type mutant []struct{ file, old, changed string }
 
-// mutants are changes that reintroduce the defects found by kept seeds.
-var mutants = map[string]mutant{
-	"an upgrade that goes on without its object is forgotten once another one acquires its lock": {
-		"pkg/lock/lock.go", "if continues, err = l.abandon(ctx, lease); err != nil {", "if err != nil {",
-	},
-	"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down": {
-		"pkg/lifecycle/scope.go", "if s.isForgotten() {", "if false {",
-	},
-	"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down": {
-		"pkg/lifecycle/cancel.go", "!engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Finished()", "!s.record.Finished()",
-	},
-	"two leaders whose clocks differ save in turn that a step is slow": {
-		"pkg/engine/engine.go", "(isPauseChange(c, saved) || p.becomesSlow(step, saved, now)) && !now.Before",
-		"p.becomesSlow(step, saved, now) || isPauseChange(c, saved) && !now.Before",
-	},
-}
-
-// TestKeptSeedsFindTheirMutants checks that each mutant applies to the current sources and, with
-// -mutants, that the kept seed fails with it.
+// TestKeptSeedsFindTheirMutants checks that each mutant applies to the current sources and, with -mutants, that the kept
+// seed fails with it.
 func TestKeptSeedsFindTheirMutants(t *testing.T) {
 	t.Parallel()
-	for defect, m := range mutants {
-		t.Run(defect, func(t *testing.T) {
-			t.Parallel()
-			i := slices.IndexFunc(failedSeeds, func(s failedSeed) bool { return s.defect == defect })
-			if i < 0 {
-				t.Fatal("no seed has found it")
-			}
-			file, changed := applyMutant(t, m)
-			if !*mutate {
-				return
-			}
-			binary := buildMutant(t, file, changed)
-			kept := failedSeeds[i]
-			args := []string{"-test.run=^TestSoak$", "-kind=" + string(UpgradeConfigs), "-seed=" + strconv.FormatUint(kept.seed, 10), "-actions=" + strconv.Itoa(kept.actions)}
-			out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
-			if err == nil || !bytes.Contains(out, []byte("\nreplay: ")) && !bytes.Contains(out, []byte(" replay: ")) {
-				t.Errorf("seed %d no longer finds it: %v\n%s", kept.seed, err, out)
-			}
-		})
+	sources := applyMutants(t)
+	if !*mutate {
+		return
+	}
+	binary := buildMutants(t, sources)
+	for of, seeds := range keptSeeds {
+		for _, kept := range seeds {
+			t.Run(kept.defect, func(t *testing.T) {
+				t.Parallel()
+				if kept.seed != 0 {
+					found, out := finds(t, binary, kept.defect, "-kind="+string(of), "-seed="+strconv.FormatUint(kept.seed, 10), "-actions="+strconv.Itoa(kept.actions))
+					if found {
+						t.Log(violations(out))
+						return
+					}
+					t.Errorf("seed %d no longer finds it", kept.seed)
+				}
+				if *count == 0 {
+					t.Skip("no kept seed finds it; -histories searches for one")
+				}
+				_, out := finds(t, binary, kept.defect, "-kind="+string(of), "-histories="+strconv.FormatUint(*count, 10), "-from="+strconv.FormatUint(*from, 10), "-first")
+				t.Logf("of %d others:\n%s", *count, violations(out))
+			})
+		}
 	}
 }
 
-// applyMutant returns the name and the changed content of a mutant's source file.
-func applyMutant(t *testing.T, m mutant) (file string, changed []byte) {
+// finds runs histories with a mutant, and reports whether one of them fails.
+func finds(t *testing.T, binary, defect string, args ...string) (bool, []byte) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), binary, append(args, "-test.run=^TestSoak$", "-test.timeout=0")...)
+	run.Env = append(os.Environ(), "MUTANT="+defect)
+	out, err := run.CombinedOutput()
+	found := bytes.Contains(out, []byte("replay: "))
+	if err != nil && !found {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return found, out
+}
+
+// violations returns the lines with the seeds that have failed, and why.
+func violations(out []byte) string {
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, ": seed ") && !strings.Contains(line, " actions, ") || strings.Contains(line, "replay: ") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(found, "\n")
+}
+
+// applyMutants returns the sources with all mutants, by file.
+func applyMutants(t *testing.T) map[string][]byte {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = filepath.Join(root, m.file)
-	source, err := os.ReadFile(file)
-	if err != nil || bytes.Count(source, []byte(m.old)) != 1 {
-		t.Fatalf("%s has %q %d times, %v", m.file, m.old, bytes.Count(source, []byte(m.old)), err)
+	sources := map[string][]byte{}
+	for _, seeds := range keptSeeds {
+		for _, kept := range seeds {
+			on := fmt.Sprintf("(mutantOn == %q)", kept.defect)
+			for _, m := range kept.mutant {
+				file := filepath.Join(root, m.file)
+				if sources[file] == nil {
+					if sources[file], err = os.ReadFile(file); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := bytes.Count(sources[file], []byte(m.old)); n != 1 {
+					t.Errorf("%s: %s has %q %d times", kept.defect, m.file, m.old, n)
+				}
+				sources[file] = bytes.Replace(sources[file], []byte(m.old), []byte(strings.ReplaceAll(m.changed, "MUTANT", on)), 1)
+			}
+		}
 	}
-	return file, bytes.Replace(source, []byte(m.old), []byte(m.changed), 1)
+	return sources
 }
 
-// buildMutant builds the tests of this package with changed content of one source file and returns
-// the path of the binary.
-func buildMutant(t *testing.T, file string, content []byte) string {
+// buildMutants builds the tests of this package with other contents of source files, and returns the binary.
+func buildMutants(t *testing.T, sources map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{changed: content, overlay: replace} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
+	replace := map[string]string{}
+	write := func(file string, content []byte) {
+		replace[file] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(replace[file], content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the mutant: %v\n%s", err, out)
+	for file, content := range sources {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, content, parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(file, content)
+		if on := filepath.Join(filepath.Dir(file), "mutant_on.go"); replace[on] == "" {
+			write(on, fmt.Appendf(nil, "package %s\n\nimport \"os\"\n\nvar mutantOn = os.Getenv(\"MUTANT\")\n", parsed.Name.Name))
+		}
+	}
+	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutants.test")
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the mutants: %v\n%s", err, out)
 	}
 	return binary
 }

@@ -24,8 +24,9 @@ var (
 	count = flag.Uint64("histories", 0, "run the histories of exactly this many fresh seeds, instead of -soak")
 	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
-	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
+	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a kept seed does; 0 uses all")
 	kind  = flag.String("kind", "", "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig, UpgradeJob, or ManagedClustersUpgrade; empty means these kinds in turn, by the remainder of the seed and 3")
+	first = flag.Bool("first", false, "with -soak and -histories: stop at the first seed that fails")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -62,95 +63,6 @@ func TestFixedSeeds(t *testing.T) {
 
 // allKinds lists the kinds of histories.
 var allKinds = []Kind{UpgradeConfigs, UpgradeJobs, ManagedClustersUpgrades}
-
-// failedSeed is a history that has found a defect.
-type failedSeed struct {
-	defect  string
-	seed    uint64
-	actions int // the number of actions that existed at the time
-}
-
-// failedSeedsOfJobs are the failed seeds for UpgradeJobs.
-var failedSeedsOfJobs = []failedSeed{
-	{"the request of another client is requested again without a pause", 2, 34},
-	{"an UpgradeJob commences while the workers roll out the release before", 88, 35},
-	{"a retry that is requested while an attempt ends is not noticed", 3299458423, 35},
-}
-
-// failedSeedsOfFleets are the failed seeds for ManagedClustersUpgrades.
-var failedSeedsOfFleets = []failedSeed{
-	{"two leaders whose clocks differ deliver a request and withdraw it in turn", 7124, 30},
-	{"a hub writes when a canary could have stopped a rollout that is cancelled", 881000090100, 47},
-	{"a cluster that a clock ahead has admitted waits for the time of that clock", 15, 36},
-	{"a cluster that is held since a time in the future keeps its slot", 2221509203, 47},
-	{"the hub is at rest before a cluster that has come back is selected again", 2221509275, 47},
-	{"the failure of a canary that was refused is forgotten before its status shows it", 1638709370, 47},
-	{"a late success is written again each minute", 214972172, 47},
-	{"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request", 918274233, 47},
-	{"an upgrade that is complete does not rest while a dry run is requested", 693620897, 47},
-	{"a canary without which a person continues in one attempt is none in the next one", 260000190, 50},
-	{"a soak ends although a silent agent has not given up a work that another client has removed", 260000254, 50},
-	{"a work of a dry run is created for another process after the upgrade was deleted, and stays", 268000727, 50},
-	{"two hubs whose caches differ add and remove the finalizer of a run in turn", 550103, 50},
-}
-
-var failedSeeds = []failedSeed{
-	{"an extra node is left after its record was replaced", 473354915562, 42},
-	{"the lock is held by an upgrade that was deleted at once", 473354915582, 42},
-	{"Upgraded is reported while a pool is behind", 40015, 42},
-	{"a failed upgrade that is deleted is said to go on", 30020, 42},
-	{"two leaders overwrite each other's results of pre-checks", 473354915523, 42},
-	{"two leaders overwrite each other's statuses", 40014, 42},
-	{"two leaders whose clocks differ overwrite each other's heartbeats", 930005, 42},
-	{"a request is not withdrawn after its record was replaced", 473354915545, 42},
-	{"the lock is held by an upgrade that the cache showed late", 473354915595, 42},
-	{"an upgrade starts before its window by a forged status", 216, 42},
-	{"what another client requests is withdrawn", 910015, 42},
-	{"pods are not forced after the clock was a day ahead", 910011, 42},
-	{"an upgrade starts beside another one whose lock was deleted", 930181, 42},
-	{"the channel is not restored if an earlier attempt had commenced", 970206, 48},
-	{"the cleanup of an upgrade that an earlier release started is cut short", 960113, 48},
-	{"a request is not withdrawn after its record was replaced twice", 731789905383, 48},
-	{"an upgrade fails at the end of its window although another client has started its target", 79693749945, 51},
-	{"what another client requests between a read and the write is withdrawn", 67063348, 51},
-	{"two leaders whose clocks differ overwrite each other's answer whether the window is open", 2000082, 51},
-	{"an upgrade that has ended keeps its lock while another one waits", 31, 52},
-	{"an upgrade that has ended keeps its lock for the longest time between two retries", 3705185442, 52},
-	{"two leaders whose clocks differ overwrite each other's end of the window of an upgrade that waits", 799345750, 52},
-	{"the channel that another client has set while the upgrade was held is restored", 4170922763, 51},
-	{"two leaders whose clocks differ request the version and withdraw it in turn", 1155744897, 52},
-	{"an upgrade that goes on is deleted before its record replaces the one before", 2533075668, 52},
-	{"a silence lasts for as long as the clock was ahead that has extended it", 1638709515, 53},
-	{"a request is made after a fence whose note is taken back only later", 3179025537, 53},
-	{"an upgrade whose object is created again in mid-upgrade has another commence time", 5033, 54},
-	{"an upgrade whose object is created again before the health check is not continued", 5040, 54},
-	{"two leaders whose clocks differ restore and replace the time of the last progress in turn", 28001106, 53},
-	{"an upgrade that goes on without its object is forgotten once another one acquires its lock", 880319, 58},
-	{"two leaders whose clocks differ save in turn that a step is slow", 990465, 58},
-	{"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down", 3555771828, 58},
-	{"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down", 869484390, 58},
-}
-
-// TestFailedSeeds replays histories that have found a defect, to keep it from returning: all of
-// them with -fixed, otherwise two.
-func TestFailedSeeds(t *testing.T) {
-	t.Parallel()
-	replayed := failedSeeds
-	if !*fixed {
-		replayed = failedSeeds[:2]
-	}
-	for of, seeds := range map[Kind][]failedSeed{UpgradeConfigs: replayed, UpgradeJobs: failedSeedsOfJobs, ManagedClustersUpgrades: failedSeedsOfFleets} {
-		for _, tc := range seeds {
-			t.Run(tc.defect, func(t *testing.T) {
-				t.Parallel()
-				if cell := cells[tc.defect]; cell != "" {
-					t.Log("its cell of the tables of the commit:", cell)
-				}
-				check(t, run(tc.seed, of, tc.actions))
-			})
-		}
-	}
-}
 
 // TestOneSeedHasOneHistory runs the same history twice.
 func TestOneSeedHasOneHistory(t *testing.T) {
@@ -189,12 +101,12 @@ func TestSoak(t *testing.T) {
 // true for the number of histories so far and the elapsed time.
 func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 	t.Helper()
-	began, first := time.Now(), cmpint.Or(*from, rand.Uint64N(1<<40))
+	began, start := time.Now(), cmpint.Or(*from, rand.Uint64N(1<<40))
 	seeds := make(chan uint64)
 	go func() {
 		defer close(seeds)
-		for n := uint64(0); more(n, time.Since(began)); n++ {
-			seeds <- first + n
+		for n := uint64(0); more(n, time.Since(began)) && (!*first || !t.Failed()); n++ {
+			seeds <- start + n
 		}
 	}()
 	reports := runAll(seeds, kindOf, func(report Report) {
