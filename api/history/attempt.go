@@ -92,6 +92,16 @@ func (r Record) Step(name string) StepCondition {
 	return StepCondition{}
 }
 
+// Running returns the step that has started and not ended; nil if there is none.
+func (r Record) Running() *StepCondition {
+	for i := range r.Conditions {
+		if c := &r.Conditions[i]; c.StartTime != nil && c.CompleteTime == nil {
+			return c
+		}
+	}
+	return nil
+}
+
 // InProgress reports whether the attempt has started and is not finished.
 func (r Record) InProgress() bool { return r.StartTime != nil && !r.Finished() }
 

@@ -49,7 +49,15 @@ var conditionSections = []struct {
 	{"UpdateInformer", []string{"pkg/controllers/updateinformer", "api/config/v1beta1"}, nil, []string{"TLSFailed"}},
 	{"UpdateStatus and the sections of an UpdatePlan", []string{"api/config/v1beta1"}, nil, nil},
 	{"UpdatePlan", []string{"pkg/updateplan", "api/config/v1beta1"}, nil, nil},
-	{"ManagedClustersUpgrade", []string{"api/cluster/v1beta1", "pkg/fleet/admission"}, nil, nil},
+	{
+		"ManagedClustersUpgrade",
+		[]string{"api/cluster/v1beta1", "pkg/fleet/admission"},
+		nil,
+		[]string{ // obstacles of a dry run
+			"NoFeedback", "VersionUnknown", "UpgradeInProgress", "PreflightRequested", "InvalidClusterVersion", "NotUpgradeable", "NotOffered",
+			"OfferUnknown", "ConditionalRisks",
+		},
+	},
 }
 
 var conditionRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ((?:True|False|Unknown)(?:, (?:True|False|Unknown))*) \\| (.+) \\|$")

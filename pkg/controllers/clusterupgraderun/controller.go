@@ -21,7 +21,6 @@ import (
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -44,30 +43,22 @@ import (
 
 // Reconciler runs ClusterUpgradeRuns.
 type Reconciler struct {
-	// Clock provides the time.
-	Clock clock.PassiveClock
-	// Namespace is the namespace of the hub, in which the locks of the clusters are.
-	Namespace string
-	// Image is the image of the Job that approves operators.
-	Image string
-	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets of Open Cluster Management, not by works of the runs.
-	ReplicaSets bool
-	// Notifier publishes what happens to runs. Without Events, the hub's Events are used.
-	Notifier notify.MultiPublisher
-	// Metrics counts what happens to runs; nil means that it is not exported.
-	Metrics *metrics.Upgrades
-	// OnEventFailure is called for each Event that could not be written; nil means that Metrics counts it.
-	OnEventFailure func()
-	// Holders decides whether a lock may be broken; nil means that no other kind uses the locks.
-	Holders *lock.Holders
+	Clock          clock.PassiveClock
+	Namespace      string                // of the hub: the locks of the clusters are in it
+	Image          string                // of the Job that approves operators
+	ReplicaSets    bool                  // ManifestWorkReplicaSets of Open Cluster Management deliver the actions, not works of the runs
+	Notifier       notify.MultiPublisher // without Events, the Events of the hub are used
+	Metrics        *metrics.Upgrades     // nil if nothing is exported
+	OnEventFailure func()                // is called for each Event that could not be written; nil if Metrics counts them
+	Holders        *lock.Holders         // decide whether a lock may be broken; nil if no other kind uses the locks
 
 	lifecycle *lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]
 	client    client.Client
 	live      client.Reader
-	views     sync.Map // of runs, by their names; a loss costs a pass, and delays the report that a cluster is slow
-	creations *fleetrun.Creations
+	views     sync.Map // of runs, by name; a loss costs a pass, and delays the report that a cluster is slow
+	writes    *fleetrun.Writes
 
-	// changeTable makes the table of another release; nil, as outside of tests, means the table of this one.
+	// changeTable makes the table of another release, in tests.
 	changeTable func(engine.Runbook) engine.Runbook
 }
 
@@ -82,17 +73,26 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
-// workers is how many runs are reconciled at a time. Most of the time of a pass is the wait for the answers
-// to its writes; two runs of one cluster exclude each other by its Lease.
+// workers is how many runs are reconciled at a time. A pass mostly waits for the answers to its writes. Two runs of one
+// cluster exclude each other by its Lease.
 const workers = 8
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]{Kind: kind{r}}
+	runsBeside := func(ctx context.Context, work client.Object) []reconcile.Request {
+		return r.requests(ctx, client.InNamespace(work.GetNamespace()))
+	}
+	runsOfUpgrade := func(ctx context.Context, upgrade client.Object) []reconcile.Request {
+		return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.GetUID())})
+	}
+	runsOfCluster := func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		return r.requests(ctx, client.InNamespace(cluster.GetName()))
+	}
 	facts := []manager.Kind{
-		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Transform: delivery.TrimWork, Requests: r.workChanged, IsUrgent: reportsFailure},
-		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged, Predicates: []predicate.Predicate{concernsRuns()}},
-		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
+		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Transform: delivery.TrimWork, Requests: runsBeside, IsUrgent: reportsFailure},
+		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: runsOfUpgrade, Predicates: []predicate.Predicate{concernsRuns()}},
+		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: runsOfCluster},
 		{Object: &ocmv1beta1.Placement{}},
 		{Object: &ocmv1beta1.PlacementDecision{}},
 	}
@@ -120,7 +120,7 @@ func (r *Reconciler) Controller() manager.Controller {
 }
 
 func (r *Reconciler) bind(clients manager.Clients) error {
-	r.client, r.live, r.creations = clients.Client, clients.Live, &fleetrun.Creations{Clock: r.Clock}
+	r.client, r.live, r.writes = clients.Client, clients.Live, &fleetrun.Writes{Clock: r.Clock}
 	if r.Metrics == nil {
 		unexported, err := metrics.NewUpgrades(prometheus.NewRegistry())
 		if err != nil {
@@ -159,18 +159,8 @@ func reportsFailure(obj client.Object) bool {
 	return is && delivery.Read(work).ReportsFailure()
 }
 
-// workChanged requests a pass over the runs that a ManifestWork may concern.
-func (r *Reconciler) workChanged(ctx context.Context, work client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(work.GetNamespace()))
-}
-
-func (r *Reconciler) clusterChanged(ctx context.Context, cluster client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(cluster.GetName()))
-}
-
-// upgradeChanged requests a pass over the runs of a ManagedClustersUpgrade.
-func (r *Reconciler) upgradeChanged(ctx context.Context, upgrade client.Object) []reconcile.Request {
-	return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.GetUID())})
+func (r *Reconciler) requests(ctx context.Context, selected client.ListOption) []reconcile.Request {
+	return manager.Requests[*fleetv1alpha1.ClusterUpgradeRun](ctx, r.client, &fleetv1alpha1.ClusterUpgradeRunList{}, nil, selected)
 }
 
 // concernsRuns passes changes of a ManagedClustersUpgrade that concern its runs: of its spec, or that all its clusters are
@@ -182,19 +172,6 @@ func concernsRuns() predicate.Predicate {
 		return !isOld || !isNew || !after.DeletionTimestamp.IsZero() || before.UID != after.UID ||
 			before.Generation != after.Generation || isFinished(before) != isFinished(after)
 	}}
-}
-
-func (r *Reconciler) requests(ctx context.Context, selected client.ListOption) []reconcile.Request {
-	runs, err := list(ctx, r.client, selected)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the runs that a change concerns")
-		return nil
-	}
-	requests := make([]reconcile.Request, len(runs))
-	for i := range runs {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(runs[i])
-	}
-	return requests
 }
 
 // Reconcile makes one pass over one run.
@@ -340,7 +317,8 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 // Plan returns how the attempt is carried out.
 func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
 	v := k.view(run)
-	cluster := fleetrun.Cluster{Client: k.client, Run: run, Record: record, Image: k.Image, ReplicaSets: k.ReplicaSets, Creations: k.creations}
+	cluster := k.cluster(run)
+	cluster.Record = record
 	table := cluster.Runbook(v.upgrade, v.progress.at)
 	if k.changeTable != nil {
 		table = k.changeTable(table)
@@ -354,10 +332,10 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	}
 }
 
-// Release also removes the finalizer about works of the ClusterVersion, unless one is left. The garbage collector
-// deletes the other works of a run that is deleted, except works of sets.
+// Release also removes the finalizer about works with the ClusterVersion, unless one is left. The garbage collector deletes
+// the other works of a run that is deleted, except works of sets.
 func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
-	cluster := fleetrun.Cluster{Client: k.client, Run: run}
+	cluster := k.cluster(run)
 	if !run.DeletionTimestamp.IsZero() {
 		if err := cluster.UnlistActions(ctx); err != nil {
 			return err

@@ -11,9 +11,7 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -26,30 +24,36 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
-// observe reads what a pass over a run depends on, from the cache.
+// cluster returns the steps of a run, with its last record.
+func (r *Reconciler) cluster(run *fleetv1alpha1.ClusterUpgradeRun) fleetrun.Cluster {
+	return fleetrun.Cluster{
+		Client: r.client, Run: run, Record: run.Record(), Image: r.Image, ReplicaSets: r.ReplicaSets, Writes: r.writes,
+	}
+}
+
+// observe reads from the cache what a pass over a run depends on.
 func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (view, error) {
 	var v view
 	var err error
 	if v.upgrade, err = fleetrun.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleetrun.ErrNoUpgrade) {
 		return v, err
 	}
-	if v.held, err = r.held(ctx, run.Namespace); err != nil {
+	managed, err := fleetrun.ManagedCluster(ctx, r.client, run.Namespace)
+	if err != nil {
 		return v, err
 	}
-	cluster, uid := fleetrun.Cluster{Client: r.client, Run: run}, run.Spec.ManagedClustersUpgrade.UID
-	isApplied := func(work *workv1.ManifestWork) bool {
-		return work != nil && delivery.Read(work).Applied == metav1.ConditionTrue
-	}
+	v.held = admission.Held(managed)
+	cluster, uid := r.cluster(run), run.Spec.ManagedClustersUpgrade.UID
 	platform, form, err := cluster.Delivered(ctx, delivery.UpgradeName(run.Namespace))
 	pre, _, err2 := cluster.Delivered(ctx, delivery.ActionName(uid, delivery.PreUpgrade))
 	post, _, err3 := cluster.Delivered(ctx, delivery.ActionName(uid, delivery.PostUpgrade))
 	if err := errors.Join(err, err2, err3); err != nil {
 		return v, err
 	}
-	v.failing = slices.ContainsFunc([]*workv1.ManifestWork{platform, pre, post}, func(work *workv1.ManifestWork) bool { return work != nil && reportsFailure(work) })
+	v.failing = slices.ContainsFunc([]*workv1.ManifestWork{platform, pre, post}, func(work *workv1.ManifestWork) bool { return delivery.Read(work).ReportsFailure() })
 	if platform != nil && form != delivery.FormFence {
 		v.delivers, v.platform = true, fleetrun.ReadPlatform(run, platform)
-		v.applied = form != delivery.FormWithdraw && isApplied(platform)
+		v.applied = form != delivery.FormWithdraw && delivery.Read(platform).IsApplied()
 	}
 	v.pre, v.post = readAction(pre), readAction(post)
 	v.applied = v.applied || v.pre != nil && v.pre.Applied
@@ -58,19 +62,10 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 		if err != nil {
 			return v, err
 		}
-		v.applied = isApplied(operators)
+		v.applied = delivery.Read(operators).IsApplied()
 	}
 	v.progress = r.observeProgress(run, &v)
 	return v, nil
-}
-
-// held returns why an annotation holds a cluster; empty means that none does.
-func (r *Reconciler) held(ctx context.Context, name string) (string, error) {
-	var cluster clusterv1.ManagedCluster
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("getting ManagedCluster %s: %w", name, err)
-	}
-	return admission.Held(&cluster), nil
 }
 
 func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
@@ -79,7 +74,7 @@ func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
 	}
 	f := delivery.Read(work)
 	state, _ := f.Action()
-	return &fleetv1alpha1.ActionStatus{Applied: f.Applied == metav1.ConditionTrue, State: state}
+	return &fleetv1alpha1.ActionStatus{Applied: f.IsApplied(), State: state}
 }
 
 // observeProgress returns since when the cluster has reported the same. A restart while a run stalls changes nothing.
@@ -88,10 +83,8 @@ func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *vi
 		uid: run.UID, attempt: run.Spec.Attempt, at: r.Clock.Now(),
 		text: string(v.platform.Stage) + " " + v.platform.Message,
 	}
-	if len(run.Status.History) > 0 {
-		if c := current(&run.Status.History[0]); c != nil {
-			now.step = c.Type
-		}
+	if c := run.Record().Running(); c != nil {
+		now.step = c.Type
 	}
 	last := r.view(run).progress
 	at := last.at
@@ -102,23 +95,19 @@ func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *vi
 		now.at = at
 		return now
 	}
-	stalled := apimeta.FindStatusCondition(run.Status.Conditions, fleetv1alpha1.ConditionSlow)
-	if at.IsZero() && stalled != nil && stalled.Status == metav1.ConditionTrue {
+	if at.IsZero() && apimeta.IsStatusConditionTrue(run.Status.Conditions, fleetv1alpha1.ConditionSlow) {
 		now.at = time.Time{}.Add(time.Second) // the step stalls since it started
 	}
 	return now
 }
 
-// tidy removes what has no use once the run has ended: the work of a platform that was upgraded late, works that another
-// hub has written since, and the actions once all clusters of the upgrade are finished.
+// tidy removes what has no use once the run has ended: the work of a platform that was upgraded late, works that another hub
+// has written since, and the actions once all clusters of the upgrade are finished.
 func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, v view) error {
 	if run.Status.Attempt != run.Spec.Attempt || controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) || !isEnd(run.Status.State) {
 		return nil
 	}
-	cluster := fleetrun.Cluster{Client: r.client, Run: run, Creations: r.creations}
-	if len(run.Status.History) > 0 {
-		cluster.Record = run.Status.History[0]
-	}
+	cluster := r.cluster(run)
 	if v.upgrade != nil { // without it, the run is deleted as well
 		if err := cluster.Tidy(ctx, engine.Run{Now: r.Clock.Now()}, run.Status.State == fleetv1alpha1.StateFailed); err != nil {
 			return err
@@ -130,12 +119,12 @@ func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgrade
 	return nil
 }
 
-// protect makes sure that deleting the works of a run cannot delete the ClusterVersion, and sets the finalizer of the
-// run while a work contains the ClusterVersion. It reports whether it has changed the run. Before a run that is being
-// deleted loses this finalizer, its works are removed. The API server confirms each change: two hubs whose caches
-// differ would otherwise undo each other's changes without a pause.
+// protect makes sure that deleting the works of a run cannot delete the ClusterVersion. The run has a finalizer while a work
+// contains the ClusterVersion; before a run that is being deleted loses it, its works are removed. The API server confirms
+// each change: two hubs whose caches differ would otherwise undo each other's changes without a pause. The result reports
+// whether the run has changed.
 func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (bool, error) {
-	cluster := fleetrun.Cluster{Client: r.client, Run: run}
+	cluster := r.cluster(run)
 	found, err := cluster.ProtectClusterVersion(ctx)
 	deleting := !run.DeletionTimestamp.IsZero()
 	ended := !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer)
@@ -163,8 +152,8 @@ func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 
 // view holds what a pass over a run has read of others.
 type view struct {
-	upgrade  *fleetv1beta1.ManagedClustersUpgrade // nil means that it does not exist
-	held     string                               // why an annotation holds the cluster; empty means that none does
+	upgrade  *fleetv1beta1.ManagedClustersUpgrade // nil if it does not exist
+	held     string                               // why an annotation holds the cluster
 	platform fleetrun.Platform
 	applied  bool // an action or the upgrade is applied
 	delivers bool // the work of the platform is one of this attempt

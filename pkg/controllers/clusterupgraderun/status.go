@@ -4,6 +4,7 @@
 package clusterupgraderun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// hasRecord reports whether an attempt of a run is in progress or ended, so that the lifecycle manages the run.
+// hasRecord reports whether the lifecycle manages a run: an attempt is in progress, or has ended.
 func hasRecord(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) ||
 		slices.ContainsFunc(run.Status.History, history.Record.InProgress)
@@ -44,7 +45,7 @@ func (r *Reconciler) publishPending(ctx context.Context, run *fleetv1alpha1.Clus
 		after.Status.Conditions = nil
 	}
 	if after.Status.Reason == fleetv1alpha1.ReasonAgentSilent {
-		cluster := fleetrun.Cluster{Client: r.client, Run: run}
+		cluster := r.cluster(run)
 		switch silent, err := cluster.IsAgentSilent(ctx); {
 		case err != nil:
 			return err
@@ -96,7 +97,7 @@ func (r *Reconciler) publishOutcome(ctx context.Context, run *fleetv1alpha1.Clus
 	return r.publish(ctx, run, after)
 }
 
-// CompleteStatus shows how far the cluster is, by the record that is about to be written and by what the pass has read.
+// CompleteStatus shows how far the cluster is, by the record that will be written and by what the pass has read.
 func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	s := &run.Status
 	if len(s.History) == 0 {
@@ -123,9 +124,8 @@ func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 
 // showState sets the state, its reason, and its message.
 func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record, admitted metav1.Time) {
-	late := s.State == fleetv1alpha1.StateComplete && s.Reason == fleetv1alpha1.ReasonLateSuccess
 	switch {
-	case late:
+	case s.State == fleetv1alpha1.StateComplete && s.Reason == fleetv1alpha1.ReasonLateSuccess:
 		showLateSuccess(s)
 		return
 	case admitted.IsZero():
@@ -141,7 +141,7 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record,
 		s.State = fleetv1alpha1.StateInitialized
 	}
 	s.Reason, s.Message = "", ""
-	switch running := current(record); {
+	switch running := record.Running(); {
 	case isEnd(s.State):
 		s.Reason, s.Message = record.Reason, messageOf(record)
 	case running != nil:
@@ -150,13 +150,13 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record,
 		s.Reason, s.Message = record.Reason, record.Message
 	}
 	accepted := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionAccepted)
-	stalled := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionSlow)
+	slow := apimeta.FindStatusCondition(s.Conditions, fleetv1alpha1.ConditionSlow)
 	switch {
 	case isEnd(s.State):
 	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.Reason == lifecycle.ReasonClusterLocked:
 		s.Reason, s.Message = fleetv1alpha1.ReasonLockedBy, accepted.Message
-	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		s.Reason, s.Message = fleetv1alpha1.ReasonStalled, stalled.Message
+	case slow != nil && slow.Status == metav1.ConditionTrue:
+		s.Reason, s.Message = fleetv1alpha1.ReasonStalled, slow.Message
 	}
 }
 
@@ -213,35 +213,21 @@ func showLateSuccess(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 	readiness.Verdict{Level: readiness.Ready, Reason: s.Reason, Message: s.Message}.Set(&s.Conditions, s.ObservedGeneration, at)
 }
 
-func current(record *history.Record) *history.StepCondition {
-	for i := range record.Conditions {
-		if c := &record.Conditions[i]; c.CompleteTime == nil && c.StartTime != nil {
-			return c
-		}
-	}
-	return nil
-}
-
-// actionStatus returns the state of an action by its step, or by its work while that runs; nil means no action.
+// actionStatus returns the state of an action by its step, or by its work while the step runs; nil if there is no action.
 func actionStatus(record *history.Record, name string, before, seen *fleetv1alpha1.ActionStatus) *fleetv1alpha1.ActionStatus {
 	c := record.Step(name)
 	switch {
-	case c.StartTime == nil:
+	case c.StartTime == nil, c.Reason == fleetrun.ReasonNoAction:
 		return nil
 	case c.CompleteTime == nil:
-		if seen == nil {
-			return before
-		}
-		return seen
+		return cmp.Or(seen, before)
 	case c.Status == metav1.ConditionFalse:
 		return &fleetv1alpha1.ActionStatus{Applied: seen != nil && seen.Applied || before != nil && before.Applied, State: fleetv1alpha1.ActionDegraded}
-	case c.Reason == fleetrun.ReasonNoAction:
-		return nil
 	}
 	return &fleetv1alpha1.ActionStatus{Applied: true, State: fleetv1alpha1.ActionAvailable}
 }
 
-// soakedUntil returns when the soak ends, or has ended; nil means that it does not count now.
+// soakedUntil returns when the soak ends, or has ended; nil if it does not count now.
 func soakedUntil(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) *metav1.Time {
 	soak, ended := delivery.Timeout(run.Spec.Timeouts.Soak, ""), record.Step(fleetv1alpha1.StepSoaked).CompleteTime
 	since := fleetrun.SoakStart(record)
@@ -251,6 +237,5 @@ func soakedUntil(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) *
 	case ended != nil:
 		return ended
 	}
-	until := metav1.NewTime(since.Add(soak).Truncate(time.Second))
-	return &until
+	return new(metav1.NewTime(since.Add(soak).Truncate(time.Second)))
 }

@@ -22,17 +22,17 @@ import (
 
 const refusedFor = time.Minute // how long a cluster whose run was rejected is held
 
-// admit writes the runs of the clusters that begin. A cluster whose run is rejected is held, and stops no other.
+// admit writes the runs of the clusters that begin. A cluster whose run is rejected is held, and does not stop others.
 func (s *scope) admit(ctx context.Context) error {
 	var errs []error
 	admitted := s.decision.Admit
 	if len(admitted) > maxAdmissions {
 		admitted = admitted[:maxAdmissions]
-		s.wakeAt(s.now.Add(decisionInterval))
+		s.wakeAt(s.Now.Add(decisionInterval))
 	}
 	for _, name := range admitted {
 		run := s.newRun(s.byName[name])
-		err := s.writeRun(ctx, s.runs[name], run)
+		err := s.writeRun(ctx, s.Runs[name], run)
 		switch {
 		case err == nil:
 		case apierrors.IsConflict(err):
@@ -47,20 +47,20 @@ func (s *scope) admit(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// note notes a run that was written, which the cache may not hold yet.
+// note notes a written run until the cache holds it.
 func (s *scope) note(w *written) {
-	w.at = s.now
-	s.cache.of(w.run.Namespace).written, s.runs[w.run.Namespace] = w, w.run
+	w.at = s.Now
+	s.cache.of(w.run.Namespace).written, s.Runs[w.run.Namespace] = w, w.run
 }
 
 func (s *scope) refuse(cluster, reason string) {
 	r := s.cache.of(cluster)
-	r.Refused, r.refusedUntil = reason, s.now.Add(refusedFor)
+	r.Refused, r.refusedUntil = reason, s.Now.Add(refusedFor)
 	s.wakeAt(r.refusedUntil)
 }
 
 // withdraw withdraws the admission of clusters that were held or locked for the stall timeout before their upgrade was
-// requested. They are pending again, and others get their slots. A pause of the whole upgrade withdraws none.
+// requested: they are pending again, and others get their slots. A pause of the whole upgrade withdraws none.
 func (s *scope) withdraw(ctx context.Context) error {
 	if s.plan.Paused || s.plan.Cancelled {
 		return nil
@@ -69,7 +69,7 @@ func (s *scope) withdraw(ctx context.Context) error {
 	for i := range s.members {
 		m := &s.members[i]
 		since := s.cache.of(m.Name).waitingSince
-		if due := since.Add(s.plan.StallTimeout); since.IsZero() || s.now.Before(due) {
+		if due := since.Add(s.plan.StallTimeout); since.IsZero() || s.Now.Before(due) {
 			s.wakeAt(due)
 			continue
 		}
@@ -86,7 +86,7 @@ func (s *scope) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// writeRun creates a run, or changes the spec of one. One that exists although the cache does not hold it is adopted.
+// writeRun creates a run, or changes the spec of the one before. A run that exists beyond the cache is adopted.
 func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	var err error
 	if before == nil {
@@ -114,52 +114,34 @@ func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.Cluster
 
 // adopt notes a run as the API server has it. One of another upgrade holds the cluster.
 func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
-	existing, err := s.readRun(ctx, run)
-	switch {
-	case err != nil || existing == nil:
-		return err
-	case !admission.Owns(s.upgrade, existing):
-		s.refuse(run.Namespace, fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name))
-		return nil
+	existing := &fleetv1alpha1.ClusterUpgradeRun{}
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
 	}
-	s.note(&written{run: existing})
+	s.cache.of(run.Namespace).written = nil
+	switch {
+	case err != nil: // it does not exist
+	case admission.Owns(s.Upgrade, existing):
+		s.note(&written{run: existing})
+	default:
+		s.refuse(run.Namespace, fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name))
+	}
 	return nil
 }
 
-// isWritten reads from the API server whether a run exists as it was written.
-func (s *scope) isWritten(ctx context.Context, w *written) (bool, error) {
-	existing, err := s.readRun(ctx, w.run)
-	if err != nil || existing == nil || !admission.Owns(s.upgrade, existing) || isOlder(existing, w.run) {
-		return false, err
-	}
-	w.run = existing
-	return true, nil
-}
-
-// readRun reads a run from the API server; nil means that it does not exist.
-func (s *scope) readRun(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (*fleetv1alpha1.ClusterUpgradeRun, error) {
-	existing := &fleetv1alpha1.ClusterUpgradeRun{}
-	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
-	}
-	return existing, nil
-}
-
 func (s *scope) newRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
-	spec := &s.upgrade.Spec
+	spec := &s.Upgrade.Spec
 	strategy := &spec.UpgradeStrategy
 	mustObserve := m.IsCanary() || admission.HasFailedBefore(m.Run) // others wait for it, or its health is in doubt
 	run := s.pendingRun(m)
-	run.Spec.AdmissionTime = metav1.Time{Time: s.now.Truncate(time.Second)}
+	run.Spec.AdmissionTime = metav1.Time{Time: s.Now.Truncate(time.Second)}
 	run.Spec.Timeouts = fleetv1alpha1.Timeouts{
 		ClusterUpgrade: strategy.ClusterUpgradeTimeout, OperatorsUpgrade: strategy.OperatorsUpgradeTimeout,
 		Apply: strategy.ApplyTimeout, Action: strategy.ActionTimeout, Failing: strategy.FailingTimeout, Stall: strategy.StallTimeout,
 		Soak: strategy.MinSuccessTime,
 	}
-	run.Spec.Outcome = admission.Outcome(spec, s.clusters[m.Name], mustObserve)
+	run.Spec.Outcome = admission.Outcome(spec, s.Clusters[m.Name], mustObserve)
 	if run.Spec.Outcome == nil { // the run starts at once, and would have to set them
 		run.Finalizers = []string{fleetv1alpha1.Finalizer}
 		if run.Spec.ClusterVersion != nil {
@@ -175,25 +157,25 @@ func (s *scope) newRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
 func (s *scope) pendingRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	return &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Name, Name: admission.RunName(s.upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)},
+			Namespace: m.Name, Name: admission.RunName(s.Upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.Upgrade.UID)},
 		},
 		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
-			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: s.upgrade.Namespace, Name: s.upgrade.Name, UID: string(s.upgrade.UID)},
-			Attempt:                s.attempt(), ClusterVersion: s.upgrade.Spec.ClusterVersion.DeepCopy(),
+			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: s.Upgrade.Namespace, Name: s.Upgrade.Name, UID: string(s.Upgrade.UID)},
+			Attempt:                s.attempt(), ClusterVersion: s.Upgrade.Spec.ClusterVersion.DeepCopy(),
 			Canary: m.Canary && !m.Hub, Group: int32(m.Group) + 1,
 		},
 	}
 }
 
-// fixCanaries fixes the canaries before the first cluster begins: each gets a run that waits for its admission, and the
-// status identifies them. A cluster can change its own labels, which must not decide about others.
+// fixCanaries fixes the canaries before the first cluster begins: each gets a run that waits for its admission, and the status
+// identifies them. A cluster can change its own labels, and they must not decide about others.
 func (s *scope) fixCanaries(ctx context.Context) error {
-	if s.upgrade.Spec.UpgradeStrategy.CanaryClusters == nil || admission.AreCanariesFixed(s.upgrade) {
+	if s.Upgrade.Spec.UpgradeStrategy.CanaryClusters == nil || admission.AreCanariesFixed(s.Upgrade) {
 		return nil
 	}
 	for i := range s.members {
 		m := &s.members[i]
-		switch run := s.runs[m.Name]; {
+		switch run := s.Runs[m.Name]; {
 		case m.Canary && !m.Hub && run == nil:
 			if err := s.writeRun(ctx, nil, s.pendingRun(m)); err != nil {
 				return err
@@ -204,8 +186,8 @@ func (s *scope) fixCanaries(ctx context.Context) error {
 			}
 		}
 	}
-	fixed := s.upgrade.Status.DeepCopy()
-	fixed.Canaries = admission.Canaries(s.upgrade, s.members)
+	fixed := s.Upgrade.Status.DeepCopy()
+	fixed.Canaries = admission.Canaries(s.Upgrade, s.members)
 	return s.writeStatus(ctx, fixed)
 }
 
@@ -219,6 +201,6 @@ func (s *scope) removePending(ctx context.Context, run *fleetv1alpha1.ClusterUpg
 		return fmt.Errorf("deleting the ClusterUpgradeRun of cluster %s, which has not begun: %w", run.Namespace, err)
 	}
 	s.cache.of(run.Namespace).written = nil
-	delete(s.runs, run.Namespace)
+	delete(s.Runs, run.Namespace)
 	return nil
 }

@@ -108,9 +108,9 @@ func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now t
 // observeDetached notes the clusters that have gone, or are going, with their runs while this process watched.
 func (s *scope) observeDetached() {
 	for name, r := range s.cache.clusters {
-		cluster := s.clusters[name]
+		cluster := s.Clusters[name]
 		switch {
-		case s.runs[name] != nil:
+		case s.Runs[name] != nil:
 			r.detached = false
 		case r.begun != nil && (cluster == nil || cluster.DeletionTimestamp != nil):
 			r.detached = true
@@ -120,20 +120,20 @@ func (s *scope) observeDetached() {
 
 // haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts those not complete.
 func (s *scope) haveDeparted() bool {
-	left := leftOf(&s.upgrade.Status)
+	left := leftOf(&s.Upgrade.Status)
 	present, others := s.cache.detached(), []string{}
-	for name, run := range s.runs {
+	for name, run := range s.Runs {
 		if s.isCounted(run) {
 			present = append(present, name)
 			s.subtract(left, run)
 		}
 	}
-	for name, cluster := range s.clusters {
-		if run := s.runs[name]; (run == nil || !s.isCounted(run)) && !s.cache.of(name).detached && cluster.DeletionTimestamp == nil {
+	for name, cluster := range s.Clusters {
+		if run := s.Runs[name]; (run == nil || !s.isCounted(run)) && !s.cache.of(name).detached && cluster.DeletionTimestamp == nil {
 			others = append(others, name)
 		}
 	}
-	gone, found := admission.CountDeparted(s.upgrade.Status.Begun, present, others)
+	gone, found := admission.CountDeparted(s.Upgrade.Status.Begun, present, others)
 	if found {
 		s.unwatched = unwatched(left, int32(gone))
 	}
@@ -198,8 +198,8 @@ func begunOf(m *admission.Member) *fleetv1beta1.DepartedClusters {
 
 // departed counts the clusters of this attempt that are gone and were not complete, including those not yet published.
 func (s *scope) departed() []fleetv1beta1.DepartedClusters {
-	list := slices.Clone(admission.Departed(s.upgrade))
-	if s.upgrade.Status.Attempt != s.attempt() {
+	list := slices.Clone(admission.Departed(s.Upgrade))
+	if s.Upgrade.Status.Attempt != s.attempt() {
 		return list
 	}
 	gone := slices.Clone(s.unwatched)
@@ -225,6 +225,6 @@ func (s *scope) departed() []fleetv1beta1.DepartedClusters {
 
 // mayBeIgnored reports whether the failure of a deselected cluster does not count.
 func (s *scope) mayBeIgnored(name string) bool {
-	run := s.runs[name]
-	return run.Spec.Outcome != nil || admission.IsForgotten(s.upgrade, name)
+	run := s.Runs[name]
+	return run.Spec.Outcome != nil || admission.IsForgotten(s.Upgrade, name)
 }

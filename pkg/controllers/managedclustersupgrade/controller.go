@@ -38,13 +38,12 @@ import (
 )
 
 const (
-	// decisionInterval is the shortest time between two passes over one object, unless its spec has changed.
-	decisionInterval = 200 * time.Millisecond
-	publishInterval  = time.Second      // the shortest time between two writes of one status
-	maxAdmissions    = 50               // bounds how many clusters one pass admits, so that a pause is observed soon
-	maxRequeue       = 10 * time.Minute // bounds the time until the next pass: clocks are set, and machines are suspended
-	retryDelay       = time.Second      // the time until the next pass after the cache turned out to be behind
-	cacheTimeout     = 10 * time.Second // how long the cache may be behind a write before the API server is read
+	decisionInterval = 200 * time.Millisecond // between two passes over one object, unless its spec has changed
+	publishInterval  = time.Second            // between two writes of one status
+	maxAdmissions    = 50                     // bounds how many clusters one pass admits: a pause is observed soon
+	maxRequeue       = 10 * time.Minute       // bounds the time until the next pass: clocks are set, and machines are suspended
+	retryDelay       = time.Second            // until the next pass if the cache is behind
+	cacheTimeout     = 10 * time.Second       // how long the cache may be behind a write before the API server is read
 )
 
 // selector selects the clusters of an upgrade by reading from the cache.
@@ -54,16 +53,11 @@ type selector func(
 
 // Reconciler reconciles ManagedClustersUpgrades.
 type Reconciler struct {
-	// Clock provides the time.
-	Clock clock.PassiveClock
-	// Selection configures which Placements are used.
-	Selection selection.Options
-	// Image is the image of the Jobs that approve operators; empty means that no cluster begins an upgrade of operators.
-	Image string
-	// Metrics are set after each pass; nil means that they are not exported.
-	Metrics *metrics.Fleets
-	// Webhook sends the Events elsewhere as well; nil means nowhere.
-	Webhook notify.AsyncPublisher
+	Clock     clock.PassiveClock
+	Selection selection.Options     // which Placements are used
+	Image     string                // of the Jobs that approve operators; if it is empty, no cluster begins an upgrade of operators
+	Metrics   *metrics.Fleets       // nil if nothing is exported
+	Webhook   notify.AsyncPublisher // gets the Events as well; may be nil
 
 	events        *notify.Events
 	selectMembers selector
@@ -149,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if rest := m.decided.Add(decisionInterval).Sub(now); rest > 0 && rest <= decisionInterval && m.generation == upgrade.Generation {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
-	s := &scope{Reconciler: r, cache: m, upgrade: upgrade, now: now, wake: now.Add(maxRequeue)}
+	s := &scope{Reconciler: r, cache: m, Fleet: admission.Fleet{Upgrade: upgrade, Now: now}, wake: now.Add(maxRequeue)}
 	s.repeatMilestones(ctx)
 	if upgrade.DeletionTimestamp != nil {
 		err = s.delete(ctx) // makes no progress if it takes more than minutes, whether its passes fail or wait
@@ -172,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // ensureFinalizer adds the finalizer before the first object is created.
 func (s *scope) ensureFinalizer(ctx context.Context) error {
-	if controllerutil.ContainsFinalizer(s.upgrade, fleetv1beta1.Finalizer) {
+	if controllerutil.ContainsFinalizer(s.Upgrade, fleetv1beta1.Finalizer) {
 		return nil
 	}
 	return s.write(ctx, "adding the finalizer of", false, func(u *fleetv1beta1.ManagedClustersUpgrade) {
@@ -182,9 +176,9 @@ func (s *scope) ensureFinalizer(ctx context.Context) error {
 
 // write changes the upgrade or its status, unless it was changed since it was read.
 func (s *scope) write(ctx context.Context, doing string, isStatus bool, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
-	updated := s.upgrade.DeepCopy()
+	updated := s.Upgrade.DeepCopy()
 	change(updated)
-	patch := client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(s.Upgrade, client.MergeFromWithOptimisticLock{})
 	var err error
 	if isStatus {
 		err = s.client.Status().Patch(ctx, updated, patch)
@@ -192,15 +186,15 @@ func (s *scope) write(ctx context.Context, doing string, isStatus bool, change f
 		err = s.client.Patch(ctx, updated, patch)
 	}
 	if err != nil {
-		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.upgrade), err)
+		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.Upgrade), err)
 	}
-	s.cache.replaced.Note(s.upgrade, updated, s.now)
-	s.upgrade = updated
+	s.cache.replaced.Note(s.Upgrade, updated, s.Now)
+	s.Upgrade = updated
 	return nil
 }
 
-// runRequests requests a pass over the upgrade that a run belongs to, over the dry runs that check its cluster, and,
-// once the run has ended, over the upgrades that wait for it.
+// runRequests requests a pass over the upgrade of a run, over the dry runs that check its cluster, and, once the run has
+// ended, over the upgrades that wait for it.
 func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	run, ok := object.(*fleetv1alpha1.ClusterUpgradeRun)
 	if !ok {
@@ -215,11 +209,7 @@ func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []re
 	if len(r.requests(ctx, waits)) == 0 {
 		return requests
 	}
-	uses, err := r.selecting(ctx, run.Namespace)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", run.Namespace)
-		return requests
-	}
+	uses := r.selecting(ctx, run.Namespace)
 	return append(requests, r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return waits(u) && uses(u) })...)
 }
 
@@ -242,11 +232,7 @@ func (r *Reconciler) decisionRequests(ctx context.Context, object client.Object)
 // clusterRequests requests a pass over the upgrades that select a cluster, or that have a run on it.
 func (r *Reconciler) clusterRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	var runs fleetv1alpha1.ClusterUpgradeRunList
-	uses, err := r.selecting(ctx, object.GetName())
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", object.GetName())
-		return nil
-	}
+	uses := r.selecting(ctx, object.GetName())
 	if err := r.client.List(ctx, &runs, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the ClusterUpgradeRuns of a cluster", "cluster", object.GetName())
 		return nil
@@ -258,21 +244,20 @@ func (r *Reconciler) clusterRequests(ctx context.Context, object client.Object) 
 	return r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return begun[u.UID] || uses(u) })
 }
 
-// selecting returns whether an upgrade selects a cluster by a Placement.
-func (r *Reconciler) selecting(ctx context.Context, cluster string) (func(*fleetv1beta1.ManagedClustersUpgrade) bool, error) {
+// selecting returns whether an upgrade selects a cluster by a Placement. If that cannot be read, no upgrade does.
+func (r *Reconciler) selecting(ctx context.Context, cluster string) func(*fleetv1beta1.ManagedClustersUpgrade) bool {
 	var decisions ocmv1beta1.PlacementDecisionList
 	if err := r.client.List(ctx, &decisions, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
+		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", cluster)
 	}
 	placements := map[types.NamespacedName]bool{}
 	for i := range decisions.Items {
-		if slices.ContainsFunc(decisions.Items[i].Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool {
-			return d.ClusterName == cluster
-		}) {
-			placements[placementOf(&decisions.Items[i])] = true
+		decision := &decisions.Items[i]
+		if slices.ContainsFunc(decision.Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool { return d.ClusterName == cluster }) {
+			placements[placementOf(decision)] = true
 		}
 	}
-	return usesOneOf(placements), nil
+	return usesOneOf(placements)
 }
 
 func placementOf(decision client.Object) types.NamespacedName {
@@ -291,7 +276,7 @@ func usesOneOf(placements map[types.NamespacedName]bool) func(*fleetv1beta1.Mana
 	}
 }
 
-// requests returns a request for each upgrade that satisfies a condition; nil means each upgrade.
+// requests returns a request for each upgrade that satisfies a condition.
 func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.ManagedClustersUpgrade) bool) []reconcile.Request {
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }

@@ -19,13 +19,13 @@ import (
 
 // observe exports the state of the fleet after a pass that ended without an error.
 func (s *scope) observe() {
-	s.cache.passed = s.now
-	if s.runs == nil { // it is at rest
-		s.exportAgain(fleetv1beta1.ReasonFinished, s.now)
+	s.cache.passed = s.Now
+	if s.Runs == nil { // it is at rest
+		s.exportAgain(fleetv1beta1.ReasonFinished, s.Now)
 		return
 	}
 	s.observeSteps()
-	if s.upgrade.Status.ClustersSummery == nil {
+	if s.Upgrade.Status.ClustersSummery == nil {
 		return
 	}
 	fleet := metrics.Fleet{Blocked: s.decision.Stopped.Reason, OldestInFlight: s.oldestInFlight()}
@@ -33,14 +33,14 @@ func (s *scope) observe() {
 		left := tolerated - s.decision.Failures
 		fleet.BudgetLeft = &left
 	}
-	s.export(&fleet, s.now)
+	s.export(&fleet, s.Now)
 }
 
 // observeFailure exports the published state after a pass that ended with an error. The time of the last pass without
 // an error remains; the first pass sets it if there is none.
 func (s *scope) observeFailure() {
 	blocked := ""
-	if c := apimeta.FindStatusCondition(s.upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
+	if c := apimeta.FindStatusCondition(s.Upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
 		blocked = c.Reason
 	}
 	s.exportAgain(blocked, cmp.Or(s.cache.passed, s.cache.started))
@@ -55,16 +55,16 @@ func (s *scope) exportAgain(blocked string, passed time.Time) {
 
 // export exports the fleet with the published counts, and the time of the last pass unless nothing is left to do.
 func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
-	fleet.Namespace, fleet.Name = s.upgrade.Namespace, s.upgrade.Name
-	clusters := ptr.Deref(s.upgrade.Status.ClustersSummery, fleetv1beta1.ClustersSummary{})
+	fleet.Namespace, fleet.Name = s.Upgrade.Namespace, s.Upgrade.Name
+	clusters := ptr.Deref(s.Upgrade.Status.ClustersSummery, fleetv1beta1.ClustersSummary{})
 	fleet.Clusters = map[string]int32{
 		string(rollout.NotStarted): clusters.Pending, string(rollout.Initialized): clusters.Initialized,
 		string(rollout.PartialUpgrade): clusters.PartialUpgrade, string(rollout.Complete): clusters.Complete,
 		string(rollout.Failed): clusters.Failed,
 	}
 	fleet.Failures, fleet.Stalled = map[string]int32{}, 0
-	for i := range s.upgrade.Status.Causes {
-		switch c := &s.upgrade.Status.Causes[i]; c.Type {
+	for i := range s.Upgrade.Status.Causes {
+		switch c := &s.Upgrade.Status.Causes[i]; c.Type {
 		case fleetv1beta1.CauseFailed:
 			fleet.Failures[c.Reason] += c.Count
 		case fleetv1beta1.CauseStalled:
@@ -73,7 +73,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 		}
 	}
 	fleet.LastPass = time.Time{}
-	if s.upgrade.DeletionTimestamp != nil || !clusters.Ended() {
+	if s.Upgrade.DeletionTimestamp != nil || !clusters.Ended() {
 		fleet.LastPass = passed
 	}
 	s.cache.exported = *fleet
@@ -94,7 +94,7 @@ func (s *scope) oldestInFlight() time.Time {
 // observeSteps observes the steps of the runs that have ended since the last pass, each run once an
 // attempt. Those that had ended before the first pass of this process are not observed.
 func (s *scope) observeSteps() {
-	for name, run := range s.runs {
+	for name, run := range s.Runs {
 		r, state := s.cache.of(name), run.Status.State
 		before := r.ended
 		if r.ended = run.Status.Attempt; r.ended != run.Spec.Attempt || state != fleetv1alpha1.StateComplete && state != fleetv1alpha1.StateFailed {

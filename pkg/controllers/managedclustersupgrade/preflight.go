@@ -19,9 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -30,27 +28,26 @@ import (
 const (
 	maxPreflights    = 100             // bounds how many clusters are checked at a time
 	preflightTimeout = 2 * time.Minute // how long the agent of a cluster may take for its answer
-	// recheckInterval is when a blocked cluster is checked again, once all are checked: a remedy on it changes nothing here.
-	recheckInterval = 5 * time.Minute
+	recheckInterval  = 5 * time.Minute // when a blocked cluster is checked again: a remedy on it changes nothing here
 )
 
 // preflights is a dry run. A restart loses it: the clusters are checked again.
 type preflights struct {
 	generation int64
-	results    map[string]answer    // by cluster, of those whose agent has answered or not
-	started    map[string]time.Time // clusters whose agent has been requested to report, and has not
-	created    map[string]time.Time // works that the cache may not hold yet, by cluster
+	results    map[string]answer    // by cluster, once its agent has answered or its time has expired
+	started    map[string]time.Time // by cluster, while its agent must report
+	created    map[string]time.Time // by cluster, while the cache may lack its work
 	deleted    map[types.UID]bool   // works that the cache may still hold
 	complete   bool                 // the last pass has left no cluster unchecked
 }
 
-// isOver reports whether nothing is left to check, and no work is left of what was. Nil is no dry run.
+// isOver reports whether nothing is left to check, and no work is left. A nil dry run is over.
 func (p *preflights) isOver() bool {
 	return p == nil || p.complete && len(p.started)+len(p.created)+len(p.deleted) == 0
 }
 
 type answer struct {
-	preflight.Result
+	admission.Preflight
 	at time.Time
 }
 
@@ -97,17 +94,17 @@ func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcil
 
 // preflight checks the members of a dry run. It deletes the works of one that is over.
 func (s *scope) preflight(ctx context.Context) error {
-	if !s.upgrade.Spec.DryRun || s.upgrade.Spec.Cancelled {
+	if !s.Upgrade.Spec.DryRun || s.Upgrade.Spec.Cancelled {
 		return s.endPreflight(ctx)
 	}
-	if p := s.cache.preflight; p == nil || p.generation != s.upgrade.Generation {
+	if p := s.cache.preflight; p == nil || p.generation != s.Upgrade.Generation {
 		s.cache.preflight = &preflights{
-			generation: s.upgrade.Generation, results: map[string]answer{}, started: map[string]time.Time{},
+			generation: s.Upgrade.Generation, results: map[string]answer{}, started: map[string]time.Time{},
 			created: map[string]time.Time{}, deleted: map[types.UID]bool{},
 		}
 	}
 	s.cache.swept = false
-	works, err := listPreflights(ctx, s.client, s.upgrade.UID)
+	works, err := listPreflights(ctx, s.client, s.Upgrade.UID)
 	if err != nil {
 		return err
 	}
@@ -116,8 +113,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	complete := true
 	for i := range s.members {
 		m := &s.members[i]
-		c := preflight.Cluster{ManagedCluster: s.clusters[m.Name], Hold: heldBy(m), LockedBy: s.locked[m.Name], Work: works[m.Name]}
-		errs = append(errs, s.checkMember(ctx, m, &c))
+		errs = append(errs, s.checkMember(ctx, m, works[m.Name]))
 		delete(works, m.Name)
 		complete = complete && m.Checked
 	}
@@ -128,20 +124,11 @@ func (s *scope) preflight(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heldBy returns why a cluster is held; empty means that it is not. Other reasons have obstacles of their own.
-func heldBy(m *admission.Member) string {
-	if m.HoldReason == fleetv1beta1.ReasonHeld || m.HoldReason == fleetv1alpha1.ReasonClusterDetached {
-		return m.Hold
-	}
-	return ""
-}
-
-// forget frees the slots of clusters that are no longer selected. A work that the cache may not
-// hold yet is kept until the cache does, and one that is deleted while the cache holds it.
+// forget frees the slots of clusters that are no longer selected. A work is remembered until the cache follows.
 func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 	p := s.cache.preflight
 	maps.DeleteFunc(p.started, func(name string, _ time.Time) bool { return s.byName[name] == nil })
-	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return s.byName[name] == nil && s.now.Sub(at) >= cacheTimeout })
+	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return s.byName[name] == nil && s.Now.Sub(at) >= cacheTimeout })
 	cached := make(map[types.UID]bool, len(works))
 	for _, work := range works {
 		cached[work.UID] = true
@@ -149,33 +136,33 @@ func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 	maps.DeleteFunc(p.deleted, func(uid types.UID, _ bool) bool { return !cached[uid] })
 }
 
-// checkMember checks one cluster, and deletes its work once the result is known.
-func (s *scope) checkMember(ctx context.Context, m *admission.Member, c *preflight.Cluster) error {
+// checkMember checks one cluster, and deletes its work, which may be nil, once the result is known.
+func (s *scope) checkMember(ctx context.Context, m *admission.Member, work *workv1.ManifestWork) error {
 	p := s.cache.preflight
-	result := preflight.Result{Checked: true} // one that has begun
+	result := admission.Preflight{Checked: true} // of a cluster that has begun
 	if m.State == rollout.NotStarted {
-		result = preflight.CheckClaims(&s.upgrade.Spec, c)
+		result = s.CheckClaims(m)
 	}
 	known, is := p.results[m.Name]
 	isPending := !result.Checked && (!is || s.isRechecked(m.Name, known))
 	if is && !result.Checked {
-		result = known.Result // it is published until the agent has answered again
+		result = known.Preflight // it is published until the agent has answered again
 	}
 	var err error
 	if isPending {
-		var current preflight.Result
-		if current, err = s.askAgent(ctx, m, c); current.Checked {
-			p.results[m.Name] = answer{current, s.now}
+		var current admission.Preflight
+		if current, err = s.askAgent(ctx, m, work); current.Checked {
+			p.results[m.Name] = answer{current, s.Now}
 			result, isPending = current, false
 		}
 	}
-	m.Checked, m.Obstacle = result.Checked, result.Obstacle
+	m.Preflight = result
 	if isPending {
 		return err
 	}
 	delete(p.started, m.Name)
-	if c.Work != nil {
-		err = errors.Join(err, s.deletePreflight(ctx, c.Work))
+	if work != nil {
+		err = errors.Join(err, s.deletePreflight(ctx, work))
 	}
 	return err
 }
@@ -191,48 +178,45 @@ func (s *scope) isRechecked(name string, known answer) bool {
 	}
 	at := known.at.Add(recheckInterval)
 	s.wakeAt(at)
-	return p.complete && !s.now.Before(at)
+	return p.complete && !s.Now.Before(at)
 }
 
 // askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.
-func (s *scope) askAgent(ctx context.Context, m *admission.Member, c *preflight.Cluster) (preflight.Result, error) {
+func (s *scope) askAgent(ctx context.Context, m *admission.Member, work *workv1.ManifestWork) (admission.Preflight, error) {
 	p := s.cache.preflight
 	started, asked := p.started[m.Name]
 	if !asked {
 		if len(p.started) >= maxPreflights {
-			return preflight.Result{}, nil
+			return admission.Preflight{}, nil
 		}
-		started = s.now
+		started = s.Now
 		p.started[m.Name] = started
 	}
-	s.wakeAt(started.Add(preflightTimeout))
-	current := *c
-	current.Expired = !s.now.Before(started.Add(preflightTimeout))
-	if c.Work != nil && !s.isCurrent(c.Work) {
-		current.Work = nil
+	due, current := started.Add(preflightTimeout), work
+	s.wakeAt(due)
+	if work != nil && !s.isCurrent(work) {
+		current = nil
 	}
-	if result := preflight.Check(&s.upgrade.Spec, &current); result.Checked {
-		return result, nil
-	}
+	result := s.Check(m, current, !s.Now.Before(due))
 	switch {
-	case current.Work != nil:
-		return preflight.Result{}, nil
-	case c.Work != nil: // of an earlier dry run; its deletion causes another pass
-		return preflight.Result{}, s.deletePreflight(ctx, c.Work)
+	case result.Checked || current != nil:
+		return result, nil
+	case work != nil: // of an earlier dry run; its deletion causes another pass
+		return result, s.deletePreflight(ctx, work)
 	}
-	return preflight.Result{}, s.createPreflight(ctx, m)
+	return result, s.createPreflight(ctx, m)
 }
 
 // isCurrent reports whether a work observes what the spec requests and what a check reads.
 func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
 	return work.DeletionTimestamp.IsZero() && delivery.IsCurrentPreflight(work) && !s.cache.preflight.deleted[work.UID] &&
-		work.Annotations[delivery.DryRunAnnotation] == strconv.FormatInt(s.upgrade.Generation, 10)
+		work.Annotations[delivery.DryRunAnnotation] == strconv.FormatInt(s.Upgrade.Generation, 10)
 }
 
-// createPreflight creates the work of a cluster. One that exists is another's, or the cache does not hold it yet.
+// createPreflight creates the work of a cluster. A work that exists belongs to others, or the cache does not hold it yet.
 func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error {
 	p := s.cache.preflight
-	if at, is := p.created[m.Name]; is && s.now.Sub(at) < cacheTimeout {
+	if at, is := p.created[m.Name]; is && s.Now.Sub(at) < cacheTimeout {
 		s.wakeAt(at.Add(cacheTimeout))
 		return nil
 	}
@@ -240,9 +224,9 @@ func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error 
 	if err != nil {
 		return fmt.Errorf("building the work that checks cluster %s: %w", m.Name, err)
 	}
-	work.Annotations[delivery.DryRunAnnotation] = strconv.FormatInt(s.upgrade.Generation, 10)
-	p.created[m.Name] = s.now
-	s.wakeAt(s.now.Add(cacheTimeout))
+	work.Annotations[delivery.DryRunAnnotation] = strconv.FormatInt(s.Upgrade.Generation, 10)
+	p.created[m.Name] = s.Now
+	s.wakeAt(s.Now.Add(cacheTimeout))
 	if err := s.client.Create(ctx, work); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the work that checks cluster %s: %w", m.Name, err)
 	}
@@ -282,7 +266,7 @@ func (s *scope) endPreflight(ctx context.Context) error {
 	}
 	if m.preflight != nil {
 		for _, at := range m.preflight.created {
-			if until := at.Add(cacheTimeout); until.After(s.now) {
+			if until := at.Add(cacheTimeout); until.After(s.Now) {
 				s.wakeAt(until)
 				return nil
 			}
@@ -293,7 +277,7 @@ func (s *scope) endPreflight(ctx context.Context) error {
 }
 
 func (s *scope) deletePreflights(ctx context.Context, from client.Reader) error {
-	works, err := listPreflights(ctx, from, s.upgrade.UID)
+	works, err := listPreflights(ctx, from, s.Upgrade.UID)
 	if err != nil {
 		return err
 	}

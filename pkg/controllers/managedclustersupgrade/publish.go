@@ -32,30 +32,31 @@ import (
 
 // recordStart records that clusters begin before the first one does: much of the spec cannot change from then on.
 func (s *scope) recordStart(ctx context.Context) error {
-	if s.upgrade.Status.StartTime != nil {
+	if s.Upgrade.Status.StartTime != nil {
 		return nil
 	}
-	started := s.upgrade.Status.DeepCopy()
-	started.StartTime = &metav1.Time{Time: s.now.Truncate(time.Second)}
+	started := s.Upgrade.Status.DeepCopy()
+	started.StartTime = &metav1.Time{Time: s.Now.Truncate(time.Second)}
 	return s.writeStatus(ctx, started)
 }
 
-// publish publishes the status, at most once a second, and only if it has changed. A run whose
-// creation may have failed is not published: the status counts what has begun.
+// publish publishes the status, at most once a second, and only if it has changed. It waits for a run whose creation may have
+// failed: the status counts what has begun.
 func (s *scope) publish(ctx context.Context) error {
 	for _, r := range s.cache.clusters {
 		if r.written != nil && r.written.unsure {
-			s.wakeAt(s.now.Add(retryDelay))
+			s.wakeAt(s.Now.Add(retryDelay))
 			return nil
 		}
 	}
-	next := admission.Compute(s.fleet(), s.members, s.decision)
-	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
+	s.remember()
+	next := admission.Compute(&s.Fleet, s.members, s.decision)
+	if equality.Semantic.DeepEqual(next, s.Upgrade.Status) {
 		s.writeEvents(ctx)
 		s.noteCounted()
 		return nil
 	}
-	if at := s.cache.published.Add(publishInterval); at.After(s.now) && at.Sub(s.now) <= publishInterval {
+	if at := s.cache.published.Add(publishInterval); at.After(s.Now) && at.Sub(s.Now) <= publishInterval {
 		s.wakeAt(at)
 		return nil
 	}
@@ -63,7 +64,7 @@ func (s *scope) publish(ctx context.Context) error {
 	if err := s.writeStatus(ctx, &next); err != nil {
 		return err
 	}
-	s.cache.published = s.now
+	s.cache.published = s.Now
 	s.noteCounted()
 	return nil
 }
@@ -88,10 +89,10 @@ func (s *scope) writeStatus(ctx context.Context, next *fleetv1beta1.ManagedClust
 	return s.write(ctx, "writing the status of", true, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status = *next })
 }
 
-// delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each
-// run undoes what is not delivered before it goes; clusters that are being upgraded continue.
+// delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each run undoes what is not
+// delivered before it goes; clusters that are being upgraded continue.
 func (s *scope) delete(ctx context.Context) error {
-	if !controllerutil.ContainsFinalizer(s.upgrade, fleetv1beta1.Finalizer) {
+	if !controllerutil.ContainsFinalizer(s.Upgrade, fleetv1beta1.Finalizer) {
 		return nil
 	}
 	if err := s.readRuns(ctx); err != nil {
@@ -101,8 +102,8 @@ func (s *scope) delete(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		run := s.runs[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		run := s.Runs[name]
 		if run.DeletionTimestamp != nil {
 			continue
 		}
@@ -113,7 +114,7 @@ func (s *scope) delete(ctx context.Context) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	if len(s.runs) > 0 {
+	if len(s.Runs) > 0 {
 		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting,
 			"the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone")
 	}
@@ -129,9 +130,9 @@ func (s *scope) delete(ctx context.Context) error {
 	})
 }
 
-// readRunsLive reads the runs, labeled or not, from the API server before the finalizer is removed: the cache may lack one.
+// readRunsLive reads the runs from the API server before the finalizer is removed: the cache may lack one, or its label.
 func (s *scope) readRunsLive(ctx context.Context) error {
-	if len(s.runs) > 0 {
+	if len(s.Runs) > 0 {
 		return nil
 	}
 	var list fleetv1alpha1.ClusterUpgradeRunList
@@ -139,9 +140,9 @@ func (s *scope) readRunsLive(ctx context.Context) error {
 		return fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
 	}
 	for i := range list.Items {
-		if admission.Owns(s.upgrade, &list.Items[i]) {
-			s.runs[list.Items[i].Namespace] = &list.Items[i]
-			s.wakeAt(s.now.Add(cacheTimeout))
+		if run := &list.Items[i]; admission.Owns(s.Upgrade, run) {
+			s.Runs[run.Namespace] = run
+			s.wakeAt(s.Now.Add(cacheTimeout))
 		}
 	}
 	return nil
@@ -149,16 +150,16 @@ func (s *scope) readRunsLive(ctx context.Context) error {
 
 // publishStopped publishes that no cluster begins, and leaves the rest of the status as it is.
 func (s *scope) publishStopped(ctx context.Context, reason, message string) error {
-	next := s.upgrade.Status.DeepCopy()
+	next := s.Upgrade.Status.DeepCopy()
 	readiness.SetCondition(&next.Conditions, metav1.Condition{
 		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: reason,
 		Message: text.Truncate(message, admission.MaxConditionMessage),
-	}, s.upgrade.Generation, s.now)
+	}, s.Upgrade.Generation, s.Now)
 	if reason == fleetv1beta1.ReasonCannotObserve {
 		unknown := readiness.Verdict{Level: readiness.Unknown, Reason: reason, Message: text.Truncate(message, admission.MaxConditionMessage)}
-		unknown.Set(&next.Conditions, s.upgrade.Generation, s.now)
+		unknown.Set(&next.Conditions, s.Upgrade.Generation, s.Now)
 	}
-	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {
+	if equality.Semantic.DeepEqual(*next, s.Upgrade.Status) {
 		return nil
 	}
 	s.publishTransitions(ctx, next)
@@ -167,13 +168,13 @@ func (s *scope) publishStopped(ctx context.Context, reason, message string) erro
 
 const component = "managed-upgrade-hub"
 
-// initialReasons are the reasons of conditions about which there is nothing to report.
+// initialReasons are not worth an Event.
 var initialReasons = []string{
 	fleetv1beta1.ReasonNothingApplied, fleetv1beta1.ReasonNothingInProgress, fleetv1beta1.ReasonClustersPending, fleetv1beta1.ReasonNoFailures,
 	fleetv1beta1.ReasonClustersFailed, fleetv1beta1.ReasonFinished,
 }
 
-// warnings are the reasons of the condition Admitting that a person must resolve.
+// warnings are reasons of the condition Admitting that a person must resolve.
 var warnings = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
 	fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonDependencyMissing,
@@ -181,14 +182,14 @@ var warnings = []string{
 }
 
 const (
-	eventRetry = time.Minute // the time until an Event is written again that could not be
+	eventRetry = time.Minute // when an Event is written again after an error
 	maxEvents  = 50          // bounds how many Events wait to be written
 )
 
-// publishTransitions writes an Event for each transition to the next status, before that is written: after a crash in
-// between, the same transitions have the same names, and exist already.
+// publishTransitions writes an Event for each transition to the next status before the status: after a crash in between, the
+// same transitions have the same names, and exist already.
 func (s *scope) publishTransitions(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) {
-	before := &s.upgrade.Status
+	before := &s.Upgrade.Status
 	conditions := readiness.WithSlow(before.Conditions)
 	for i := range next.Conditions {
 		after := &next.Conditions[i]
@@ -208,7 +209,7 @@ func (s *scope) writeEvents(ctx context.Context) {
 	for len(m.events) > 0 {
 		if err := s.events.Create(ctx, ref, m.events[0]); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "writing an Event", "reason", m.events[0].Reason)
-			s.wakeAt(s.now.Add(eventRetry))
+			s.wakeAt(s.Now.Add(eventRetry))
 			return
 		}
 		m.events = m.events[1:]
@@ -216,7 +217,7 @@ func (s *scope) writeEvents(ctx context.Context) {
 }
 
 func (s *scope) objectReference() corev1.ObjectReference {
-	return objects.Reference(s.upgrade, fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
+	return objects.Reference(s.Upgrade, fleetv1beta1.GroupVersion.WithKind("ManagedClustersUpgrade"))
 }
 
 // milestones are the conditions that announce a milestone once they are true.
@@ -228,18 +229,18 @@ var milestones = map[string]engine.Milestone{
 
 const repeatTime = 24 * time.Hour // bounds how long a milestone is sent again by a process that starts
 
-// send queues a notification for the webhook. The ID of a milestone is the same whenever the condition is read.
+// send queues a notification for the webhook. The ID of a milestone does not depend on when the condition is read.
 func (s *scope) send(ctx context.Context, n engine.Notification, c *metav1.Condition) {
 	if s.Webhook == nil {
 		return
 	}
 	n.Attempt = s.attempt()
-	if s.upgrade.Spec.ClusterVersion != nil {
-		n.Version = s.upgrade.Spec.ClusterVersion.Version
+	if s.Upgrade.Spec.ClusterVersion != nil {
+		n.Version = s.Upgrade.Spec.ClusterVersion.Version
 	}
 	if m := milestones[c.Type]; m != "" && c.Status == metav1.ConditionTrue {
 		n.Milestone = m
-		n.ID = engine.NotificationID(string(s.upgrade.UID), text.FormatTime(c.LastTransitionTime.Time), c.Type, c.Reason)
+		n.ID = engine.NotificationID(string(s.Upgrade.UID), text.FormatTime(c.LastTransitionTime.Time), c.Type, c.Reason)
 	}
 	_ = s.Webhook.Publish(ctx, s.objectReference(), n) // its metrics show the error
 }
@@ -250,16 +251,16 @@ func (s *scope) repeatMilestones(ctx context.Context) {
 		return
 	}
 	s.cache.repeated = true
-	for i := range s.upgrade.Status.Conditions {
-		c := &s.upgrade.Status.Conditions[i]
+	for i := range s.Upgrade.Status.Conditions {
+		c := &s.Upgrade.Status.Conditions[i]
 		n, notable := transition(nil, c)
-		if milestones[c.Type] != "" && c.Status == metav1.ConditionTrue && notable && s.now.Sub(c.LastTransitionTime.Time) < repeatTime {
+		if milestones[c.Type] != "" && c.Status == metav1.ConditionTrue && notable && s.Now.Sub(c.LastTransitionTime.Time) < repeatTime {
 			s.send(ctx, n, c)
 		}
 	}
 }
 
-// transition returns the Event about a change of a condition, and whether there is one. Nil before means that it is new.
+// transition returns the Event about a change of a condition, and whether there is one. before is nil for a new condition.
 func transition(before, after *metav1.Condition) (engine.Notification, bool) {
 	n := engine.Notification{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message}
 	if before != nil && before.Status == after.Status && before.Reason == after.Reason {
@@ -288,7 +289,7 @@ func transition(before, after *metav1.Condition) (engine.Notification, bool) {
 	return n, true
 }
 
-// isStop reports whether the reason of the condition Admitting is more than that clusters take their turns.
+// isStop reports whether a reason of the condition Admitting says more than that clusters take their turns.
 func isStop(reason string) bool {
 	return reason != fleetv1beta1.ReasonOpen && reason != fleetv1beta1.ReasonNoFreeSlot && reason != fleetv1beta1.ReasonFinished
 }

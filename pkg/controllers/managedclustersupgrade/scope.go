@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -32,37 +31,29 @@ var errBehind = errors.New("the cache is behind the API server")
 // scope is one pass over one upgrade.
 type scope struct {
 	*Reconciler
-	cache   *cache
-	upgrade *fleetv1beta1.ManagedClustersUpgrade // as it is cached, or as this pass wrote it
-	now     time.Time
+	admission.Fleet // with the upgrade as it is cached, or as this pass wrote it
 
-	selection selection.Selection
-	clusters  map[string]*clusterv1.ManagedCluster        // all of them
-	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
-	members   []admission.Member
-	byName    map[string]*admission.Member
-	unwatched []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
-
-	dependencies admission.Dependencies
-	locked       map[string]string // the other upgrade that is upgrading a cluster
-	recordsLost  string
-	plan         rollout.Plan
-	decision     rollout.Decision
-	wake         time.Time // when the next pass has something to do
-	unrepaired   []string  // clusters whose agent has not applied the repair of a work that is about to be deleted
+	cache      *cache
+	members    []admission.Member
+	byName     map[string]*admission.Member
+	unwatched  []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
+	plan       rollout.Plan
+	decision   rollout.Decision
+	wake       time.Time // when the next pass has something to do
+	unrepaired []string  // clusters whose agent has not applied the repair of a work that will be deleted
 }
 
-func (s *scope) attempt() int32 { return admission.Attempt(s.upgrade) }
+func (s *scope) attempt() int32 { return admission.Attempt(s.Upgrade) }
 
 // wakeAt requests a pass at a time.
 func (s *scope) wakeAt(at time.Time) {
-	if at.After(s.now) && at.Before(s.wake) {
+	if at.After(s.Now) && at.Before(s.wake) {
 		s.wake = at
 	}
 }
 
-// isAtRest reports whether the upgrade was complete, and its spec has not changed since: clusters that join later, and
-// what others do with its clusters, do not concern it.
+// isAtRest reports whether the upgrade was complete, and its spec has not changed since: clusters that join later, and what
+// others do with its clusters, do not concern it.
 func isAtRest(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	c := apimeta.FindStatusCondition(upgrade.Status.Conditions, fleetv1beta1.ConditionComplete)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == upgrade.Generation &&
@@ -71,13 +62,13 @@ func isAtRest(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 
 // reconcile makes the pass: it reads, decides, admits, and publishes.
 func (s *scope) reconcile(ctx context.Context) error {
-	if isAtRest(s.upgrade) && len(s.cache.events) == 0 && s.cache.preflight.isOver() {
+	if isAtRest(s.Upgrade) && len(s.cache.events) == 0 && s.cache.preflight.isOver() {
 		return nil
 	}
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
-	unplaced := selection.EnsurePlacement(ctx, s.client, s.upgrade, s.now)
+	unplaced := selection.EnsurePlacement(ctx, s.client, s.Upgrade, s.Now)
 	if apierrors.IsConflict(unplaced) {
 		return unplaced // the cache is behind
 	}
@@ -103,9 +94,9 @@ func (s *scope) reconcile(ctx context.Context) error {
 	err := s.admit(ctx)
 	s.decideAgain()
 	for _, name := range s.decision.Removed {
-		if s.runs[name] == nil {
+		if s.Runs[name] == nil {
 			s.cache.of(name).DeselectedSince = time.Time{}
-		} else if err := s.removePending(ctx, s.runs[name]); err != nil {
+		} else if err := s.removePending(ctx, s.Runs[name]); err != nil {
 			return err
 		}
 	}
@@ -113,60 +104,57 @@ func (s *scope) reconcile(ctx context.Context) error {
 	return errors.Join(unplaced, unchecked, err, s.publish(ctx))
 }
 
-// prepare reads what decides about admission, and makes the plan and the members of it.
+// prepare reads what decides about admission, and makes the members and the plan.
 func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	if err := s.read(ctx, unplaced); err != nil {
 		return err
 	}
 	var err error
-	if s.recordsLost, err = s.lostRecords(ctx); err != nil {
+	if s.RecordsLost, err = s.lostRecords(ctx); err != nil {
 		return err
 	}
-	if s.dependencies, err = admission.ReadDependencies(ctx, s.client, s.upgrade); err != nil {
+	if s.Dependencies, err = admission.ReadDependencies(ctx, s.client, s.Upgrade); err != nil {
 		return err
 	}
-	if s.locked, err = admission.Locked(ctx, s.client, s.upgrade); err != nil {
+	if s.Locked, err = admission.Locked(ctx, s.client, s.Upgrade); err != nil {
 		return err
 	}
 	s.listMembers()
-	s.plan = s.fleet().Plan(&s.cache.windows)
-	if s.Image == "" && delivery.ApprovesOperators(s.upgrade) {
+	s.plan = s.Plan(&s.cache.windows)
+	if s.Image == "" && delivery.ApprovesOperators(s.Upgrade) {
 		s.plan.NoOperatorImage = "spec.ocpOperators needs the image of a Job, and the hub runs without --image: set --image in the arguments of the hub"
-		if s.upgrade.Status.StartTime == nil { // immutable from then on
+		if s.Upgrade.Status.StartTime == nil { // immutable from then on
 			s.plan.NoOperatorImage += ", or remove ocpOperators"
 		}
 	}
 	return nil
 }
 
-func (s *scope) fleet() *admission.Fleet {
-	f := &admission.Fleet{
-		Upgrade: s.upgrade, Selection: s.selection, Clusters: s.clusters, Runs: s.runs, Dependencies: s.dependencies, Locked: s.locked,
-		Records: make(map[string]admission.Record, len(s.cache.clusters)), RecordsLost: s.recordsLost, Departed: s.departed(), Now: s.now,
-	}
+// remember sets the part of the fleet that the cache has.
+func (s *scope) remember() {
+	s.Records, s.Departed = make(map[string]admission.Record, len(s.cache.clusters)), s.departed()
 	for name, r := range s.cache.clusters {
-		if s.wakeAt(r.refusedUntil); !s.now.Before(r.refusedUntil) {
+		if s.wakeAt(r.refusedUntil); !s.Now.Before(r.refusedUntil) {
 			r.Refused, r.refusedUntil = "", time.Time{}
 		}
-		f.Records[name] = r.Record
+		s.Records[name] = r.Record
 	}
-	return f
 }
 
 // read reads the clusters, the runs, and the selection, which is unstable if its Placement could not be written.
 func (s *scope) read(ctx context.Context, unplaced error) error {
 	var err error
-	if s.clusters, err = admission.ReadClusters(ctx, s.client); err != nil {
+	if s.Clusters, err = admission.ReadClusters(ctx, s.client); err != nil {
 		return err
 	}
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
-	options := s.Selection
-	options.Now = s.now
-	selected, err := s.selectMembers(ctx, s.client, s.upgrade, s.clusters, options)
+	options := s.Reconciler.Selection
+	options.Now = s.Now
+	selected, err := s.selectMembers(ctx, s.client, s.Upgrade, s.Clusters, options)
 	if err != nil {
-		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
+		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.Upgrade), err)
 	}
 	if unplaced != nil {
 		selected.Unstable = unplaced.Error()
@@ -174,42 +162,42 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 		selected.Message = cmp.Or(selected.Message, selected.Unstable)
 	}
 	s.wakeAt(selected.UnstableUntil)
-	s.selection = selected
+	s.Fleet.Selection = selected
 	s.observeSelection()
 	return nil
 }
 
-// readRuns lists the runs of the upgrade, with those that were written and that the cache does not hold yet.
+// readRuns lists the runs of the upgrade, with those that were written and that the cache does not hold yet. If the answer to
+// a write was lost, or the cache is behind for too long, a run is as the API server has it.
 func (s *scope) readRuns(ctx context.Context) error {
-	list, err := admission.ListRuns(ctx, s.client, s.upgrade)
+	list, err := admission.ListRuns(ctx, s.client, s.Upgrade)
 	if err != nil {
 		return err
 	}
-	s.runs = make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list))
+	s.Runs = make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list))
 	for i := range list {
-		s.runs[list[i].Namespace] = &list[i]
+		s.Runs[list[i].Namespace] = &list[i]
 	}
 	for _, name := range s.cache.names(func(r *record) bool { return r.written != nil }) {
-		r, cached := s.cache.of(name), s.runs[name]
-		w := r.written
-		pending := cached == nil || isOlder(cached, w.run)
-		if pending && (w.unsure || s.now.Sub(w.at) >= cacheTimeout) {
-			if pending, err = s.isWritten(ctx, w); err != nil {
+		r, cached := s.cache.of(name), s.Runs[name]
+		switch w := r.written; {
+		case cached != nil && !isOlder(cached, w.run):
+			r.written = nil
+		case w.unsure || s.Now.Sub(w.at) >= cacheTimeout:
+			if err := s.adopt(ctx, w.run); err != nil {
 				return err
 			}
-			w.unsure, w.at = false, s.now
+		default:
+			s.Runs[name] = w.run
 		}
-		if !pending {
-			r.written = nil
-			continue
+		if r.written != nil {
+			s.wakeAt(s.Now.Add(retryDelay))
 		}
-		s.runs[name] = w.run
-		s.wakeAt(s.now.Add(retryDelay))
 	}
 	return nil
 }
 
-// isOlder reports whether a run is as before a write: of an earlier attempt, or before its admission or the withdrawal of it.
+// isOlder reports whether a run is as before a write: of an earlier attempt, or before its admission or withdrawal.
 func isOlder(run, written *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.Attempt < written.Spec.Attempt ||
 		run.Generation <= written.Generation && run.Spec.AdmissionTime.IsZero() != written.Spec.AdmissionTime.IsZero()
@@ -217,19 +205,19 @@ func isOlder(run, written *fleetv1alpha1.ClusterUpgradeRun) bool {
 
 // observeSelection notes since when members are not selected. A selection that may be incomplete changes nothing.
 func (s *scope) observeSelection() {
-	m := s.cache
-	if s.selection.Unstable != "" {
+	m, found := s.cache, &s.Fleet.Selection
+	if !found.Stable() {
 		if m.selected != nil {
-			s.selection.Members = m.selected
+			found.Members = m.selected
 		}
 		return
 	}
-	selected := make(map[string]bool, len(s.selection.Members))
-	for _, c := range s.selection.Members {
+	selected := make(map[string]bool, len(found.Members))
+	for _, c := range found.Members {
 		selected[c.Name] = true
 	}
 	if m.selected == nil {
-		if s.selection.Unstable = s.shrunk(selected); s.selection.Unstable != "" {
+		if found.Unstable = s.shrunk(selected); !found.Stable() {
 			return
 		}
 		s.recallIgnored(selected)
@@ -237,30 +225,27 @@ func (s *scope) observeSelection() {
 	for name := range selected {
 		m.of(name).DeselectedSince = time.Time{}
 	}
-	known := slices.Collect(maps.Keys(s.runs))
+	known := slices.Collect(maps.Keys(s.Runs))
 	for _, c := range m.selected {
 		known = append(known, c.Name)
 	}
 	for _, name := range known {
 		if r := m.of(name); r.DeselectedSince.IsZero() && !selected[name] {
-			r.DeselectedSince = s.now
+			r.DeselectedSince = s.Now
 		}
 	}
-	m.selected = s.selection.Members
-	if m.selected == nil {
-		m.selected = []selection.Member{}
-	}
+	m.selected = append([]selection.Member{}, found.Members...) // not nil
 }
 
-// shrunk describes by how much the first selection of this process is smaller than the published one; empty means that it is
-// not, or that this is confirmed. The process does not know for how long clusters are deselected.
+// shrunk describes by how much the first selection of this process is smaller than the published one, until that is
+// confirmed: the process does not know for how long clusters are deselected.
 func (s *scope) shrunk(selected map[string]bool) string {
 	confirmed := s.cache.started.Add(rollout.RemovalDelay)
-	if !s.now.Before(confirmed) {
+	if !s.Now.Before(confirmed) {
 		return ""
 	}
 	found := len(selected)
-	for name, run := range s.runs {
+	for name, run := range s.Runs {
 		state := admission.StateOf(run, s.attempt())
 		if !selected[name] && state != rollout.NotStarted && state != rollout.Failed {
 			found++
@@ -277,14 +262,14 @@ func (s *scope) shrunk(selected map[string]bool) string {
 // recallIgnored keeps deselected failures ignored that the published status does not count: clusters to which nothing
 // was written, and clusters that a person has forgotten.
 func (s *scope) recallIgnored(selected map[string]bool) {
-	published := &s.upgrade.Status
+	published := &s.Upgrade.Status
 	counted := published.ClustersSummery
-	if counted == nil || published.Attempt != s.attempt() || published.ObservedGeneration != s.upgrade.Generation {
+	if counted == nil || published.Attempt != s.attempt() || published.ObservedGeneration != s.Upgrade.Generation {
 		return
 	}
 	var deselected []string
 	var begun, failed int32
-	for name, run := range s.runs {
+	for name, run := range s.Runs {
 		state := admission.StateOf(run, s.attempt())
 		switch {
 		case state == rollout.NotStarted:
@@ -302,19 +287,20 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 	}
 	for _, name := range deselected {
 		r := s.cache.of(name)
-		r.DeselectedSince, r.ignored = s.now.Add(-rollout.RemovalDelay), true
+		r.DeselectedSince, r.ignored = s.Now.Add(-rollout.RemovalDelay), true
 	}
 }
 
 // listMembers lists the members, and notes since when each cannot begin, and since when its run waits. A restart loses the
-// former, which delays the stop of a rollout whose canary is not available.
+// former, and delays the stop of a rollout whose canary is not available.
 func (s *scope) listMembers() {
-	s.members = s.fleet().Members()
+	s.remember()
+	s.members = s.Members()
 	s.byName = make(map[string]*admission.Member, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
 		s.byName[m.Name] = m
-		s.cache.of(m.Name).observe(m, s.now)
+		s.cache.of(m.Name).observe(m, s.Now)
 	}
 	for name, r := range s.cache.clusters {
 		if s.byName[name] == nil {
@@ -341,7 +327,7 @@ func (r *record) observe(m *admission.Member, now time.Time) {
 	}
 }
 
-func (s *scope) decide() { s.decision = admission.Decide(s.plan, s.members, s.now) }
+func (s *scope) decide() { s.decision = admission.Decide(s.plan, s.members, s.Now) }
 
 // decideAgain decides about the members as they are after admission, for the status.
 func (s *scope) decideAgain() {
@@ -354,10 +340,9 @@ func (s *scope) decideAgain() {
 	s.decision.Removed = removed
 }
 
-// lostRecords describes which records of begun clusters are gone; empty means none. The status that
-// was published last counts them. It stays so until the next attempt.
+// lostRecords describes which records of begun clusters are gone, by the count of the published status, until the next attempt.
 func (s *scope) lostRecords(ctx context.Context) (string, error) {
-	published := &s.upgrade.Status
+	published := &s.Upgrade.Status
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
 		return "", nil
 	}
@@ -371,7 +356,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
 	exist := len(s.cache.detached())
 	live := exist
-	for _, run := range s.runs {
+	for _, run := range s.Runs {
 		if s.isCounted(run) {
 			exist++
 		}
@@ -379,7 +364,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if exist >= begun {
 		return "", nil
 	}
-	runs, err := admission.ListRuns(ctx, s.live, s.upgrade)
+	runs, err := admission.ListRuns(ctx, s.live, s.Upgrade)
 	if err != nil {
 		return "", err
 	}

@@ -24,38 +24,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Fleet holds what the plan and the members of an upgrade are made of.
+// Fleet holds what the plan, the members, and the status of an upgrade are made of.
 type Fleet struct {
-	// Upgrade is the object.
-	Upgrade *fleetv1beta1.ManagedClustersUpgrade
-	// Selection contains the selected clusters.
-	Selection selection.Selection
-	// Clusters are all ManagedClusters, by name.
-	Clusters map[string]*clusterv1.ManagedCluster
-	// Runs are the runs of the upgrade, by cluster.
-	Runs map[string]*fleetv1alpha1.ClusterUpgradeRun
-	// Dependencies are the upgrades that come first.
+	Upgrade      *fleetv1beta1.ManagedClustersUpgrade
+	Selection    selection.Selection
+	Clusters     map[string]*clusterv1.ManagedCluster        // all of them
+	Runs         map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	Dependencies Dependencies
-	// Locked names the other upgrade that is upgrading a cluster, by cluster.
-	Locked map[string]string
-	// Records hold what is remembered about a cluster, by cluster.
-	Records map[string]Record
-	// Departed counts the clusters that are gone, as the status does.
-	Departed []fleetv1beta1.DepartedClusters
-	// RecordsLost describes how records of begun clusters were lost; empty means that none were.
-	RecordsLost string
-	// Now is the time.
-	Now time.Time
+	Locked       map[string]string               // the other upgrade that is upgrading a cluster
+	Records      map[string]Record               // what is remembered about a cluster
+	Departed     []fleetv1beta1.DepartedClusters // that are gone, as the status counts them
+	RecordsLost  string                          // how records of begun clusters were lost; empty if none were
+	Now          time.Time
 }
 
 // Record holds what is remembered about a cluster.
 type Record struct {
-	// DeselectedSince is since when consistent selections lack the cluster; zero means that they do not.
-	DeselectedSince time.Time
-	// HeldSince is since when the cluster cannot be admitted; zero means that it can.
-	HeldSince time.Time
-	// Refused is why the run of the cluster cannot be written; empty means that it can.
-	Refused string
+	DeselectedSince time.Time // zero unless consistent selections lack the cluster
+	HeldSince       time.Time // zero unless the cluster cannot be admitted
+	Refused         string    // why the run of the cluster cannot be written
 }
 
 // Attempt returns the attempt that the spec requests.
@@ -130,7 +117,7 @@ func Decide(plan rollout.Plan, members []Member, now time.Time) rollout.Decision
 	return rollout.Decide(plan, list, now)
 }
 
-// hold returns why a cluster must not begin, by what is known without writing to it; empty means that it may.
+// hold returns why a cluster must not begin, by what is known without writing to it; empty if it may.
 func (f *Fleet) hold(name string) (reason, message string) {
 	if message := f.Records[name].Refused; message != "" {
 		return fleetv1beta1.ReasonHeld, message
@@ -159,7 +146,7 @@ func (f *Fleet) hold(name string) (reason, message string) {
 	return "", ""
 }
 
-// Detached describes why nothing can be delivered to a cluster, which may be nil; empty means that it can.
+// Detached describes why nothing can be delivered to a cluster, which may be nil; empty if it can.
 func Detached(cluster *clusterv1.ManagedCluster) string {
 	switch {
 	case cluster == nil:
@@ -172,7 +159,7 @@ func Detached(cluster *clusterv1.ManagedCluster) string {
 	return ""
 }
 
-// Unreachable describes since when the hub does not hear of a cluster; empty means that it does.
+// Unreachable describes since when the hub does not hear of a cluster; empty if it does.
 func Unreachable(cluster *clusterv1.ManagedCluster) string {
 	available := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {
@@ -206,13 +193,12 @@ func IsInFlight(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return member.InFlight()
 }
 
-// Held returns why an annotation holds a cluster; empty means that none does.
+// Held returns why an annotation holds a cluster, which may be nil; empty if none does.
 func Held(cluster *clusterv1.ManagedCluster) string {
-	reason, held := cluster.Annotations[upgradev1alpha1.HoldAnnotation]
-	if !held {
+	if cluster == nil || !metav1.HasAnnotation(cluster.ObjectMeta, upgradev1alpha1.HoldAnnotation) {
 		return ""
 	}
-	return "the annotation " + upgradev1alpha1.HoldAnnotation + " holds it: " + text.Reason(reason)
+	return "the annotation " + upgradev1alpha1.HoldAnnotation + " holds it: " + text.Reason(cluster.Annotations[upgradev1alpha1.HoldAnnotation])
 }
 
 // ClaimVersion is the claim of the installed release of an OpenShift cluster.
@@ -224,7 +210,7 @@ const (
 	external      = "External"
 )
 
-// Claims returns the claims of a cluster that decide about its selection and admission.
+// Claims returns the claims of a cluster that decide about its admission.
 func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
 	claims := map[string]string{}
 	for _, claim := range cluster.Status.ClusterClaims {
@@ -239,9 +225,9 @@ func decides(c clusterv1.ManagedClusterClaim) bool {
 	return c.Name == ClaimVersion || c.Name == claimTopology
 }
 
-// Outcome returns how the attempt ends without anything being delivered to the cluster, by what the
-// cluster claims; nil means that it does not. A claim of the target says nothing about the health of the cluster:
-// one that must be observed, because others wait for it or because it has failed before, gets a run.
+// Outcome returns how the attempt ends by a claim of the cluster, without anything being delivered to it; nil if it does not
+// end. A claim of the target says nothing about the health of the cluster: one that must be observed, because others wait
+// for it or because it has failed before, gets a run.
 func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.ManagedCluster, mustObserve bool) *fleetv1alpha1.Outcome {
 	if cluster == nil || spec.ClusterVersion == nil {
 		return nil
@@ -260,16 +246,16 @@ func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.M
 	return nil
 }
 
-// Refusal returns how a claim fails the attempt: a hosted control plane, or a newer release. nil means that none does.
+// Refusal returns how a claim fails the attempt: a hosted control plane, or a newer release; nil if none does.
 func Refusal(release *fleetv1beta1.ClusterVersionSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
 	claims := Claims(cluster)
-	if claims[claimTopology] == external {
+	switch installed := claims[ClaimVersion]; {
+	case claims[claimTopology] == external:
 		return &fleetv1alpha1.Outcome{
 			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonHostedControlPlane,
 			Message: "its control plane is hosted, and is not upgraded by its ClusterVersion",
 		}
-	}
-	if installed := claims[ClaimVersion]; IsNewer(installed, release.Version) {
+	case IsNewer(installed, release.Version):
 		return &fleetv1alpha1.Outcome{
 			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonNewerVersionInstalled,
 			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, release.Version),
@@ -278,7 +264,7 @@ func Refusal(release *fleetv1beta1.ClusterVersionSpec, cluster *clusterv1.Manage
 	return nil
 }
 
-// IsNewer reports whether a release is newer than the target. It is false if one of them is not the version of a release.
+// IsNewer reports whether a release is newer than the target, if both are versions.
 func IsNewer(release, target string) bool {
 	change, err := clusterstate.CompareVersions(release, target)
 	return err == nil && change == clusterstate.Downgrade
@@ -305,8 +291,10 @@ func TrimCluster(object any) (any, error) {
 	}
 	trimmed.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
 	trimmed.Status.Conditions = cluster.Status.Conditions
-	trimmed.Status.ClusterClaims = slices.DeleteFunc(slices.Clone(cluster.Status.ClusterClaims), func(c clusterv1.ManagedClusterClaim) bool {
-		return !decides(c)
-	})
+	for _, claim := range cluster.Status.ClusterClaims {
+		if decides(claim) {
+			trimmed.Status.ClusterClaims = append(trimmed.Status.ClusterClaims, claim)
+		}
+	}
 	return trimmed, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Bounds of a cause, in bytes, without an ellipsis.
+// Limits of a cause, in bytes, without an ellipsis.
 const (
 	maxReason  = 127
 	maxMessage = 255
@@ -60,7 +60,7 @@ type causeKey struct {
 
 type source struct {
 	count   int32
-	names   []string // the first three, sorted
+	names   []string // the first ones, sorted
 	message string   // of the first one
 }
 
@@ -70,11 +70,10 @@ func (s *source) add(name, message string) {
 	if at == 0 {
 		s.message = message
 	}
-	if at == fleetv1beta1.MaxCauseClusters {
-		return
+	if at < fleetv1beta1.MaxCauseClusters {
+		s.names = slices.Insert(s.names, at, name)
+		s.names = s.names[:min(len(s.names), fleetv1beta1.MaxCauseClusters)]
 	}
-	s.names = slices.Insert(s.names, at, name)
-	s.names = s.names[:min(len(s.names), fleetv1beta1.MaxCauseClusters)]
 }
 
 // addCauses notes why the member failed, is stalled, held, or blocked. A condition shows a pause of the whole upgrade.
@@ -100,11 +99,7 @@ func (t *totals) addCauses(m *Member) {
 	}
 	if c := m.Stalled(); c != nil {
 		t.stalls++
-		message := c.Message
-		if len(m.Run.Status.History) > 0 { // which has no times
-			message = cmp.Or(m.Run.Status.History[0].Step(c.Reason).Message, message)
-		}
-		note(fleetv1beta1.CauseStalled, c.Reason, message)
+		note(fleetv1beta1.CauseStalled, c.Reason, cmp.Or(m.Run.Record().Step(c.Reason).Message, c.Message)) // the former has no times
 	}
 }
 
@@ -117,7 +112,7 @@ func (t *totals) causes() []fleetv1beta1.Cause {
 }
 
 func (t *totals) sortedCauses() []fleetv1beta1.Cause {
-	order := map[fleetv1beta1.CauseType]int{fleetv1beta1.CauseFailed: 1, fleetv1beta1.CauseStalled: 2, fleetv1beta1.CauseBlocked: 3}
+	order := []fleetv1beta1.CauseType{fleetv1beta1.CauseFailed, fleetv1beta1.CauseStalled, fleetv1beta1.CauseBlocked}
 	var list []fleetv1beta1.Cause
 	for key, s := range t.sources {
 		list = append(list, fleetv1beta1.Cause{
@@ -126,7 +121,7 @@ func (t *totals) sortedCauses() []fleetv1beta1.Cause {
 		})
 	}
 	slices.SortFunc(list, func(a, b fleetv1beta1.Cause) int {
-		return cmp.Or(cmp.Compare(order[a.Type], order[b.Type]), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason),
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Type), slices.Index(order, b.Type)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason),
 			slices.Compare(a.Clusters, b.Clusters))
 	})
 	return list

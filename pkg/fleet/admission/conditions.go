@@ -19,9 +19,10 @@ import (
 // MaxConditionMessage bounds the message of a condition, in bytes.
 const MaxConditionMessage = 320
 
+// Reasons of PreflightPassed=Unknown.
 const (
-	reasonChecking   = "Checking"   // the reason of PreflightPassed until all clusters are checked
-	reasonClaimsOnly = "ClaimsOnly" // the reason of PreflightPassed if claims are read, and show no obstacle
+	reasonChecking   = "Checking"   // not all clusters are checked
+	reasonClaimsOnly = "ClaimsOnly" // only claims are read, and show no obstacle
 )
 
 func isTrue(reason, message string) metav1.Condition {
@@ -139,8 +140,7 @@ func (t *totals) failures() string {
 	return fmt.Sprintf("%s: %s", clusters(t.clusters.Failed+t.gone(), "failed", "failed"), strings.Join(parts, "; "))
 }
 
-func (t *totals) gone() int32 {
-	n := int32(0)
+func (t *totals) gone() (n int32) {
 	for _, group := range t.Departed {
 		n += group.Failed
 	}
@@ -166,12 +166,12 @@ func (t *totals) admitting() metav1.Condition {
 	return isFalse(stop.Reason, stop.Message)
 }
 
-// readiness returns how the upgrade is, for tools that know nothing about fleets.
+// readiness summarizes the upgrade for tools that know nothing about fleets.
 func (t *totals) readiness() readiness.Verdict {
 	of := func(level readiness.Level, v metav1.Condition) readiness.Verdict {
 		return readiness.Verdict{Level: level, Reason: v.Reason, Message: v.Message}
 	}
-	inFlight := t.clusters.Initialized+t.clusters.PartialUpgrade > 0
+	inFlight := t.clusters.InFlight() > 0
 	stop := t.decision.Stopped
 	switch {
 	case t.isComplete():
@@ -192,22 +192,22 @@ func (t *totals) readiness() readiness.Verdict {
 	return readiness.Verdict{Level: readiness.Reconciling, Reason: t.admitting().Reason, Message: t.progress()}
 }
 
-// personReasons are the reasons for which no cluster begins until a person acts.
+// personReasons stop the admission until a person acts.
 var personReasons = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonCanaryNotSelected,
 	fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
 	fleetv1beta1.ReasonDependencyMissing, fleetv1beta1.ReasonNoOperatorImage, fleetv1beta1.ReasonCancelled,
 }
 
-// earlyReasons are the reasons for which the time of an upgrade has not come if no cluster has begun.
+// earlyReasons say that the time of an upgrade has not come, if no cluster has begun.
 var earlyReasons = []string{fleetv1beta1.ReasonOutsideWindow, fleetv1beta1.ReasonDependencyIncomplete}
 
-// waitReasons are the reasons for which nothing happens, and nothing is wrong, if no cluster is in flight.
+// waitReasons say that nothing happens and nothing is wrong, if no cluster is in flight.
 var waitReasons = []string{
 	fleetv1beta1.ReasonHeld, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonOutsideWindow, fleetv1beta1.ReasonDependencyIncomplete,
 }
 
-// preflightLevel returns how a dry run is. One that reads only claims never knows more.
+// preflightLevel summarizes a dry run. One that reads only claims never knows more.
 func preflightLevel(v metav1.Condition) readiness.Level {
 	switch {
 	case v.Status == metav1.ConditionFalse:
@@ -255,7 +255,7 @@ func (t *totals) first(kind fleetv1beta1.CauseType) (reason, message string) {
 	return "", ""
 }
 
-// progress returns the counters in words; states without clusters are left out.
+// progress returns the counters in words, without states that no cluster has.
 func (t *totals) progress() string {
 	s := &t.clusters
 	parts := []string{fmt.Sprintf("%d of %d complete", s.Complete, s.Total)}

@@ -42,7 +42,7 @@ func ListRuns(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.M
 	return slices.DeleteFunc(list.Items, func(run fleetv1alpha1.ClusterUpgradeRun) bool { return !Owns(upgrade, &run) }), nil
 }
 
-const maxName = 200 // bounds the name of the upgrade in the name of a run, in bytes
+const maxName = 200 // of the name of the upgrade in the name of a run, in bytes
 
 // RunName returns the name of the runs of an upgrade. It is the same in all clusters, so a run is never created twice.
 func RunName(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
@@ -50,18 +50,18 @@ func RunName(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
 	return strings.TrimRight(name, ".-") + "-" + text.Hash(string(upgrade.UID), 4)
 }
 
-// Owns reports whether the run is of the upgrade. One with another name that has its UID was created by others.
+// Owns reports whether a run belongs to the upgrade. Others have created one with its UID and another name.
 func Owns(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.ManagedClustersUpgrade.UID == string(upgrade.UID) && run.Name == RunName(upgrade)
 }
 
 // Dependencies are the upgrades that come before another one.
 type Dependencies struct {
-	// Missing and Incomplete describe which upgrade does not exist, and which is not complete; empty means none.
-	Missing, Incomplete string
+	Missing, Incomplete string // describe which upgrade does not exist, and which is not complete
 	preceding           []preceding
 }
 
+// preceding is an upgrade that must be complete on a cluster before another one begins there.
 type preceding struct {
 	name     string
 	complete map[string]bool // by cluster
@@ -112,14 +112,14 @@ func (d *Dependencies) addPreceding(ctx context.Context, reader client.Reader, o
 	complete := make(map[string]bool, len(runs))
 	for i := range runs {
 		run := &runs[i]
-		complete[run.Namespace] = run.Status.State == fleetv1alpha1.StateComplete && run.Status.Attempt == run.Spec.Attempt
+		complete[run.Namespace] = run.Status.State == fleetv1alpha1.StateComplete && isCurrent(run)
 	}
 	d.preceding = append(d.preceding, preceding{name: other.Name, complete: complete})
 	return nil
 }
 
-// findCycle returns the names of upgrades that depend on each other, from the root back to itself; nil means that there are
-// none. It reads each upgrade that is not visited yet once. An upgrade that is complete waits for none.
+// findCycle returns the names of upgrades that depend on each other, from the root back to itself, if there are any. It reads
+// each upgrade once. A complete upgrade waits for no other.
 func findCycle(ctx context.Context, reader client.Reader, root, at *fleetv1beta1.ManagedClustersUpgrade, visited map[string]bool, path []string) ([]string, error) {
 	path = append(slices.Clone(path), at.Name)
 	for i := range at.Spec.DependsOn {

@@ -22,23 +22,15 @@ import (
 // Member is a cluster of the fleet, with what its run reports.
 type Member struct {
 	rollout.Member
-	// GroupName is the name of the decision group; empty means that it has none.
-	GroupName string
-	// Run is the run of the cluster; nil means that it was never admitted or refused.
-	Run *fleetv1alpha1.ClusterUpgradeRun
-	// ForgottenFor is why a person has forgotten the failure of the cluster.
-	ForgottenFor string
-	// HoldReason is the reason for which the cluster must not begin.
-	HoldReason string
-	// Checked reports whether a dry run has checked the cluster.
-	Checked bool
-	// Obstacle says what a dry run found; its zero value means none.
-	Obstacle rollout.Stop
+	Preflight                                     // of a dry run
+	GroupName    string                           // of the decision group; empty if it has none
+	Run          *fleetv1alpha1.ClusterUpgradeRun // nil if the cluster was never admitted or refused
+	ForgottenFor string                           // why a person has forgotten the failure of the cluster
+	HoldReason   string                           // why the cluster must not begin
 }
 
-// SetRun adds what the run reports about the given attempt. The caller has set what the selection
-// reports. A canary of the attempt remains one. The mark of a canary and the group of a cluster that
-// is no longer selected are those at its admission.
+// SetRun adds what the run reports about an attempt to what the selection reports. A canary of the attempt remains one. A
+// cluster that is no longer selected keeps the mark of a canary and the group that it had at its admission.
 func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
 	m.Run, m.Name = run, run.Namespace
 	switch {
@@ -60,7 +52,7 @@ func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, sel
 	}
 }
 
-// Forget notes that a person has forgotten the failure of the cluster, with the reason. Without a reason it has no effect.
+// Forget notes why a person has forgotten the failure of the cluster. Without a reason it has no effect.
 func (m *Member) Forget(reason string) {
 	if reason != "" && (m.State == rollout.Failed || m.LateSuccess) {
 		m.Forgotten, m.ForgottenFor = true, reason
@@ -72,7 +64,7 @@ func isLateSuccess(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 }
 
 // StateOf returns the state of the cluster in the attempt. A run whose status is behind its spec has begun. A cluster that
-// failed in an earlier attempt is retried, also if it was upgraded later: it has not been observed since.
+// failed in an earlier attempt is retried even if it was upgraded later: it has not been observed since.
 func StateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State {
 	state := rollout.Initialized
 	switch {
@@ -110,15 +102,14 @@ func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run != nil && (!run.Spec.AdmissionTime.IsZero() || run.Spec.Attempt > 1 || len(run.Status.History) > 0)
 }
 
-// WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the
-// lock of the cluster, or for an agent that is unreachable or silent. Zero means that it does not, or that the cluster has
-// accepted the release: a request may have been withdrawn too late.
+// WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
+// the cluster, or for an agent that is unreachable or silent. It is zero once the cluster has accepted the release, because
+// a request may have been withdrawn too late.
 func (m *Member) WaitsSince() time.Time {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return time.Time{}
 	}
-	s := &m.Run.Status
-	record := &s.History[0]
+	s, record := &m.Run.Status, m.Run.Record()
 	if s.Accepted || record.RequestTime != nil || record.CommenceTime != nil || record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil {
 		return time.Time{}
 	}
@@ -140,37 +131,30 @@ func (m *Member) WaitsSince() time.Time {
 	return time.Time{}
 }
 
-// deadline returns when the running step of a run fails; zero means never, or that it is not known.
+// deadline returns when the running step of a run fails; zero if never, or if it is not known.
 func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
-	if len(run.Status.History) == 0 {
+	record := run.Record()
+	step := record.Running()
+	switch {
+	case step == nil:
 		return time.Time{}
+	case step.Type == fleetv1alpha1.StepPreUpgradeActionAvailable:
+		return delivery.PreActionBy(run, &record)
+	case step.Type == fleetv1alpha1.StepUpgradeDelivered:
+		return delivery.ApplyBy(run, &record)
 	}
-	for _, step := range run.Status.History[0].Conditions {
-		if step.CompleteTime != nil || step.StartTime == nil {
-			continue
-		}
-		switch step.Type {
-		case fleetv1alpha1.StepPreUpgradeActionAvailable:
-			return delivery.PreActionBy(run, &run.Status.History[0])
-		case fleetv1alpha1.StepUpgradeDelivered:
-			return delivery.ApplyBy(run, &run.Status.History[0])
-		}
-		if timeout := delivery.StepTimeout(run, step.Type); timeout > 0 {
-			return step.StartTime.Add(timeout)
-		}
+	if timeout := delivery.StepTimeout(run, step.Type); timeout > 0 {
+		return step.StartTime.Add(timeout)
 	}
 	return time.Time{}
 }
 
-// Stalled returns the condition of a run that makes no progress, whose reason is the step; nil means that it does.
+// Stalled returns the condition of a run that makes no progress, whose reason is the step; nil if it does.
 func (m *Member) Stalled() *metav1.Condition {
-	if m.Run == nil || !m.InFlight() {
+	if m.Run == nil || !m.InFlight() || !apimeta.IsStatusConditionTrue(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow) {
 		return nil
 	}
-	if c := apimeta.FindStatusCondition(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow); c != nil && c.Status == metav1.ConditionTrue {
-		return c
-	}
-	return nil
+	return apimeta.FindStatusCondition(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow)
 }
 
 // isHeld reports whether the run waits because its cluster is held, and keeps its slot.
@@ -187,7 +171,7 @@ func (m *Member) isUpgraded() bool {
 	if m.Run == nil || !m.begun() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return m.State == rollout.Complete
 	}
-	operators := m.Run.Status.History[0].Step(fleetv1alpha1.StepOperatorsUpgraded)
+	operators := m.Run.Record().Step(fleetv1alpha1.StepOperatorsUpgraded)
 	return operators.CompleteTime != nil && operators.Status == metav1.ConditionTrue
 }
 

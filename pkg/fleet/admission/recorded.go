@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// stop returns the published stop of this attempt, unless a person has forgotten a failure since; zero means none.
+// stop returns the published stop of this attempt, unless a person has forgotten a failure since.
 func (f *Fleet) stop() rollout.Stop {
 	published := &f.Upgrade.Status
 	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || published.Stop.Annotations != Annotations(f.Upgrade) {
@@ -24,7 +24,7 @@ func (f *Fleet) stop() rollout.Stop {
 	return rollout.Stop{Reason: published.Stop.Reason, Message: published.Stop.Message}
 }
 
-// Annotations identifies what a person has said in this attempt about what stops the rollout; empty means nothing.
+// Annotations identifies what a person has said in this attempt about what stops the rollout; empty if nothing.
 func Annotations(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
 	forgotten, without := answers(upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
 	if len(forgotten)+len(without) == 0 {
@@ -46,9 +46,8 @@ func Departed(upgrade *fleetv1beta1.ManagedClustersUpgrade) []fleetv1beta1.Depar
 	return upgrade.Status.Departed
 }
 
-// answers returns the reason for each cluster that an annotation names in this attempt. The failure of another attempt is
-// another one, about which the person has said nothing. An entry without an attempt is about the first one, and an entry
-// without a reason has no effect.
+// answers returns the reason for each cluster that an annotation names in this attempt: the person has said nothing about
+// failures of other attempts. An entry without an attempt is about the first one. An entry without a reason has no effect.
 func answers(upgrade *fleetv1beta1.ManagedClustersUpgrade, annotation string) map[string]string {
 	found := map[string]string{}
 	for _, entry := range strings.FieldsFunc(upgrade.Annotations[annotation], func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -65,18 +64,15 @@ func answers(upgrade *fleetv1beta1.ManagedClustersUpgrade, annotation string) ma
 }
 
 func departed(published []fleetv1beta1.DepartedClusters) rollout.Departed {
-	d := rollout.Departed{}
+	d := rollout.Departed{Failures: map[int]int{}}
 	for _, group := range published {
-		if d.Failures == nil {
-			d.Failures = map[int]int{}
-		}
 		d.Failures[int(group.Index)-1] += int(group.Failed)
 		d.Canaries += int(group.Canaries)
 	}
 	return d
 }
 
-// AreCanariesFixed reports whether the canaries are fixed: each has a run, and labels change none. A user who changes
+// AreCanariesFixed reports whether the canaries are fixed: each has a run, and labels no longer matter. A user who changes
 // canaryClusters has them fixed again.
 func AreCanariesFixed(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	selector := upgrade.Spec.UpgradeStrategy.CanaryClusters

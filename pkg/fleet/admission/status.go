@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -21,12 +22,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-const maxStopMessage = 480 // bounds the message of a stop, in bytes
+// Limits in bytes.
+const (
+	maxStopMessage = 480
+	maxSize        = 7000 // of the status as JSON: the object stays below 10 kB
+)
 
-const maxSize = 7000 // bounds the status as JSON, in bytes: the object stays below 10 kB
-
-// Compute returns the status of the fleet, whose members rollout.Decide has decided about. The same members lead to the same
-// bytes, in whatever order they come, so a status is written only if something has changed.
+// Compute returns the status of the fleet after a decision about its members. The same members lead to the same bytes, in
+// whatever order they come: a status is written only if something has changed.
 func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
 	before, spec := &f.Upgrade.Status, &f.Upgrade.Spec
 	t := newTotals(f, members, decision)
@@ -53,8 +56,8 @@ func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1
 	if spec.PostUpgradeAction != nil {
 		status.PostUpgradeActionSummary = &t.post
 	}
-	if t.isComplete() {
-		status.CompletionTime = completionTime(before, t.completed, f.Now)
+	if t.isComplete() { // a published time stays
+		status.CompletionTime = cmp.Or(before.CompletionTime, &metav1.Time{Time: cmp.Or(t.completed, f.Now).Truncate(time.Second)})
 	}
 	if next := decision.Next; !next.IsZero() {
 		status.NextTime = &metav1.Time{Time: next.Add(time.Second - 1).Truncate(time.Second)}
@@ -64,7 +67,7 @@ func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1
 	return status
 }
 
-// stopStatus returns what stops the rollout until the next attempt; nil means nothing. One that was published keeps its time.
+// stopStatus returns what stops the rollout until the next attempt, if anything. A published stop keeps its time.
 func (t *totals) stopStatus() *fleetv1beta1.StopStatus {
 	stop := t.decision.UntilAttempt
 	if stop.IsZero() {
@@ -89,17 +92,6 @@ func (t *totals) forgotten() []fleetv1beta1.ForgottenFailure {
 	}
 	slices.SortFunc(list, func(a, b fleetv1beta1.ForgottenFailure) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return list[:min(len(list), fleetv1beta1.MaxForgotten)]
-}
-
-// completionTime returns when the last cluster was complete. A time that was published stays.
-func completionTime(before *fleetv1beta1.ManagedClustersUpgradeStatus, last, now time.Time) *metav1.Time {
-	switch {
-	case before.CompletionTime != nil:
-		return before.CompletionTime
-	case last.IsZero():
-		last = now
-	}
-	return &metav1.Time{Time: last.Truncate(time.Second)}
 }
 
 // fit shortens the status below its limit: the messages of causes, then the rarest causes, then names of groups.
@@ -176,7 +168,7 @@ func (t *totals) add(m *Member) {
 	}
 }
 
-// count counts a cluster by its state. One of a state that is not known is in flight.
+// count counts a cluster by its state. A state that is not known is in flight.
 func count(s *fleetv1beta1.ClustersSummary, m *Member) {
 	s.Total++
 	switch m.State {
@@ -198,7 +190,7 @@ func count(s *fleetv1beta1.ClustersSummary, m *Member) {
 	}
 }
 
-// addRun adds what the run reports, of whichever attempt.
+// addRun adds what the run reports, in any attempt.
 func (t *totals) addRun(m *Member) {
 	if m.Run == nil || m.Run.Spec.AdmissionTime.IsZero() {
 		return
@@ -222,7 +214,7 @@ func (t *totals) addRun(m *Member) {
 	addAction(&t.post, run.PostUpgradeAction)
 }
 
-// addAction counts an action by its state. One that is applied and reports no state is in progress.
+// addAction counts an action by its state. An action that is applied without a state is in progress.
 func addAction(s *fleetv1beta1.ActionSummary, action *fleetv1alpha1.ActionStatus) {
 	if action == nil {
 		return
@@ -240,8 +232,8 @@ func addAction(s *fleetv1beta1.ActionSummary, action *fleetv1alpha1.ActionStatus
 	}
 }
 
-// isComplete reports whether all clusters are complete, and none that has failed is gone. A selection that may lack clusters confirms
-// what was published of this generation, and completes nothing.
+// isComplete reports whether all clusters are complete, and none that has failed is gone. A selection that may lack clusters
+// confirms what was published of this generation, and completes nothing.
 func (t *totals) isComplete() bool {
 	if !t.clusters.Ended() || t.clusters.Failed > 0 || len(t.Departed) > 0 {
 		return false
@@ -251,8 +243,8 @@ func (t *totals) isComplete() bool {
 }
 
 const (
-	buckets    = 128 // the number of parts of a fingerprint
-	bucketSize = 5   // their size in bytes: a number of clusters modulo 256, and the exclusive or of the hashes of their names
+	buckets    = 128
+	bucketSize = 5 // in bytes: a number of clusters modulo 256, and the exclusive or of the hashes of their names
 )
 
 // fingerprint identifies a set of clusters in a size that does not depend on their number.
@@ -272,7 +264,7 @@ func (f *fingerprint) add(cluster string) {
 	f[bucket].sum ^= hash
 }
 
-// encode returns the fingerprint as a text; without clusters it is empty.
+// encode returns the fingerprint as a text, which is empty without clusters.
 func (f *fingerprint) encode() string {
 	if *f == (fingerprint{}) {
 		return ""
@@ -284,8 +276,8 @@ func (f *fingerprint) encode() string {
 	return base64.StdEncoding.EncodeToString(encoded)
 }
 
-// CountDeparted returns how many clusters of a published fingerprint are gone from the hub: neither among those that are
-// present nor among the others that exist. False means that the record of one that exists may be lost.
+// CountDeparted returns how many clusters of a published fingerprint are gone from the hub: neither present nor among the
+// others that exist. It returns false if the record of one that exists may be lost.
 func CountDeparted(published string, present, others []string) (int, bool) {
 	encoded, err := base64.StdEncoding.DecodeString(published)
 	if err != nil || len(encoded) != buckets*bucketSize {

@@ -185,7 +185,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run is not complete until all are checked",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Checked: true}, member("b", 0, nil)},
+			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}, member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=Unknown Checking",
 		},
@@ -193,7 +193,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run finds an obstacle",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Checked: true, Obstacle: rollout.Stop{Reason: "NotOffered"}}},
+			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true, Obstacle: rollout.Stop{Reason: "NotOffered"}}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=False NotOffered",
 		},
@@ -201,7 +201,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run passes",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Checked: true}},
+			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=True PreflightPassed",
 		},
@@ -209,7 +209,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run by claims alone does not pass",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.ClaimsOnly = true, true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Checked: true}},
+			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=Unknown ClaimsOnly",
 		},

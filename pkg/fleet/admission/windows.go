@@ -16,8 +16,8 @@ import (
 
 const maxOverlaps = 100 // bounds how many starts of windows are joined to one window
 
-// Windows computes the state of maintenance windows. It keeps the schedules that it has parsed,
-// because reading a location is expensive. Its zero value is ready to use, by one goroutine.
+// Windows computes the state of maintenance windows. It keeps parsed schedules, because reading a location is expensive. Its
+// zero value is ready to use, by one goroutine.
 type Windows struct {
 	parsed map[[3]string]schedule.Schedule // by cron, week, and location
 }
@@ -27,7 +27,7 @@ type window struct {
 	duration time.Duration
 }
 
-// State returns the state of the windows; nil means that there are none. While a window cannot be read, none is open.
+// State returns the state of the windows; nil if there are none. While a window cannot be read, none is open.
 func (w *Windows) State(list []fleetv1beta1.AdmissionWindow, now time.Time) *rollout.Window {
 	if len(list) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (w *Windows) State(list []fleetv1beta1.AdmissionWindow, now time.Time) *rol
 	return state
 }
 
-// openUntil returns the latest end of the windows that are open at a time; zero means that none is.
+// openUntil returns the latest end of the windows that are open at a time; zero if none is.
 func openUntil(windows []window, at time.Time) time.Time {
 	var latest time.Time
 	for _, window := range windows {

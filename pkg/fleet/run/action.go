@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -22,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
-// The answers of steps that have nothing to do.
+// Answers of steps that have nothing to do.
 var (
 	noAction         = engine.Skip(ReasonNoAction, "there is no such action")
 	noOperators      = engine.Skip(ReasonNoOperators, "no operators are upgraded")
@@ -76,8 +75,8 @@ func (c *Cluster) OperatorsUpgraded(ctx context.Context, _ engine.Run) (engine.R
 	return result, err
 }
 
-// operatorsWork returns the work that approves the operators. It first has the agent look at the namespaces
-// on the cluster: the hub uses no namespace that others have created.
+// operatorsWork returns the work that approves the operators. First, the agent looks at the namespaces on the cluster: the
+// hub uses no namespace that others have created.
 func (c *Cluster) operatorsWork(ctx context.Context, upgrade *fleetv1beta1.ManagedClustersUpgrade) (*workv1.ManifestWork, engine.Result, error) {
 	if _, result, err := c.attached(ctx); err != nil || !result.IsZero() {
 		return nil, result, err
@@ -117,10 +116,9 @@ func (c *Cluster) operatorsWork(ctx context.Context, upgrade *fleetv1beta1.Manag
 	return desired, engine.Result{}, nil
 }
 
-// state returns how far what a work delivers is, and a message that explains it.
+// state reads how far the objects of a work are, and explains it.
 type state func(*delivery.Feedback) (fleetv1alpha1.ActionState, string)
 
-// stateOf returns how the state of a work is read.
 func stateOf(work *workv1.ManifestWork) state {
 	if delivery.Reports(work) {
 		return (*delivery.Feedback).Operators
@@ -128,7 +126,7 @@ func stateOf(work *workv1.ManifestWork) state {
 	return (*delivery.Feedback).Action
 }
 
-// available delivers a work, and waits until it is available. It fails with the reason if the work is degraded.
+// available delivers a work, and waits until it is available. It fails with the reason if the work is Degraded.
 func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, reason string, read state) (engine.Result, error) {
 	if _, result, err := c.attached(ctx); err != nil || !result.IsZero() {
 		return result, err
@@ -145,7 +143,7 @@ func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, r
 		return engine.Fail(reason, "%s", message), nil
 	case fleetv1alpha1.ActionProgressing:
 		switch { // each reason is saved at once, with its message
-		case f.Applied != metav1.ConditionTrue:
+		case !f.IsApplied():
 			return waitForApply(work.Name, f), nil
 		case f.Available != metav1.ConditionTrue:
 			return engine.Wait(reasonApplied, "%s", message), nil
@@ -157,7 +155,7 @@ func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, r
 	return engine.Result{}, nil
 }
 
-// isAvailable returns whether this attempt has applied a work, and what it delivers is available.
+// isAvailable reports whether this attempt has applied a work, and its objects are available.
 func (c *Cluster) isAvailable(name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		work, err := c.work(ctx, name)
@@ -178,16 +176,16 @@ func (c *Cluster) isAvailable(name string) func(context.Context) (bool, error) {
 // errCollected is an object whose Placement was replaced: the garbage collector deletes it.
 var errCollected = errors.New("it belongs to an earlier Placement, and is about to be deleted")
 
-// ReasonReplicaSetIgnored is a ManifestWorkReplicaSet that has not created the work of the cluster within ReplicaSetLimit.
-const ReasonReplicaSetIgnored = "ReplicaSetIgnored"
-
-// ReplicaSetLimit is how long a ManifestWorkReplicaSet may take for a work before the step of the action is slow.
-const ReplicaSetLimit = time.Minute
+// ReplicaSetLimit is how long a ManifestWorkReplicaSet may take for a work before the step of the action is slow, for
+// ReasonReplicaSetIgnored.
+const (
+	ReplicaSetLimit         = time.Minute
+	ReasonReplicaSetIgnored = "ReplicaSetIgnored"
+)
 
 // list has the ManifestWorkReplicaSet of an action create the work of the cluster.
 func (c *Cluster) list(ctx context.Context, desired *workv1.ManifestWork) (engine.Result, error) {
-	err := c.writeDecision(ctx, desired)
-	switch {
+	switch err := c.writeDecision(ctx, desired); {
 	case errors.Is(err, errCollected), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return engine.WaitFor(retryAfter, reasonConflict, "ManifestWorkReplicaSet %s is being replaced", desired.Name), nil
 	case err != nil:
@@ -196,14 +194,14 @@ func (c *Cluster) list(ctx context.Context, desired *workv1.ManifestWork) (engin
 	return engine.Wait(reasonListed, "waiting until ManifestWorkReplicaSet %s creates the ManifestWork", desired.Name), nil
 }
 
-// awaitReplicaSet waits until the set of an action creates the work of the cluster, and reports what is wrong if the set does not.
+// awaitReplicaSet waits until the set of an action creates the work of the cluster, and says what to do if it does not.
 func (c *Cluster) awaitReplicaSet(ctx context.Context, action string, now time.Time, wait engine.Result) (engine.Result, error) {
 	decision, err := c.decision(ctx, action)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	left := ReplicaSetLimit
-	if decision != nil { // which the cache has
+	if decision != nil { // and cached
 		left -= now.Sub(decision.CreationTimestamp.Time)
 	}
 	if left > 0 {
@@ -213,20 +211,20 @@ func (c *Cluster) awaitReplicaSet(ctx context.Context, action string, now time.T
 		"ManifestWorkReplicaSet; if it must not, remove the flag --action-replica-sets of this program", action, ReplicaSetLimit), nil
 }
 
-// writeDecision lists the cluster for an action. It creates the Placement and the set if they do not exist.
+// writeDecision lists the cluster for an action, and creates the Placement and the set if they do not exist.
 func (c *Cluster) writeDecision(ctx context.Context, desired *workv1.ManifestWork) error {
 	upgrade, err := Upgrade(ctx, c.Client, c.Run)
 	if err != nil {
 		return err
 	}
-	placement, err := ensure(ctx, c.Client, delivery.ActionPlacement(upgrade, desired.Name), &ocmv1beta1.Placement{}, upgrade)
+	placement, err := ensure(ctx, c.Client, "Placement", delivery.ActionPlacement(upgrade, desired.Name), upgrade)
 	if err != nil {
 		return err
 	}
-	if _, err := ensure(ctx, c.Client, delivery.ActionReplicaSet(placement, desired), &workv1alpha1.ManifestWorkReplicaSet{}, placement); err != nil {
+	if _, err := ensure(ctx, c.Client, "ManifestWorkReplicaSet", delivery.ActionReplicaSet(placement, desired), placement); err != nil {
 		return err
 	}
-	decision, err := ensure(ctx, c.Client, delivery.ActionDecision(placement, desired), &ocmv1beta1.PlacementDecision{}, placement)
+	decision, err := ensure(ctx, c.Client, "PlacementDecision", delivery.ActionDecision(placement, desired), placement)
 	switch {
 	case err != nil:
 		return err
@@ -243,25 +241,25 @@ func (c *Cluster) writeDecision(ctx context.Context, desired *workv1.ManifestWor
 	return nil
 }
 
-// ensure reads an object that has an owner into existing, or creates it as desired there. The error is
-// errCollected if the object is being deleted, or will be because its owner was replaced.
-func ensure[T client.Object](ctx context.Context, c client.Client, desired, existing T, owner client.Object) (T, error) {
-	err := c.Get(ctx, client.ObjectKeyFromObject(desired), existing)
+// ensure returns an object that has an owner, and creates it as desired if it does not exist. The error is errCollected if
+// the object is being deleted, or will be because its owner was replaced.
+func ensure[T any, P pointer[T]](ctx context.Context, c client.Client, kind string, desired P, owner client.Object) (P, error) {
+	existing, err := get[T, P](ctx, c, kind, client.ObjectKeyFromObject(desired))
 	switch {
-	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, err
+	case existing == nil:
 		if err := c.Create(ctx, desired); err != nil {
-			return existing, fmt.Errorf("creating %s: %w", desired.GetName(), err)
+			return nil, fmt.Errorf("creating %s: %w", desired.GetName(), err)
 		}
 		return desired, nil
-	case err != nil:
-		return existing, fmt.Errorf("getting %s: %w", desired.GetName(), err)
 	case !existing.GetDeletionTimestamp().IsZero() || !metav1.IsControlledBy(existing, owner):
-		return existing, errCollected
+		return nil, errCollected
 	}
 	return existing, nil
 }
 
-// decision returns the PlacementDecision that lists the cluster for an action; nil means that none does.
+// decision returns the PlacementDecision that lists the cluster for an action; nil if none does.
 func (c *Cluster) decision(ctx context.Context, action string) (*ocmv1beta1.PlacementDecision, error) {
 	return get[ocmv1beta1.PlacementDecision](ctx, c.Client, "PlacementDecision", c.ofUpgrade(delivery.ActionDecisionName(action, c.Run.Namespace)))
 }
@@ -276,7 +274,11 @@ func (c *Cluster) identify(ctx context.Context, work *workv1.ManifestWork) error
 	return nil
 }
 
-// unlist has the set delete the work of the cluster.
+// UnlistActions has the sets of the actions delete the works of the cluster.
+func (c *Cluster) UnlistActions(ctx context.Context) error {
+	return errors.Join(c.unlist(ctx, c.actions()[0]), c.unlist(ctx, c.actions()[1]))
+}
+
 func (c *Cluster) unlist(ctx context.Context, action string) error {
 	return discard[ocmv1beta1.PlacementDecision](ctx, c.Client, "PlacementDecision", c.ofUpgrade(delivery.ActionDecisionName(action, c.Run.Namespace)))
 }
@@ -296,14 +298,4 @@ func discard[T any, P pointer[T]](ctx context.Context, c client.Client, kind str
 		return fmt.Errorf("deleting %s %s: %w", kind, key, err)
 	}
 	return nil
-}
-
-// UnlistActions has the sets of the actions delete the works of the cluster.
-func (c *Cluster) UnlistActions(ctx context.Context) error {
-	return errors.Join(c.unlist(ctx, c.actions()[0]), c.unlist(ctx, c.actions()[1]))
-}
-
-// removeReplicaSet deletes the Placement of an action, which owns the set with its works on all clusters.
-func (c *Cluster) removeReplicaSet(ctx context.Context, action string) error {
-	return discard[ocmv1beta1.Placement](ctx, c.Client, "Placement", c.ofUpgrade(action))
 }

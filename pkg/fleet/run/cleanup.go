@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +24,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
-// Withdraw withdraws a request that the cluster has not accepted. It does not wait for a cluster that
-// the hub cannot reach: its agent withdraws the request once it is back.
+// Withdraw withdraws a request that the cluster has not accepted. It does not wait for a cluster that the hub cannot reach:
+// its agent withdraws the request once it is back.
 func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return noClusterVersion, nil
@@ -52,7 +53,7 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 	if result.IsZero() && c.isWithdrawn(work) {
 		return engine.Done("the request is withdrawn"), nil
 	}
-	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
+	cluster, err := ManagedCluster(ctx, c.Client, c.Run.Namespace)
 	switch {
 	case err != nil:
 		return engine.Result{}, err
@@ -62,8 +63,8 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent withdraws the request"), nil
 }
 
-// fence writes a work that only observes in place of the request. The answer to the request may have been lost, and a read
-// says nothing about a request that is still on its way: it conflicts with this work once it arrives.
+// fence writes a work that only observes in place of a request whose answer may have been lost. A read would say nothing
+// about a request that is still on its way: it conflicts with this work once it arrives.
 func (c *Cluster) fence(ctx context.Context) (engine.Result, error) {
 	_, result, err := c.deliverUpgrade(ctx, delivery.FormFence, clusterstate.Release{})
 	if err == nil && (result.IsZero() || result.Reason() == fleetv1alpha1.ReasonDelivered) {
@@ -78,13 +79,13 @@ func (p *Platform) IsAccepted() bool {
 }
 
 func (c *Cluster) isWithdrawn(work *workv1.ManifestWork) bool {
-	return c.formOf(work) == delivery.FormWithdraw && isAppliedBy(work)
+	return c.formOf(work) == delivery.FormWithdraw && delivery.Read(work).IsApplied()
 }
 
-// RemoveWorks removes the works that have no use once the attempt has ended: the works of the preflight and of the
-// operators, and the work of the platform. The latter stays read-only after a failure, so that a late success is seen,
-// and stays if the agent has not withdrawn the request. The work of the operators stays if its Job has failed, because
-// the log of the Job has the cause; one that still runs is removed.
+// RemoveWorks removes the works of the preflight, the operators, and the platform once the attempt has ended. After a
+// failure, the work of the platform stays read-only, to see a late success, and it stays if the agent has not withdrawn the
+// request. The work of the operators stays if its Job has failed, because the log of the Job has the cause; a Job that
+// still runs is removed.
 func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Result, error) {
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
 	if err != nil {
@@ -142,16 +143,13 @@ func (c *Cluster) IsAgentSilent(ctx context.Context) (bool, error) {
 func (c *Cluster) removeOperators(ctx context.Context) error {
 	name := delivery.OperatorsName(c.Run.Namespace)
 	work, err := c.work(ctx, name)
-	if err != nil {
+	if err != nil || c.formOf(work) == delivery.FormApply && isDegraded(work) {
 		return err
-	}
-	if c.formOf(work) == delivery.FormApply && isDegraded(work) {
-		return nil
 	}
 	return c.remove(ctx, name)
 }
 
-// RemoveAll removes all works of the run, works of its actions included. It does not wait.
+// RemoveAll removes all works of the run, with the works of its actions. It does not wait.
 func (c *Cluster) RemoveAll(ctx context.Context) error {
 	var errs []error
 	for _, name := range c.names() {
@@ -160,8 +158,8 @@ func (c *Cluster) RemoveAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Tidy removes the works that another process has written after the attempt has ended. Failed tells how it has: a request
-// that the cluster has not accepted is withdrawn first.
+// Tidy removes the works that another process has written after the attempt has ended. If it has failed, a request that the
+// cluster has not accepted is withdrawn first.
 func (c *Cluster) Tidy(ctx context.Context, run engine.Run, failed bool) error {
 	if failed {
 		run.Failure = &history.StepCondition{}
@@ -179,11 +177,11 @@ func (c *Cluster) Tidy(ctx context.Context, run engine.Run, failed bool) error {
 	return err
 }
 
-// RemoveActions removes the works of the actions, and the sets that create them on all clusters.
+// RemoveActions removes the works of the actions, and the Placements that own the sets with such works on all clusters.
 func (c *Cluster) RemoveActions(ctx context.Context) error {
 	var errs []error
 	for _, name := range c.actions() {
-		errs = append(errs, c.removeReplicaSet(ctx, name), c.remove(ctx, name))
+		errs = append(errs, discard[ocmv1beta1.Placement](ctx, c.Client, "Placement", c.ofUpgrade(name)), c.remove(ctx, name))
 	}
 	return errors.Join(errs...)
 }
@@ -198,55 +196,35 @@ func (c *Cluster) actions() []string {
 	return []string{delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade)}
 }
 
-// ProtectClusterVersion repairs each work of the run whose deletion would delete the ClusterVersion, as
-// a user may have edited it. It reports whether a work contains the ClusterVersion.
+// ProtectClusterVersion repairs each work of the run whose deletion would delete the ClusterVersion, as a user may have
+// edited it. It reports whether a work contains the ClusterVersion.
 func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
-	found := false
-	var errs []error
-	for _, name := range c.names() {
-		work, err := c.work(ctx, name)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if !c.keepsClusterVersion(work) {
-			continue
-		}
-		found = true
-		if !isProtected(work) {
-			errs = append(errs, repair(ctx, c.Client, work))
+	works, err := c.withClusterVersion(ctx, c.Client)
+	for i := range works {
+		if !isProtected(&works[i]) {
+			err = errors.Join(err, repair(ctx, c.Client, &works[i]))
 		}
 	}
-	return found, errors.Join(errs...)
-}
-
-// keepsClusterVersion reports whether a work of the run contains the ClusterVersion and is not being deleted.
-func (c *Cluster) keepsClusterVersion(work *workv1.ManifestWork) bool {
-	return c.isOwn(work) && work.DeletionTimestamp.IsZero() && delivery.HasClusterVersion(work)
+	return len(works) > 0, err
 }
 
 // DeliversClusterVersion reports whether the API server has a work of the run that contains the ClusterVersion.
 func (c *Cluster) DeliversClusterVersion(ctx context.Context, live client.Reader) (bool, error) {
+	works, err := c.withClusterVersion(ctx, live)
+	return len(works) > 0, err
+}
+
+// withClusterVersion returns the works of the run that contain the ClusterVersion and are not being deleted.
+func (c *Cluster) withClusterVersion(ctx context.Context, r client.Reader) ([]workv1.ManifestWork, error) {
 	var works workv1.ManifestWorkList
-	if err := live.List(ctx, &works, client.InNamespace(c.Run.Namespace), client.HasLabels{fleetv1beta1.UpgradeLabel}); err != nil {
-		return false, fmt.Errorf("listing the works of ClusterUpgradeRun %s/%s: %w", c.Run.Namespace, c.Run.Name, err)
+	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: c.Run.Spec.ManagedClustersUpgrade.UID}
+	if err := r.List(ctx, &works, client.InNamespace(c.Run.Namespace), own); err != nil {
+		return nil, fmt.Errorf("listing the works of ClusterUpgradeRun %s/%s: %w", c.Run.Namespace, c.Run.Name, err)
 	}
 	names := c.names()
-	for i := range works.Items {
-		work := &works.Items[i]
-		if !slices.Contains(names, work.Name) {
-			continue
-		}
-		if delivery.IsOfReplicaSet(work) {
-			if err := c.identify(ctx, work); err != nil {
-				return false, err
-			}
-		}
-		if c.keepsClusterVersion(work) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
+		return !slices.Contains(names, work.Name) || !work.DeletionTimestamp.IsZero() || !delivery.HasClusterVersion(&work)
+	}), nil
 }
 
 func (c *Cluster) remove(ctx context.Context, name string) error {
@@ -260,15 +238,19 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || delivery.IsOfReplicaSet(work):
 		return nil
 	}
-	return RemoveWork(ctx, c.Client, work)
+	if err := RemoveWork(ctx, c.Client, work); err != nil {
+		return err
+	}
+	c.Writes.note(client.ObjectKeyFromObject(work), nil, "")
+	return nil
 }
 
 // ErrRepairPending is a work that cannot be deleted yet, because its deletion may delete the ClusterVersion.
 var ErrRepairPending = errors.New("the agent has not applied its restored deleteOption, and may own the ClusterVersion")
 
-// RemoveWork deletes a work, unless it has changed since it was read. A work whose deletion would delete
-// the ClusterVersion, as a user may have edited it, is repaired first, and deleted once the agent has
-// applied it: until then, the agent may own the ClusterVersion, and the error is ErrRepairPending.
+// RemoveWork deletes a work, unless it has changed since it was read. A work whose deletion would delete the ClusterVersion,
+// as a user may have edited it, is repaired first. Until the agent has applied the repair, it may own the ClusterVersion,
+// and the error is ErrRepairPending.
 func RemoveWork(ctx context.Context, c client.Client, work *workv1.ManifestWork) error {
 	if !isProtected(work) {
 		if err := repair(ctx, c, work); err != nil {
@@ -276,8 +258,8 @@ func RemoveWork(ctx context.Context, c client.Client, work *workv1.ManifestWork)
 		}
 		return awaitsRepair(work)
 	}
-	if work.Annotations[delivery.RepairedAnnotation] != "" && !isAppliedBy(work) {
-		switch cluster, err := managedCluster(ctx, c, work.Namespace); {
+	if work.Annotations[delivery.RepairedAnnotation] != "" && !delivery.Read(work).IsApplied() {
+		switch cluster, err := ManagedCluster(ctx, c, work.Namespace); {
 		case err != nil:
 			return err
 		case admission.Detached(cluster) == "":

@@ -26,11 +26,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
-// The reasons of steps that wait.
+// Reasons of steps that wait.
 const (
-	reasonListed       = "Listed"       // a set is to create the work
+	reasonListed       = "Listed"       // a set must create the work
 	reasonApplied      = "Applied"      // the agent has applied an action, and does not report that all its objects are available
-	reasonApplyFailing = "ApplyFailing" // a work is written, and the agent cannot apply it
+	reasonApplyFailing = "ApplyFailing" // the agent cannot apply a work
 	reasonConflict     = "Conflict"     // another client has written in the meantime, or the cache is behind
 	reasonForeignWork  = "ForeignWork"  // the name of a work is in use
 	reasonWorkDeleting = "WorkDeleting" // an earlier work of that name is being deleted
@@ -41,40 +41,29 @@ const (
 	reasonSoaking      = "Soaking"
 )
 
-// The reasons of a withdrawal that is not needed.
+// Reasons of steps that have nothing to do. The first two are about a withdrawal that is not needed.
 const (
 	reasonNothingDelivered = "NothingDelivered"
 	reasonTargetAccepted   = "TargetAccepted"
-)
-
-// The reasons of steps that have nothing to do.
-const (
 	ReasonNoAction         = "NoAction"
 	ReasonNoClusterVersion = "NoClusterVersion"
 	ReasonNoOperators      = "NoOperators"
 	ReasonNoSoak           = "NoSoak"
 )
 
-const retryAfter = time.Second // the time after which a step is called again because the cache is behind
-
-const foreignRetry = 30 * time.Second // the time after which a step tries again to create a work whose name is in use
+const (
+	retryAfter   = time.Second      // when a step is called again because the cache is behind
+	foreignRetry = 30 * time.Second // when a step tries again to create a work whose name is in use
+)
 
 // Cluster has the steps of the run of one cluster.
 type Cluster struct {
-	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	// Run is the run as it is stored.
-	Run *fleetv1alpha1.ClusterUpgradeRun
-	// Record is the record of the attempt as it is stored.
-	Record history.Record
-	// Image is the image of the Job that approves operators.
-	Image string
-	// ReplicaSets has the actions delivered by ManifestWorkReplicaSets.
-	ReplicaSets bool
-	// Creations are the works that the process has created; nil means that it does not remember them.
-	Creations *Creations
-
-	written map[string]*workv1.ManifestWork // by this pass, which the cache may not hold yet
+	Client      client.Client // reads from the cache, and writes to the API server
+	Run         *fleetv1alpha1.ClusterUpgradeRun
+	Record      history.Record // of the attempt, as it is stored
+	Image       string         // of the Job that approves operators
+	ReplicaSets bool           // ManifestWorkReplicaSets deliver the actions
+	Writes      *Writes        // of all runs of the process
 }
 
 // ErrNoUpgrade is a run whose ManagedClustersUpgrade does not exist.
@@ -91,12 +80,13 @@ func Upgrade(ctx context.Context, r client.Reader, run *fleetv1alpha1.ClusterUpg
 	return upgrade, err
 }
 
-// work returns the work of a name; nil means that it does not exist.
+// work returns a work; nil if it does not exist.
 func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, error) {
-	if work := c.written[name]; work != nil {
-		return work.DeepCopy(), nil
+	key := client.ObjectKey{Namespace: c.Run.Namespace, Name: name}
+	work, err := get[workv1.ManifestWork](ctx, c.Client, "ManifestWork", key)
+	if err == nil {
+		work = c.Writes.newer(key, work)
 	}
-	work, err := get[workv1.ManifestWork](ctx, c.Client, "ManifestWork", client.ObjectKey{Namespace: c.Run.Namespace, Name: name})
 	if err != nil || work == nil || !delivery.IsOfReplicaSet(work) {
 		return work, err
 	}
@@ -109,7 +99,7 @@ type pointer[T any] interface {
 	client.Object
 }
 
-// get returns an object; nil means that it does not exist.
+// get returns an object; nil if it does not exist.
 func get[T any, P pointer[T]](ctx context.Context, r client.Reader, kind string, key client.ObjectKey) (P, error) {
 	object := P(new(T))
 	switch err := r.Get(ctx, key, object); {
@@ -121,7 +111,7 @@ func get[T any, P pointer[T]](ctx context.Context, r client.Reader, kind string,
 	return object, nil
 }
 
-// Delivered returns the work of a name that this attempt delivered, and its form; nil means that it did not.
+// Delivered returns a work, and its form; nil if this attempt did not deliver it.
 func (c *Cluster) Delivered(ctx context.Context, name string) (*workv1.ManifestWork, delivery.Form, error) {
 	work, err := c.work(ctx, name)
 	form := c.formOf(work)
@@ -131,12 +121,12 @@ func (c *Cluster) Delivered(ctx context.Context, name string) (*workv1.ManifestW
 	return work, form, nil
 }
 
-// isOwn reports whether a work belongs to the upgrade of the run. It is false for nil.
+// isOwn reports whether a work, which may be nil, belongs to the upgrade of the run.
 func (c *Cluster) isOwn(work *workv1.ManifestWork) bool {
 	return work != nil && work.Labels[fleetv1beta1.UpgradeLabel] == c.Run.Spec.ManagedClustersUpgrade.UID
 }
 
-// formOf returns the form of a work that this attempt delivered; empty means that it did not.
+// formOf returns the form of a work; empty if this attempt did not deliver it.
 func (c *Cluster) formOf(work *workv1.ManifestWork) delivery.Form {
 	if !c.isOwn(work) {
 		return ""
@@ -148,14 +138,15 @@ func (c *Cluster) formOf(work *workv1.ManifestWork) delivery.Form {
 	return delivery.Form(form)
 }
 
-// deliver writes a work unless this attempt has delivered it in that form. It returns the work as it is
-// delivered, or the result of a step that has to wait for that.
+// deliver writes a work unless this attempt has delivered it in that form. It returns the delivered work, or the result of
+// a step that must wait for it.
 func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*workv1.ManifestWork, engine.Result, error) {
 	c.own(desired)
 	existing, err := c.work(ctx, desired.Name)
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
+	key := client.ObjectKeyFromObject(desired)
 	change, bySet := delivery.Compare(existing, desired), delivery.IsOfReplicaSet(desired)
 	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
 		change = delivery.ChangeWait
@@ -175,20 +166,13 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	case delivery.ChangeForeign:
 		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
 	case delivery.ChangeCreate:
-		if c.Creations.wasWritten(creationOf(desired), cacheTimeout) {
-			return nil, engine.WaitFor(retryAfter, fleetv1alpha1.ReasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
-		}
-		if err = c.Client.Create(ctx, desired); err == nil {
-			c.Creations.note(creationOf(desired))
-		}
+		err = c.Client.Create(ctx, desired)
 	case delivery.ChangeUpdate:
-		if c.Creations.wasWritten(changeOf(desired), retryAfter) {
+		if c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {
 			return nil, waitForChange(desired.Name), nil
 		}
 		desired = delivery.Merge(existing, desired)
-		if err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err == nil {
-			c.Creations.note(changeOf(desired))
-		}
+		err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err): // the cache is behind, or the work lacks our label
@@ -198,21 +182,18 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	case err != nil:
 		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
-	if c.written == nil {
-		c.written = map[string]*workv1.ManifestWork{}
-	}
-	c.written[desired.Name] = desired
+	c.Writes.note(key, desired, delivery.Of(desired))
 	return nil, waitForAgent(desired.Name), nil
 }
 
-// apply delivers a work, and waits until the agent has applied it. It returns what the agent reports about it.
+// apply delivers a work, waits until the agent has applied it, and returns what the agent reports about it.
 func (c *Cluster) apply(ctx context.Context, desired *workv1.ManifestWork) (*delivery.Feedback, engine.Result, error) {
 	work, result, err := c.deliver(ctx, desired)
 	if err != nil || !result.IsZero() {
 		return nil, result, err
 	}
 	f := delivery.Read(work)
-	if f.Applied != metav1.ConditionTrue {
+	if !f.IsApplied() {
 		result = waitForApply(work.Name, f)
 	}
 	return f, result, nil
@@ -229,11 +210,7 @@ func isDegraded(work *workv1.ManifestWork) bool {
 	return state == fleetv1alpha1.ActionDegraded
 }
 
-func isAppliedBy(work *workv1.ManifestWork) bool {
-	return delivery.Read(work).Applied == metav1.ConditionTrue
-}
-
-// waitForChange waits a moment: another client has just written a work, or the cache is behind.
+// waitForChange waits until another client has finished its change, or the cache has followed.
 func waitForChange(work string) engine.Result {
 	return engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed since it was read", work)
 }
@@ -242,7 +219,7 @@ func waitForAgent(work string) engine.Result {
 	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent applies ManifestWork %s", work)
 }
 
-// waitForApply waits for an agent. Why it cannot apply has a reason of its own, by which it is saved at once.
+// waitForApply waits for an agent. That it cannot apply a work has a reason of its own: it is saved at once.
 func waitForApply(work string, f *delivery.Feedback) engine.Result {
 	if f.Message == "" {
 		return waitForAgent(work)
@@ -250,9 +227,9 @@ func waitForApply(work string, f *delivery.Feedback) engine.Result {
 	return engine.Wait(reasonApplyFailing, "the agent cannot apply ManifestWork %s: %s", work, f.Message)
 }
 
-// own makes the run the owner of a work: the work does not outlive it. A work with the ClusterVersion
-// has no owner: the garbage collector would delete it even after an edit by which the ClusterVersion
-// is deleted as well. The run has a finalizer for it.
+// own makes the run the owner of a work, which does not outlive it. A work with the ClusterVersion has no owner: the garbage
+// collector would delete it even if a user has edited it so that the ClusterVersion is deleted as well. The run has a
+// finalizer for it.
 func (c *Cluster) own(work *workv1.ManifestWork) {
 	if delivery.HasClusterVersion(work) {
 		return
@@ -262,20 +239,16 @@ func (c *Cluster) own(work *workv1.ManifestWork) {
 	}}
 }
 
-// isAgentAwaited reports whether a step with that reason waits for what the agent reports.
-func isAgentAwaited(reason string) bool {
-	switch reason {
-	case fleetv1alpha1.ReasonDelivered, reasonRequested, reasonUpgrading, reasonNoFeedback, reasonApplied, reasonInstallPlans, string(fleetv1alpha1.ActionProgressing):
-		return true
-	}
-	return false
+// agentReasons are the reasons of steps that wait for what the agent reports.
+var agentReasons = []string{
+	fleetv1alpha1.ReasonDelivered, reasonRequested, reasonUpgrading, reasonNoFeedback, reasonApplied, reasonInstallPlans, string(fleetv1alpha1.ActionProgressing),
 }
 
-// Heard says since when the hub does not hear of a cluster for whose agent a step waits; what it has reported is older.
+// Heard says since when the hub does not hear of a cluster for whose agent a step waits. What it has reported is older.
 func (c *Cluster) Heard(do engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := do(ctx, run)
-		if err != nil || result.Passed() || result.Failed() || !isAgentAwaited(result.Reason()) {
+		if err != nil || result.Passed() || result.Failed() || !slices.Contains(agentReasons, result.Reason()) {
 			return result, err
 		}
 		_, silent, err := c.availableSince(ctx)
@@ -286,13 +259,14 @@ func (c *Cluster) Heard(do engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-func managedCluster(ctx context.Context, r client.Reader, name string) (*clusterv1.ManagedCluster, error) {
+// ManagedCluster returns a cluster; nil if it does not exist.
+func ManagedCluster(ctx context.Context, r client.Reader, name string) (*clusterv1.ManagedCluster, error) {
 	return get[clusterv1.ManagedCluster](ctx, r, "ManagedCluster", client.ObjectKey{Name: name})
 }
 
 // attached returns the ManagedCluster. The result fails a step once the cluster has left the hub.
 func (c *Cluster) attached(ctx context.Context) (*clusterv1.ManagedCluster, engine.Result, error) {
-	cluster, err := managedCluster(ctx, c.Client, c.Run.Namespace)
+	cluster, err := ManagedCluster(ctx, c.Client, c.Run.Namespace)
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
@@ -302,9 +276,9 @@ func (c *Cluster) attached(ctx context.Context) (*clusterv1.ManagedCluster, engi
 	return cluster, engine.Result{}, nil
 }
 
-// since returns since when a step has been waiting for a reason: not before it was recorded, and not
-// before the cluster reports it. A report from the future, by a clock that is ahead, does not count. A read that failed
-// in between does not count either: the cluster reports when it was last unavailable or failing.
+// since returns since when a step has been waiting for a reason: not before it was recorded, and not before the cluster
+// reports it. A report from the future, by a clock that is ahead, does not count. Nor does a failed read in between end the
+// wait: the cluster reports when it was last unavailable or failing.
 func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time {
 	since := now
 	if s := c.Record.Step(step); engine.LastAnswer(s).Reason == reason {
@@ -315,7 +289,7 @@ func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time 
 	return latest(since, reported, now)
 }
 
-// failAfter waits for a reason that must not last, and fails once it has.
+// failAfter waits for a reason that must not last, and fails after the limit.
 func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *delivery.Condition, now time.Time, message string) engine.Result {
 	due := c.since(step, reason, condition.Since, now).Add(limit)
 	if !now.Before(due) {

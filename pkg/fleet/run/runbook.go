@@ -21,8 +21,8 @@ const withdrawTimeout = 10 * time.Minute // how long the cleanup waits until the
 // applyGrace is the time in which the step itself reports a request that is not applied in time, with the cause.
 const applyGrace = time.Minute
 
-// Runbook returns the table of the steps of the attempt. upgrade is the ManagedClustersUpgrade; nil means that it is not
-// known. progress is when the cluster last made progress; zero means when the step started.
+// Runbook returns the table of the steps of the attempt. The upgrade is nil if it is not known. A zero progress, the time at
+// which the cluster last made progress, counts as the start of the step.
 func (c *Cluster) Runbook(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress time.Time) engine.Runbook {
 	return engine.Runbook{
 		Steps: append(c.platformSteps(upgrade, progress), c.finalSteps(upgrade)...),
@@ -126,7 +126,7 @@ func (c *Cluster) finalSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade) []eng
 	}
 }
 
-// skipUnless returns the answer of a step that has nothing to do; the zero Result means that it has.
+// skipUnless returns the answer of a step without work, and otherwise the zero Result.
 func skipUnless(hasWork bool, answer engine.Result) engine.Result {
 	if hasWork {
 		return engine.Result{}
@@ -134,8 +134,8 @@ func skipUnless(hasWork bool, answer engine.Result) engine.Result {
 	return answer
 }
 
-// stallAfter returns the time after which a step stalls if it makes no progress from a time on. The engine counts it
-// from the start of the step, or from its last answer that was progress.
+// stallAfter returns after which time a step stalls if it makes no progress since a time. The engine counts from the start
+// of the step, or from its last answer that was progress.
 func (c *Cluster) stallAfter(name string, since time.Time) time.Duration {
 	step := c.Record.Step(name)
 	stall := delivery.Timeout(c.Run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
@@ -145,7 +145,7 @@ func (c *Cluster) stallAfter(name string, since time.Time) time.Duration {
 	return stall
 }
 
-// actionSlowAfter returns after which time the step of an action stalls: if ManifestWorkReplicaSets are ignored.
+// actionSlowAfter returns after which time the step of an action stalls whose ManifestWorkReplicaSet is ignored.
 func (c *Cluster) actionSlowAfter(name string) time.Duration {
 	if c.Record.Step(name).Reason == ReasonReplicaSetIgnored {
 		return ReplicaSetLimit
@@ -153,7 +153,7 @@ func (c *Cluster) actionSlowAfter(name string) time.Duration {
 	return 0
 }
 
-// soakSlowAfter returns after which time the soak stalls: when it has been interrupted for the stall timeout.
+// soakSlowAfter returns after which time the soak stalls: when it is interrupted for the stall timeout.
 func (c *Cluster) soakSlowAfter() time.Duration {
 	step := c.Record.Step(fleetv1alpha1.StepSoaked)
 	if step.StartTime == nil || step.Reason == engine.ReasonPaused || !SoakStart(&c.Record).IsZero() {

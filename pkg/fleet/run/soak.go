@@ -23,12 +23,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// reportGrace is how long an agent may take to report the read-only work: it polls every 10 to 19 seconds. A soak
-// counts from its start if the report comes in that time.
+// reportGrace is how long an agent may take to report the read-only work; it polls every 10 to 19 seconds. A soak counts from
+// its start if the report comes in that time.
 const reportGrace = 30 * time.Second
 
-// Soaked waits until the upgraded cluster was healthy for the soak without an interruption, as far as the hub hears
-// of it. No news is not good news: a cluster that is failing, unavailable, or silent starts the soak again.
+// Soaked waits until the upgraded cluster was healthy for the soak without an interruption, as far as the hub hears of it. No
+// news is not good news: a cluster that is failing, unavailable, or silent starts the soak again.
 func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if result, err := c.awaitAgent(ctx, run.Now); err != nil || !result.IsZero() {
 		return result, err
@@ -58,15 +58,15 @@ func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, er
 	return engine.Done("the cluster was healthy for %s", c.Run.Spec.Timeouts.Soak), nil
 }
 
-// awaitAgent waits until the agent has given up the work of the preflight, which the end of the soak removes: a work agent
-// that is silent looks healthy as long as the cluster is available. Silence starts the soak again.
+// awaitAgent waits until the agent has given up the work of the preflight, once the end of the soak has removed it: as long
+// as the cluster is available, a silent work agent looks healthy. Silence starts the soak again.
 func (c *Cluster) awaitAgent(ctx context.Context, now time.Time) (engine.Result, error) {
 	work, err := c.work(ctx, delivery.PreflightName(c.Run.Namespace))
 	switch {
 	case err != nil || !c.isOwn(work):
 		return engine.Result{}, err
 	case work.DeletionTimestamp.IsZero():
-		if !isApplied(work) && !now.Before(work.CreationTimestamp.Add(reportGrace)) {
+		if !isTaken(work) && !now.Before(work.CreationTimestamp.Add(reportGrace)) {
 			return engine.Wait(fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent does not apply ManifestWork %s", work.Name), nil
 		}
 		return engine.Result{}, nil
@@ -77,13 +77,13 @@ func (c *Cluster) awaitAgent(ctx context.Context, now time.Time) (engine.Result,
 	return engine.Wait(fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent does not give up ManifestWork %s", work.Name), nil
 }
 
-// isApplied reports whether the agent must give up a work before it is gone.
-func isApplied(work *workv1.ManifestWork) bool {
+// isTaken reports whether the agent must give up a work before it is gone.
+func isTaken(work *workv1.ManifestWork) bool {
 	return slices.Contains(work.Finalizers, workv1.ManifestWorkFinalizer)
 }
 
-// proveAgent reports whether the agent has given up the work of the preflight since the soak was over. A work that is
-// missing, because another client has removed it or the soak has started again, is delivered again.
+// proveAgent reports whether the agent has given up the work of the preflight since the soak was over. A missing work is
+// delivered again: another client has removed it, or the soak has started again.
 func (c *Cluster) proveAgent(ctx context.Context, until time.Time, isOver bool) (bool, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return true, nil // there is no such work
@@ -93,24 +93,26 @@ func (c *Cluster) proveAgent(ctx context.Context, until time.Time, isOver bool) 
 		return false, fmt.Errorf("building the ManifestWork of the preflight: %w", err)
 	}
 	work, err := c.work(ctx, desired.Name)
-	removal := written{client.ObjectKeyFromObject(desired), text.FormatTime(until)}
+	key, end := client.ObjectKeyFromObject(desired), text.FormatTime(until)
 	switch {
 	case err != nil:
 		return false, err
-	case work == nil && isOver && c.Creations.wasWritten(removal, removalTimeout):
+	case work == nil && isOver && c.Writes.of(key, removalTimeout).delivery == end:
 		return true, nil
 	case work == nil:
 		_, _, err = c.deliver(ctx, desired)
 		return false, err
-	case isOver && c.isOwn(work) && isApplied(work):
-		c.Creations.note(removal)
-		return false, c.remove(ctx, work.Name)
+	case isOver && c.isOwn(work) && isTaken(work):
+		if err = c.remove(ctx, work.Name); err == nil {
+			c.Writes.note(key, nil, end)
+		}
+		return false, err
 	}
 	return false, nil
 }
 
-// observePlatform returns since when the cluster version operator reports that the release is not failing. The
-// result is why the soak does not count now; its zero value means that it does.
+// observePlatform returns since when the cluster version operator reports that the release is not failing. The result is why
+// the soak does not count now; zero if it does.
 func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Time, engine.Result, error) {
 	work, result, err := c.observed(ctx)
 	if err != nil || !result.IsZero() {
@@ -123,9 +125,9 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 	switch {
 	case p.Failing.IsTrue():
 		return time.Time{}, c.failing(fleetv1alpha1.StepSoaked, fleetv1alpha1.ReasonUnhealthyDuringSoak, &p.Failing, run), nil
-	case f.Applied != metav1.ConditionTrue && run.Now.Before(run.Since.Add(reportGrace)):
+	case !f.IsApplied() && run.Now.Before(run.Since.Add(reportGrace)):
 		return time.Time{}, engine.WaitFor(run.Since.Add(reportGrace).Sub(run.Now), reasonSoaking, "observing the cluster once its agent reports"), nil
-	case f.Applied != metav1.ConditionTrue: // what it reports is about an earlier work
+	case !f.IsApplied(): // what it reports is about an earlier work
 		return time.Time{}, waitForApply(work.Name, f), nil
 	case p.Stage != delivery.StageCompleted:
 		return time.Time{}, engine.Wait(reasonNoFeedback, "the agent does not report whether the cluster is healthy"), nil
@@ -133,7 +135,7 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 	return p.Failing.Since, engine.Result{}, nil
 }
 
-// availableSince returns since when the cluster has been available to the hub. The result is why it is not.
+// availableSince returns since when the cluster has been available to the hub, or why it is not.
 func (c *Cluster) availableSince(ctx context.Context) (time.Time, engine.Result, error) {
 	cluster, result, err := c.attached(ctx)
 	if err != nil || !result.IsZero() {
@@ -158,7 +160,7 @@ func latest(a, b, now time.Time) time.Time {
 	return a
 }
 
-// SoakStart returns since when the soak counts, by the record; zero means that it does not count now.
+// SoakStart returns since when the soak counts, by the record; zero if it does not count now.
 func SoakStart(record *history.Record) time.Time {
 	step := record.Step(fleetv1alpha1.StepSoaked)
 	if step.StartTime == nil || step.Reason != reasonSoaking {

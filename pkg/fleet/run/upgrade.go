@@ -17,52 +17,44 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
 const refusedAfter = 5 * time.Minute // how long a cluster may refuse the target before the upgrade fails
 
-// deliverUpgrade delivers the work that upgrades the platform in a form. current is the release to which a withdrawal returns.
+// deliverUpgrade delivers the work that upgrades the platform. A withdrawal returns to the current release.
 func (c *Cluster) deliverUpgrade(ctx context.Context, form delivery.Form, current clusterstate.Release) (*workv1.ManifestWork, engine.Result, error) {
 	upgrade, err := Upgrade(ctx, c.Client, c.Run)
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	started := c.Run.Spec.AdmissionTime.Time
-	if c.Record.StartTime != nil {
-		started = c.Record.StartTime.Time
-	}
-	work, err := delivery.UpgradeWork(c.Run, upgrade, form, started, current)
+	started := cmp.Or(c.Record.StartTime, &c.Run.Spec.AdmissionTime)
+	work, err := delivery.UpgradeWork(c.Run, upgrade, form, started.Time, current)
 	if err != nil {
 		return nil, engine.Result{}, fmt.Errorf("building the ManifestWork that upgrades the platform: %w", err)
 	}
 	return c.deliver(ctx, work)
 }
 
-// isApplied reports whether the agent has applied the request of this attempt.
-func (c *Cluster) isApplied(work *workv1.ManifestWork) bool {
-	form := c.formOf(work)
-	return form == delivery.FormReadOnly || form == delivery.FormApply && isAppliedBy(work) // the former is written once the target is accepted
-}
-
-// ObserveDelivery returns what became of the request of this attempt, which begins with its application, and the answer.
+// ObserveDelivery returns what became of the request of this attempt, and the answer. The upgrade begins when the agent
+// applies the request. A read-only work was written once the target was accepted.
 func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return engine.ObservedNone, engine.Result{}, nil
 	}
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
-	switch {
-	case err != nil:
+	if err != nil {
 		return engine.ObservedNone, engine.Result{}, err
-	case c.isApplied(work):
+	}
+	f := delivery.Read(work)
+	switch form := c.formOf(work); {
+	case form == delivery.FormReadOnly, form == delivery.FormApply && f.IsApplied():
 		return engine.ObservedBegun, engine.Done("the agent has applied %s", work.Name), nil
-	case c.formOf(work) != delivery.FormApply || !work.DeletionTimestamp.IsZero():
+	case form != delivery.FormApply || !work.DeletionTimestamp.IsZero():
 		return engine.ObservedNone, engine.Result{}, nil
 	}
 	_, answer, err := c.attached(ctx)
 	if err == nil && answer.IsZero() {
-		f := delivery.Read(work)
 		answer = waitForApply(work.Name, f)
 		if deadline := delivery.ApplyBy(c.Run, &c.Record); !deadline.IsZero() && !run.Now.Before(deadline) {
 			answer, err = c.notApplied(ctx, work.Name, f)
@@ -71,7 +63,7 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	return engine.ObservedPending, answer, err
 }
 
-// notApplied fails a request that is not applied in time, with what the step was waiting for before, if anything.
+// notApplied fails a request that is not applied in time, and says why if that is known.
 func (c *Cluster) notApplied(ctx context.Context, work string, f *delivery.Feedback) (engine.Result, error) {
 	_, silent, err := c.availableSince(ctx)
 	if err != nil {
@@ -94,9 +86,8 @@ func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, err
 	return result, err
 }
 
-// NotBeyondTarget passes unless the cluster has a newer release than the target, for which a request
-// would be a downgrade. It waits while the cluster is being upgraded to another release. The claims of a
-// cluster show only which release is complete, so a ManifestWork reads its history.
+// NotBeyondTarget fails if the cluster has a newer release than the target: a request would be a downgrade. It waits while
+// the cluster is being upgraded to another release. Claims show complete releases only, so a ManifestWork reads the history.
 func (c *Cluster) NotBeyondTarget(ctx context.Context, _ engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return engine.Done("no release is requested"), nil
@@ -114,7 +105,7 @@ func (c *Cluster) NotBeyondTarget(ctx context.Context, _ engine.Run) (engine.Res
 	return engine.Done("the cluster is not beyond %s", c.target()), nil
 }
 
-// preflight decides about the history of the ClusterVersion as a dry run does; zero: the upgrade may be requested.
+// preflight checks the history of the ClusterVersion as a dry run does. The zero Result lets the upgrade be requested.
 func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	desired, err := delivery.PreflightWork(c.Run)
 	if err != nil {
@@ -128,13 +119,12 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	if !version.Version.IsKnown() || !version.State.IsKnown() {
 		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
 	}
-	found, _ := preflight.CheckHistory(&version, delivery.TargetOf(c.Run))
-	switch obstacle := found.Obstacle; obstacle.Reason {
+	switch obstacle := admission.CheckHistory(&version, delivery.TargetOf(c.Run)).Obstacle; obstacle.Reason {
 	case "":
 		return engine.Result{}, nil
 	case fleetv1beta1.ReasonHeld:
 		return engine.Wait(engine.ReasonPaused, "%s", obstacle.Message), nil
-	case preflight.ReasonUpgradeInProgress, preflight.ReasonPreflightRequested:
+	case admission.ReasonUpgradeInProgress, admission.ReasonPreflightRequested:
 		return engine.Wait(obstacle.Reason, "%s", obstacle.Message), nil
 	default:
 		return engine.Fail(obstacle.Reason, "%s", obstacle.Message), nil
@@ -168,7 +158,7 @@ func (c *Cluster) Upgraded(ctx context.Context, run engine.Run) (engine.Result, 
 	return engine.Wait(reasonNoFeedback, "the agent does not report how far the upgrade is"), nil
 }
 
-// observed returns the work of the platform, and writes it again if a user has deleted it, read-only once accepted.
+// observed returns the work of the platform. It writes it again if a user has deleted it, read-only once accepted.
 func (c *Cluster) observed(ctx context.Context) (*workv1.ManifestWork, engine.Result, error) {
 	if _, result, err := c.attached(ctx); err != nil || !result.IsZero() {
 		return nil, result, err
@@ -187,7 +177,7 @@ func (c *Cluster) observed(ctx context.Context) (*workv1.ManifestWork, engine.Re
 	return c.deliverUpgrade(ctx, form, clusterstate.Release{})
 }
 
-// observeOnly makes the work read-only. The zero Result means that it is written so.
+// observeOnly makes the work read-only. The zero Result says that it is written like that.
 func (c *Cluster) observeOnly(ctx context.Context, work *workv1.ManifestWork) (engine.Result, error) {
 	if c.formOf(work) == delivery.FormReadOnly {
 		return engine.Result{}, nil
@@ -215,7 +205,7 @@ func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
 	return engine.Wait(reasonRequested, "requested %s; the cluster has not accepted it", c.target())
 }
 
-// failing waits for an upgrade that reports that it is failing, in the words of the cluster version operator.
+// failing waits for an upgrade that is failing, in the words of the cluster version operator.
 func (c *Cluster) failing(step, reason string, condition *delivery.Condition, run engine.Run) engine.Result {
 	limit := delivery.Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
 	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
@@ -231,10 +221,9 @@ func (c *Cluster) IsUpgraded(ctx context.Context) (bool, error) {
 	return ReadPlatform(c.Run, work).Stage == delivery.StageCompleted, nil
 }
 
-// WasAccepted reports whether the status holds that the cluster has accepted the target in this attempt.
+// WasAccepted reports whether the status shows that the cluster has accepted the target in this attempt.
 func (c *Cluster) WasAccepted() bool {
-	status := &c.Run.Status
-	return status.Attempt == c.Record.Attempt && status.Accepted
+	return c.Run.Status.Attempt == c.Record.Attempt && c.Run.Status.Accepted
 }
 
 func (c *Cluster) target() string {
@@ -243,27 +232,21 @@ func (c *Cluster) target() string {
 
 // Platform holds what the agent reports about the upgrade of the platform.
 type Platform struct {
-	// Stage is how far the upgrade is.
-	Stage delivery.Stage
-	// Message holds what the cluster reports about its progress; empty means that it is not known.
-	Message string
-	// Newer is a release that is newer than the target, and installed instead; empty means none.
-	Newer string
-	// Failing is the condition that the upgrade is failing.
+	Stage   delivery.Stage
+	Message string // about the progress; empty if it is not known
+	Newer   string // a release that is newer than the target, and installed instead
 	Failing delivery.Condition
-	// Slow reports whether the cluster says that its upgrade makes no progress.
-	Slow bool
-	// Refused is the condition by which the cluster refuses the target; nil means that it does not.
-	Refused *delivery.Condition
+	Slow    bool                // the cluster says that its upgrade makes no progress
+	Refused *delivery.Condition // by which the cluster refuses the target; nil if it does not
 }
 
-// ReadPlatform returns what the work reports about the upgrade of the platform. Nil means no work.
+// ReadPlatform returns what a work, which may be nil, reports about the upgrade of the platform.
 func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWork) Platform {
 	if work == nil || run.Spec.ClusterVersion == nil {
 		return Platform{Stage: delivery.StageUnknown}
 	}
 	f := delivery.Read(work)
-	if holdsUpgradeConfig(f) {
+	if slices.ContainsFunc(f.Manifests, func(m delivery.Manifest) bool { return m.Kind == "UpgradeConfig" }) {
 		return readUpgradeConfig(run, f)
 	}
 	version, target := f.ClusterVersion(), delivery.TargetOf(run)
@@ -285,13 +268,9 @@ func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWor
 	return p
 }
 
-func holdsUpgradeConfig(f *delivery.Feedback) bool {
-	return slices.ContainsFunc(f.Manifests, func(m delivery.Manifest) bool { return m.Kind == "UpgradeConfig" })
-}
-
-// readUpgradeConfig returns how far the Managed Upgrade Operator of the cluster is. Its phase is not more exact than
-// Upgrading: what it does before the commit counts as accepted unless its steps are reported. Once it counts, it stays so
-// while the UpgradeConfig requests the target: nothing else has replaced it.
+// readUpgradeConfig returns how far the Managed Upgrade Operator of the cluster is. The phase Upgrading includes what it does
+// before its commit: that counts as accepted unless its steps are reported. It stays accepted while the UpgradeConfig
+// requests the target, because nothing else has replaced it.
 func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *delivery.Feedback) Platform {
 	u := f.UpgradeConfig()
 	p := Platform{Stage: delivery.StageUnknown, Message: u.Message, Slow: u.Slow.IsTrue()}
@@ -322,7 +301,7 @@ func readUpgradeConfig(run *fleetv1alpha1.ClusterUpgradeRun, f *delivery.Feedbac
 	return p
 }
 
-// commenced reports whether the upgrade of an UpgradeConfig has passed its commit. If no step is reported, it may have.
+// commenced reports whether an UpgradeConfig has passed its commit, or may have because no step is reported.
 func commenced(u *delivery.UpgradeConfig) bool {
 	if u.Commenced.IsKnown() {
 		return u.Commenced.Is("True")

@@ -24,8 +24,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
 
-// The owner references of Placements block the deletion of their owner, which OpenShift permits only to
-// clients that may update its finalizers.
+// The owner references of Placements block the deletion of their owner. OpenShift permits that only to clients that may
+// update the finalizers of the owner.
 //
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades/finalizers,verbs=update
@@ -36,9 +36,9 @@ func PlacementName(mcu *fleetv1beta1.ManagedClustersUpgrade) string {
 	return "mcu-" + uid[:min(8, len(uid))]
 }
 
-// Placement returns the Placement that selects the clusters of clusterSelector, in the namespace of
-// the ManagedClustersUpgrade, whose cluster set bindings apply; nil means that there is no
-// clusterSelector. Clusters that are unreachable or unavailable stay selected.
+// Placement returns the Placement that selects the clusters of clusterSelector; nil if there is no clusterSelector. It is in
+// the namespace of the ManagedClustersUpgrade, whose cluster set bindings apply. Clusters that are unreachable or
+// unavailable stay selected.
 func Placement(mcu *fleetv1beta1.ManagedClustersUpgrade) *ocmv1beta1.Placement {
 	selector := mcu.Spec.ClusterSelector
 	if selector == nil {
@@ -77,15 +77,15 @@ const ChangedAnnotation = "upgrade.managed.openshift.io/spec-changed"
 
 const settleTime = time.Minute // how long the decisions of a Placement may reflect its earlier spec
 
-// EnsurePlacement creates or changes the Placement of clusterSelector, and deletes it if there is no longer a
-// clusterSelector. It reads from the client's cache, and writes only what differs. A Placement of that name with
-// another owner is left alone, and returned as an error.
+// EnsurePlacement creates or changes the Placement of clusterSelector, and deletes it once there is no clusterSelector. It
+// reads from the cache, and writes only what differs. A Placement of that name with another owner is an error.
 func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.ManagedClustersUpgrade, now time.Time) error {
 	if !mcu.DeletionTimestamp.IsZero() {
 		return nil // The garbage collector deletes it.
 	}
 	desired, existing := Placement(mcu), &ocmv1beta1.Placement{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: mcu.Namespace, Name: PlacementName(mcu)}, existing)
+	owned := metav1.IsControlledBy(existing, mcu)
 	switch {
 	case apierrors.IsNotFound(err):
 		if desired == nil {
@@ -94,12 +94,8 @@ func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.Man
 		if err := c.Create(ctx, desired); err != nil {
 			return fmt.Errorf("creating the placement of clusterSelector: %w", err)
 		}
-		return nil
 	case err != nil:
 		return fmt.Errorf("reading the placement of clusterSelector: %w", err)
-	}
-	owned := metav1.IsControlledBy(existing, mcu)
-	switch {
 	case desired == nil && owned:
 		if err := client.IgnoreNotFound(c.Delete(ctx, existing, client.Preconditions{UID: &existing.UID})); err != nil {
 			return fmt.Errorf("deleting the placement of clusterSelector: %w", err)
@@ -119,8 +115,8 @@ func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.Man
 	return nil
 }
 
-// predicateOf returns the predicate of a selector, and whether it requires anything. Requirements of
-// the key name become CEL expressions, because clusters need not have the label.
+// predicateOf returns the predicate of a selector, and whether it requires anything. Requirements of the key name become CEL
+// expressions, because clusters need not have the label.
 func predicateOf(selector fleetv1beta1.LabelSelector) (ocmv1beta1.ClusterPredicate, bool) {
 	var required ocmv1beta1.ClusterSelector
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {

@@ -25,26 +25,18 @@ import (
 
 // Member is a selected cluster.
 type Member struct {
-	// Name is the name of the ManagedCluster.
-	Name string
-	// Group is the index of the cluster's decision group over all Placements, from 0.
-	Group int
-	// GroupName is the name of the group; empty means that it has none.
-	GroupName string
-	// Canary and Hub report whether the cluster is a canary, and whether it is the hub itself.
-	Canary, Hub bool
+	Name        string
+	Group       int    // the index of its decision group over all Placements, from 0
+	GroupName   string // empty if the group has no name
+	Canary, Hub bool   // whether it is a canary, and the hub itself
 }
 
 // Selection is the clusters that are selected at one time.
 type Selection struct {
-	// Members are the selected clusters by group and name.
-	Members []Member
-	// Unstable explains why the decisions are inconsistent, and clusters may be missing; empty means consistent.
-	Unstable string
-	// UnstableUntil is when the time alone makes the selection stable; zero means that it does not.
-	UnstableUntil time.Time
-	// Reason and Message explain why no cluster is selected, as the condition Selected does; empty means that clusters are.
-	Reason, Message string
+	Members         []Member  // by group and name
+	Unstable        string    // why the decisions are inconsistent, and clusters may be missing; empty if they are consistent
+	UnstableUntil   time.Time // when the time alone makes the selection stable; zero if it does not
+	Reason, Message string    // why no cluster is selected, as in the condition Selected; empty if there are clusters
 }
 
 // Stable reports whether the decisions are consistent.
@@ -53,16 +45,14 @@ func (s Selection) Stable() bool { return s.Unstable == "" }
 // Source is a Placement of a ManagedClustersUpgrade, with its decisions.
 type Source struct {
 	Namespace, Name string
-	// Placement is nil if it does not exist.
-	Placement *ocmv1beta1.Placement
-	Decisions []ocmv1beta1.PlacementDecision
-	// Owned reports whether the Placement belongs to clusterSelector; the hub creates it.
-	Owned bool
+	Placement       *ocmv1beta1.Placement // nil if it does not exist
+	Decisions       []ocmv1beta1.PlacementDecision
+	Owned           bool // the hub creates the Placement, for clusterSelector
 }
 
-// Compute returns the selection of a ManagedClustersUpgrade. The sources are in the order of its placements. Clusters that
-// are absent from clusters, or are being deleted, are detached and not selected. localCluster is the name of the hub's own
-// cluster: what a cluster says about itself does not make it the hub.
+// Compute returns the selection of a ManagedClustersUpgrade. The sources are in the order of its placements. Clusters that are
+// absent or being deleted are detached and not selected. localCluster names the cluster of the hub: what a cluster says
+// about itself does not make it the hub.
 func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, clusters map[string]*clusterv1.ManagedCluster, localCluster string) Selection {
 	for i := range sources {
 		if sources[i].Placement == nil && !sources[i].Owned {
@@ -122,7 +112,7 @@ func (s *Selection) add(source *Source, before int, clusters map[string]*cluster
 	return groups
 }
 
-const maxGroups = 100_000 // bounds the index of a decision group, which a label contains
+const maxGroups = 100_000 // bounds the index of a decision group: it comes from a label
 
 // groupIndex returns the index of the decision group; without a valid one, the first.
 func groupIndex(decision *ocmv1beta1.PlacementDecision) int {
@@ -135,7 +125,7 @@ func groupIndex(decision *ocmv1beta1.PlacementDecision) int {
 
 func (s *Source) title() string { return "Placement " + s.Namespace + "/" + s.Name }
 
-// inconsistency returns why the decisions of a source may be incomplete; empty means that they are not.
+// inconsistency returns why the decisions of a source may be incomplete; empty if they are complete.
 func (s *Source) inconsistency(mcu *fleetv1beta1.ManagedClustersUpgrade) string {
 	if s.Placement == nil {
 		return s.title() + " is not created yet"
@@ -207,30 +197,24 @@ const nameKey = "name" // the key that selects clusters by their names: one with
 
 // Options configure Select.
 type Options struct {
-	// OwnNamespaceOnly refuses Placements of other namespaces.
-	OwnNamespaceOnly bool
-	// LocalCluster is the name of the ManagedCluster of the hub itself; empty if it is not managed.
-	LocalCluster string
-	// Now is the time.
-	Now time.Time
+	OwnNamespaceOnly bool   // refuses Placements of other namespaces
+	LocalCluster     string // the name of the ManagedCluster of the hub itself; empty if it is not managed
+	Now              time.Time
 }
 
 // Select reads the Placements of a ManagedClustersUpgrade and their decisions, and returns the selection among all
-// ManagedClusters, which are given by their names. The objects of a cache are not copied and must not be changed.
+// ManagedClusters. The objects of a cache are not copied and must not be changed.
 func Select(
 	ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade,
 	clusters map[string]*clusterv1.ManagedCluster, options Options,
 ) (Selection, error) {
-	references := References(mcu)
-	for _, reference := range references {
+	var sources []Source
+	for _, reference := range References(mcu) {
 		if options.OwnNamespaceOnly && reference.Namespace != mcu.Namespace {
 			return unknown(fleetv1beta1.ReasonPlacementNotAllowed, fmt.Sprintf(
 				"Placement %s/%s is in another namespace, which the hub does not allow: use a Placement in namespace %s",
 				reference.Namespace, reference.Name, mcu.Namespace)), nil
 		}
-	}
-	var sources []Source
-	for _, reference := range references {
 		sources = append(sources, Source{Namespace: reference.Namespace, Name: reference.Name})
 	}
 	if mcu.Spec.ClusterSelector != nil {

@@ -28,14 +28,14 @@ import (
 // Action is when an action is applied to a cluster.
 type Action string
 
-// The actions of an upgrade.
+// Actions of an upgrade.
 const (
-	PreUpgrade  Action = "pre"  // the action before the upgrade
-	PostUpgrade Action = "post" // the action after the upgrade
+	PreUpgrade  Action = "pre"
+	PostUpgrade Action = "post"
 )
 
-// ActionWork returns the work of an action for the cluster of a run. nil means that there is no such
-// action. Its deletion keeps the ClusterVersion, even without such a deleteOption of the user.
+// ActionWork returns the work of an action for the cluster of a run; nil if there is no such action. Its deletion keeps the
+// ClusterVersion, whatever the deleteOption of the user is.
 func ActionWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) (*workv1.ManifestWork, error) {
 	if !HasAction(mcu, action) {
 		return nil, nil
@@ -64,10 +64,10 @@ func sourceOf(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) *fleetv1b
 	return mcu.Spec.PreUpgradeAction
 }
 
-// actionSpec returns the spec of the work of an action in an attempt. It adds the result of each Job to the feedback; the feedback that the user wants of a Job stays.
+// actionSpec returns the spec of the work of an action in an attempt, with the result of each Job in its feedback.
 //
-// Each Job gets a name of its own for the upgrade, the action, and the attempt. The agent adopts an object
-// that exists, so that a Job that another work has left would count as the result of this one.
+// Each Job gets a name of its own for the upgrade, the action, and the attempt: the agent adopts an object that exists, and
+// a Job that another work has left would count as the result of this one.
 func actionSpec(mcu *fleetv1beta1.ManagedClustersUpgrade, action Action, attempt string) (*workv1.ManifestWorkSpec, error) {
 	spec := sourceOf(mcu, action).ManifestWork.DeepCopy()
 	suffix := "-" + text.Hash(strings.Join([]string{string(mcu.UID), string(action), attempt}, "\n"), 4)
@@ -122,7 +122,7 @@ func jobConfig(user *workv1.ManifestResourceMeta, name string, configs []workv1.
 	return option
 }
 
-// orphanAs adds the rule by which the user keeps a Job with its other name.
+// orphanAs adds a rule of the user that keeps a Job with its other name.
 func orphanAs(option *workv1.DeleteOption, user *workv1.ManifestResourceMeta, name string) {
 	rule := workv1.OrphaningRule{Group: user.Group, Resource: user.Resource, Namespace: user.Namespace, Name: user.Name}
 	if option == nil || option.SelectivelyOrphan == nil || !slices.Contains(option.SelectivelyOrphan.OrphaningRules, rule) {
@@ -134,13 +134,13 @@ func orphanAs(option *workv1.DeleteOption, user *workv1.ManifestResourceMeta, na
 
 const replicaSetLabel = workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey // on each work of a ManifestWorkReplicaSet
 
-// IsOfReplicaSet reports whether a ManifestWorkReplicaSet creates and deletes a work. Such a work has no
-// annotation of ours: the PlacementDecision that lists its cluster has it.
+// IsOfReplicaSet reports whether a ManifestWorkReplicaSet creates and deletes a work. Such a work has no annotation of ours:
+// it is on the PlacementDecision that lists the cluster.
 func IsOfReplicaSet(work *workv1.ManifestWork) bool { return work.Labels[replicaSetLabel] != "" }
 
-// ByReplicaSet returns the work of an action as a ManifestWorkReplicaSet creates it. It returns the work
-// unchanged if no set can create it: the label with the names of the namespace and of the set would be too
-// long, or the work contains the ClusterVersion, whose deletion only the run can prevent.
+// ByReplicaSet returns the work of an action as a ManifestWorkReplicaSet creates it, or unchanged if no set can create it:
+// the label with the names of the namespace and of the set would be too long, or the work contains the ClusterVersion, and
+// only the run can prevent its deletion.
 func ByReplicaSet(mcu *fleetv1beta1.ManagedClustersUpgrade, work *workv1.ManifestWork) *workv1.ManifestWork {
 	set := mcu.Namespace + "." + work.Name
 	if len(set) > validation.LabelValueMaxLength || HasClusterVersion(work) {
@@ -151,8 +151,8 @@ func ByReplicaSet(mcu *fleetv1beta1.ManagedClustersUpgrade, work *workv1.Manifes
 	return work
 }
 
-// ActionPlacement returns the Placement of the clusters with an action. Only the hub selects clusters for
-// it, by a PlacementDecision for each: an action is on no cluster whose run has not reached it.
+// ActionPlacement returns the Placement of the clusters with an action. Only the hub selects clusters for it, by a
+// PlacementDecision for each: an action is on no cluster whose run has not reached it.
 func ActionPlacement(mcu *fleetv1beta1.ManagedClustersUpgrade, name string) *ocmv1beta1.Placement {
 	return &ocmv1beta1.Placement{
 		TypeMeta: metav1.TypeMeta{APIVersion: ocmv1beta1.GroupVersion.String(), Kind: "Placement"},
@@ -182,7 +182,7 @@ func ActionReplicaSet(placement *ocmv1beta1.Placement, work *workv1.ManifestWork
 	}
 }
 
-// ActionDecision returns the PlacementDecision that lists the cluster of a work. Its status is written after its creation.
+// ActionDecision returns the PlacementDecision that lists the cluster of a work, without its status.
 func ActionDecision(placement *ocmv1beta1.Placement, work *workv1.ManifestWork) *ocmv1beta1.PlacementDecision {
 	return &ocmv1beta1.PlacementDecision{
 		TypeMeta: metav1.TypeMeta{APIVersion: ocmv1beta1.GroupVersion.String(), Kind: "PlacementDecision"},
@@ -198,13 +198,11 @@ func ActionDecision(placement *ocmv1beta1.Placement, work *workv1.ManifestWork) 
 	}
 }
 
-// ActionDecisionName returns the name of the PlacementDecision that lists a cluster for the action of a name.
+// ActionDecisionName returns the name of the PlacementDecision that lists a cluster for an action.
 func ActionDecisionName(action, cluster string) string { return action + "-" + cluster }
 
-var placementKind = schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"}
-
 func ownedBy(placement *ocmv1beta1.Placement) []metav1.OwnerReference {
-	owner := metav1.NewControllerRef(placement, placementKind)
-	owner.BlockOwnerDeletion = nil // which would need permissions on the finalizers of Placements
+	owner := metav1.NewControllerRef(placement, schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})
+	owner.BlockOwnerDeletion = nil // needs permissions on the finalizers of Placements
 	return []metav1.OwnerReference{*owner}
 }

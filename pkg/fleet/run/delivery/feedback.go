@@ -11,7 +11,6 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -19,38 +18,37 @@ import (
 
 // Feedback holds what the agent reports about the current generation of a ManifestWork.
 type Feedback struct {
-	// Applied reports whether all manifests are applied. It is Unknown until the agent has tried it.
-	Applied metav1.ConditionStatus
-	// Available reports whether all objects of the manifests exist.
-	Available metav1.ConditionStatus
-	// Message is why a manifest could not be applied, as one bounded line. Empty means no problem.
-	Message string
-	// Deleting reports whether the work is being deleted: nothing in it counts then.
-	Deleting bool
-	// Manifests are in the order of the spec.
-	Manifests []Manifest
+	Applied   metav1.ConditionStatus // all manifests are applied; Unknown until the agent has tried it
+	Available metav1.ConditionStatus // all objects of the manifests exist
+	Message   string                 // why a manifest could not be applied, as one bounded line
+	Deleting  bool                   // the work is being deleted: nothing in it counts
+	Manifests []Manifest             // in the order of the spec
 }
+
+// IsApplied reports whether the agent has applied all manifests.
+func (f *Feedback) IsApplied() bool { return f.Applied == metav1.ConditionTrue }
 
 // Manifest holds what the agent reports about one manifest.
 type Manifest struct {
 	Group, Kind, Namespace, Name string
 
-	// Applied, Available, Degraded, and Complete are Unknown unless they are of the current generation.
-	// The conditions Degraded and Complete exist only if there are rules for them.
+	// Each condition is Unknown unless it is of the current generation. Degraded and Complete need rules in the work.
 	Applied, Available, Degraded, Complete metav1.ConditionStatus
-	// AppliedMessage and DegradedMessage explain the conditions, each as one bounded line.
-	AppliedMessage, DegradedMessage string
-	// NeedsComplete reports whether the work has a rule for the condition Complete of this manifest.
-	NeedsComplete bool
+	AppliedMessage, DegradedMessage        string // each as one bounded line
+	NeedsComplete                          bool   // the work has a rule for Complete
 
 	values values
 }
 
-// Read returns the feedback of a work. It never panics, whatever the status holds.
+// Read returns the feedback of a work, which may be nil. It never panics, whatever the status holds.
 func Read(work *workv1.ManifestWork) *Feedback {
+	if work == nil {
+		work = &workv1.ManifestWork{}
+	}
 	f := &Feedback{Applied: metav1.ConditionUnknown, Available: metav1.ConditionUnknown, Deleting: !work.DeletionTimestamp.IsZero()}
 	for i := range work.Spec.Workload.Manifests {
-		f.Manifests = append(f.Manifests, readManifest(work, identify(&work.Spec.Workload.Manifests[i])))
+		m, _ := identify(&work.Spec.Workload.Manifests[i])
+		f.Manifests = append(f.Manifests, readManifest(work, m))
 	}
 	if f.Deleting || len(f.Manifests) == 0 { // the latter is an edited work
 		return f
@@ -63,7 +61,7 @@ func Read(work *workv1.ManifestWork) *Feedback {
 			f.Message = m.AppliedMessage
 		}
 		if m.Applied != metav1.ConditionTrue && f.Applied == metav1.ConditionTrue {
-			f.Applied = metav1.ConditionUnknown // The agent has not reported each manifest.
+			f.Applied = metav1.ConditionUnknown // the agent has not reported each manifest
 		}
 		if m.Available != metav1.ConditionTrue && f.Available == metav1.ConditionTrue {
 			f.Available = metav1.ConditionUnknown
@@ -72,16 +70,13 @@ func Read(work *workv1.ManifestWork) *Feedback {
 	return f
 }
 
-// identify returns the identity of a manifest. It is empty if the manifest cannot be decoded.
-func identify(manifest *workv1.Manifest) Manifest {
-	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(manifest.Raw, &object); err != nil {
-		return Manifest{}
+// identify returns which object a manifest is, and whether it can be decoded.
+func identify(m *workv1.Manifest) (Manifest, bool) {
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(m.Raw, &o); err != nil {
+		return Manifest{}, false
 	}
-	return Manifest{
-		Group: schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).Group, Kind: object.Kind,
-		Namespace: object.Namespace, Name: object.Name,
-	}
+	return Manifest{Group: o.GroupVersionKind().Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, true
 }
 
 // readManifest completes a manifest by what the agent reports about it. Two reports about one manifest are none.
@@ -105,7 +100,7 @@ func readManifest(work *workv1.ManifestWork, m Manifest) Manifest {
 	m.Applied = statusOf(reported.Conditions, workv1.ManifestApplied, work.Generation)
 	m.AppliedMessage = messageOf(reported.Conditions, workv1.ManifestApplied)
 	if m.Applied != metav1.ConditionTrue {
-		return m // All else may be about the manifest of an older generation.
+		return m // the rest may be about the manifest of an older generation
 	}
 	// The agent does not set the generation of Available, and keeps the values of an object that it can no longer read.
 	if available := apimeta.FindStatusCondition(reported.Conditions, workv1.ManifestAvailable); available != nil &&
@@ -144,8 +139,8 @@ func messageOf(conditions []metav1.Condition, name string) string {
 	return ""
 }
 
-// needsComplete reports whether the first configuration with condition rules that matches an object has one for the
-// condition Complete. The agent also uses the first one.
+// needsComplete reports whether an object has a rule for the condition Complete. The agent uses the first configuration with
+// condition rules that matches.
 func needsComplete(object *workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) bool {
 	for i := range configs {
 		if len(configs[i].ConditionRules) == 0 || !Matches(object, &configs[i].ResourceIdentifier) {
@@ -156,14 +151,14 @@ func needsComplete(object *workv1.ManifestResourceMeta, configs []workv1.Manifes
 	return false
 }
 
-// Matches reports whether an identifier of a configuration matches an object, as the agent does it: the
-// name and the namespace may contain the wildcard *.
+// Matches reports whether an identifier of a configuration matches an object, as the agent does it: the name and the
+// namespace may contain the wildcard *.
 func Matches(object *workv1.ManifestResourceMeta, id *workv1.ResourceIdentifier) bool {
 	return object.Group == id.Group && object.Resource == id.Resource &&
 		text.MatchesAny(object.Namespace, []string{id.Namespace}) && text.MatchesAny(object.Name, []string{id.Name})
 }
 
-// find returns the only manifest of the kind, or nil. Without a name, it may have any.
+// find returns the only manifest of a kind, with a name unless that is empty; otherwise nil.
 func (f *Feedback) find(group, kind, namespace, name string) *Manifest {
 	var found *Manifest
 	for i := range f.Manifests {
@@ -179,25 +174,25 @@ func (f *Feedback) find(group, kind, namespace, name string) *Manifest {
 	return found
 }
 
-const maxName = 512 // bounds what identifies something: a version, a state, a pull spec, or a reason, in bytes
-
-// maxMessage bounds a message, in bytes. Longer ones are truncated.
-const maxMessage = 1024
+// Limits in bytes.
+const (
+	maxName    = 512  // of what identifies something: a version, a state, a pull spec, or a reason
+	maxMessage = 1024 // longer messages are truncated
+)
 
 // Quality is whether a value can be used.
 type Quality string
 
-// The qualities of a value.
+// Qualities of a value. Only a known one can be used.
 const (
-	// Missing is a value that the agent does not report. It is the zero Quality.
-	Missing   Quality = ""
-	Known     Quality = "Known"     // a value that can be used
-	Mistyped  Quality = "Mistyped"  // a value of another type than its field has
-	Ambiguous Quality = "Ambiguous" // a value that is reported more than once
-	TooLong   Quality = "TooLong"   // a value that is longer than any that its field can have
+	Missing   Quality = "" // the agent does not report the value
+	Known     Quality = "Known"
+	Mistyped  Quality = "Mistyped"  // the value is of another type than its field
+	Ambiguous Quality = "Ambiguous" // the value is reported more than once
+	TooLong   Quality = "TooLong"   // the value is longer than any that its field can have
 )
 
-// Value is one reported value. The text of a value that is not Known is empty.
+// Value is one reported value. Its text is empty unless it is Known.
 type Value struct {
 	Text    string
 	Quality Quality
@@ -248,7 +243,7 @@ func (v values) read(name string, want workv1.ValueType) Value {
 	return Value{Quality: Mistyped}
 }
 
-// name returns a string that identifies something. An empty one is missing: no such field is ever empty if it is set.
+// name returns a string that identifies something. An empty one is missing: no such field is set and empty.
 func (v values) name(name string) Value {
 	got := v.read(name, workv1.String)
 	switch {
@@ -260,19 +255,16 @@ func (v values) name(name string) Value {
 	return got
 }
 
-// message returns a string for people, as one bounded line. It is empty if the value is not known.
+// message returns a string for people, as one bounded line; empty if the value is not known.
 func (v values) message(name string) string {
 	return text.Sanitize(v.read(name, workv1.String).Text, maxMessage)
 }
 
 // Condition is a condition of an object on the cluster.
 type Condition struct {
-	// Status is True, False, or Unknown.
-	Status Value
-	// Reason and Message are the words of the cluster, each as one bounded line.
-	Reason, Message string
-	// Since is when the status last changed, by the clock of the cluster. Zero means not known.
-	Since time.Time
+	Status          Value     // True, False, or Unknown
+	Reason, Message string    // the words of the cluster, each as one bounded line
+	Since           time.Time // of the status, by the clock of the cluster; zero if it is not known
 }
 
 // IsTrue reports whether the condition is known to be true.

@@ -559,12 +559,12 @@ func TestRead_names_why_a_manifest_is_not_applied(t *testing.T) {
 // The Job that approves operators is one manifest of several.
 func TestJobRules_report_the_result(t *testing.T) {
 	t.Parallel()
-	f := Read(agent{}.work(t, fmt.Sprintf(job, "Complete", "True"), JobRules()))
+	f := Read(agent{}.work(t, fmt.Sprintf(job, "Complete", "True"), ApproverJobRules()))
 	if state, _ := f.Action(); state != fleetv1alpha1.ActionAvailable {
 		t.Errorf("got %s", state)
 	}
 	seen := map[string]bool{}
-	for _, rules := range [][]workv1.FeedbackRule{JobRules(), PreflightRules(Target{Version: "4.20.6"}), UpgradeConfigRules()} {
+	for _, rules := range [][]workv1.FeedbackRule{ApproverJobRules(), PreflightRules(Target{Version: "4.20.6"}), UpgradeConfigRules()} {
 		clear(seen)
 		for _, path := range rules[0].JsonPaths {
 			if seen[path.Name] {
@@ -593,9 +593,9 @@ func TestReportsFailure(t *testing.T) {
 		"unknown":                {manifest: healthy, old: `Failing, status: "False"`, replaced: `Failing, status: "Unknown"`, rules: ClusterVersionRules(Target{Version: "4.20.6"})},
 		"running UpgradeConfig":  {manifest: upgradeConfig, rules: UpgradeConfigRules()},
 		"failed UpgradeConfig":   {manifest: upgradeConfig, old: "phase: Upgrading", replaced: "phase: Failed", rules: UpgradeConfigRules(), want: true},
-		"Job that runs":          {manifest: fmt.Sprintf(job, "Suspended", "False"), rules: JobRules()},
-		"Job that failed":        {manifest: fmt.Sprintf(job, "Failed", "True"), rules: JobRules(), want: true},
-		"Job that has succeeded": {manifest: fmt.Sprintf(job, "Complete", "True"), rules: JobRules()},
+		"Job that runs":          {manifest: fmt.Sprintf(job, "Suspended", "False"), rules: ApproverJobRules()},
+		"Job that failed":        {manifest: fmt.Sprintf(job, "Failed", "True"), rules: ApproverJobRules(), want: true},
+		"Job that has succeeded": {manifest: fmt.Sprintf(job, "Complete", "True"), rules: ApproverJobRules()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

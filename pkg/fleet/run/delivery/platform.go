@@ -14,20 +14,17 @@ import (
 // Stage is how far the upgrade of a platform to a target is.
 type Stage string
 
-// The stages of an upgrade.
+// Stages of an upgrade. A target in the history counts as the newest entry, or below a newer release; below an older
+// release, its entry belongs to an earlier upgrade.
 const (
-	// StageUnknown means that the feedback does not answer the question. It changes nothing.
-	StageUnknown Stage = "Unknown"
-	// StageNotAccepted means that the history lacks the target, or has only an entry of an earlier upgrade: the release of
-	// the newest entry is older. A caller that has observed the target as the newest entry knows that it was replaced.
-	StageNotAccepted Stage = "NotAccepted"
-	StagePartial     Stage = "Partial" // the target is the newest entry, and is not complete
-	// StageCompleted means that the target is Completed as the newest entry or below a newer release.
-	StageCompleted  Stage = "Completed"
-	StageSuperseded Stage = "Superseded" // the target is Partial below a newer release
+	StageUnknown     Stage = "Unknown"     // the feedback does not answer the question, and changes nothing
+	StageNotAccepted Stage = "NotAccepted" // the target is not in the history, or was replaced after it had been the newest entry
+	StagePartial     Stage = "Partial"     // the target is the newest entry, and is not complete
+	StageCompleted   Stage = "Completed"
+	StageSuperseded  Stage = "Superseded" // the target is Partial below a newer release
 )
 
-// The states of entries in the history of a ClusterVersion.
+// States of entries in the history of a ClusterVersion.
 const (
 	stateCompleted = "Completed"
 	statePartial   = "Partial"
@@ -35,25 +32,20 @@ const (
 
 // ClusterVersion holds what the agent reports about the ClusterVersion of the cluster.
 type ClusterVersion struct {
-	// Version, State, and Image come from the newest entry of the history.
-	Version, State, Image Value
-	// TargetState and TargetVersion come from the newest entry of the target.
-	TargetState, TargetVersion Value
-	// Message is the message of the condition Progressing. It is empty if it is not known.
-	Message string
-	// Failing, ReleaseAccepted, Upgradeable, and Invalid are conditions of the cluster version operator.
+	Version, State, Image                          Value  // of the newest entry of the history
+	TargetState, TargetVersion                     Value  // of the newest entry of the target
+	Message                                        string // of the condition Progressing; empty if it is not known
 	Failing, ReleaseAccepted, Upgradeable, Invalid Condition
 
-	// Channel, Installed, Offered, Conditional, and Recommended are reported by the work of a preflight only. Installed is
-	// the newest release that is complete. Offered is the target if it is offered unconditionally. Conditional is the target
-	// if it is offered with risks; the condition Recommended names them.
-	Channel, Installed, Offered, Conditional Value
-	Recommended                              Condition
-	// Hold is the reason of the annotation that holds all upgrades of the cluster, which may be empty. It is
-	// reported by the work of a preflight only; missing means that there is no annotation.
-	Hold Value
-	// Mode is spec.desiredUpdate.mode, reported by the work of a preflight only; missing means that it is not set.
-	Mode Value
+	// The rest is reported by the work of a preflight only.
+
+	Channel     Value
+	Installed   Value     // the newest release that is complete
+	Offered     Value     // the target, if it is offered unconditionally
+	Conditional Value     // the target, if it is offered with risks
+	Recommended Condition // names the risks
+	Hold        Value     // the reason of the annotation that holds all upgrades of the cluster, which may be empty
+	Mode        Value     // spec.desiredUpdate.mode
 
 	observation
 }
@@ -70,8 +62,8 @@ func (o *observation) IsObserved() bool {
 	return o.generation.IsKnown() && o.observedGeneration.Is(o.generation.Text)
 }
 
-// ClusterVersion returns what the agent reports about the ClusterVersion. All its values are missing if
-// the work has none, or if it is not applied and available.
+// ClusterVersion returns what the agent reports about the ClusterVersion. All values are missing if the work has none, or
+// if it is not applied and available.
 func (f *Feedback) ClusterVersion() ClusterVersion {
 	m := f.find("config.openshift.io", "ClusterVersion", "", "")
 	if m == nil {
@@ -131,22 +123,17 @@ func (c *ClusterVersion) stageBelow(target Target) Stage {
 
 // UpgradeConfig holds what the agent reports about the UpgradeConfig of the cluster.
 type UpgradeConfig struct {
-	// Phase and Version come from the first entry of the history, which belongs to the requested version.
-	Phase, Version Value
-	// Message is the message of the condition Progressing.
-	Message string
-	// Accepted, Succeeded, and Slow are conditions. The operator of the release before calls Slow Stalled.
+	Phase, Version            Value  // of the requested version: of the first entry of the history
+	Message                   string // of the condition Progressing
 	Accepted, Succeeded, Slow Condition
-	// HasSteps reports whether the agent reports a step.
-	HasSteps bool
-	// Commenced is the status of the step that commits.
-	Commenced Value
+	HasSteps                  bool  // the agent reports a step
+	Commenced                 Value // the status of the step that commits
 
 	observation
 }
 
-// UpgradeConfig returns what the agent reports about the UpgradeConfig. All its values are missing if
-// the work has none, or if it is not applied and available.
+// UpgradeConfig returns what the agent reports about the UpgradeConfig. All values are missing if the work has none, or if
+// it is not applied and available.
 func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	m := f.find("upgrade.managed.openshift.io", "UpgradeConfig", "", "")
 	if m == nil {

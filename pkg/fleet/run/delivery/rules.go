@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
 )
 
-// The prefixes of the values of Jobs of actions: no user chooses them, and the names in a manifest must differ.
+// Prefixes of the values of Jobs of actions. No user chooses them, and the names in a manifest must differ.
 const (
 	jobComplete = "managedUpgradeJobComplete"
 	jobFailed   = "managedUpgradeJobFailed"
@@ -25,18 +25,17 @@ type Target struct {
 	Version, Image string
 }
 
-// filter returns the field of a release and its value that identify the target.
-func (t Target) filter() (field, value string) {
+// filter identifies the target in a list of releases by one of their fields.
+func (t Target) filter() string {
 	if t.Image != "" {
-		return "image", strconv.Quote(t.Image)
+		return "image==" + strconv.Quote(t.Image)
 	}
-	return "version", strconv.Quote(t.Version)
+	return "version==" + strconv.Quote(t.Version)
 }
 
 // ClusterVersionRules return the feedback of a ClusterVersion whose upgrade to the target is observed.
 func ClusterVersionRules(target Target) []workv1.FeedbackRule {
-	field, value := target.filter()
-	entry := fmt.Sprintf(".status.history[?(@.%s==%s)]", field, value)
+	entry := ".status.history[?(@." + target.filter() + ")]"
 	paths := []workv1.JsonPath{
 		{Name: "version", Path: ".status.history[0].version"},
 		{Name: "state", Path: ".status.history[0].state"},
@@ -53,13 +52,12 @@ func ClusterVersionRules(target Target) []workv1.FeedbackRule {
 
 // PreflightRules return the feedback of a ClusterVersion about whether the target can be installed.
 func PreflightRules(target Target) []workv1.FeedbackRule {
-	field, value := target.filter()
-	conditional := fmt.Sprintf(".status.conditionalUpdates[?(@.release.%s==%s)]", field, value)
+	conditional := ".status.conditionalUpdates[?(@.release." + target.filter() + ")]"
 	paths := append(ClusterVersionRules(target)[0].JsonPaths,
 		workv1.JsonPath{Name: "channel", Path: ".spec.channel"},
 		workv1.JsonPath{Name: "installed", Path: `.status.history[?(@.state=="Completed")].version`},
-		workv1.JsonPath{Name: "offered", Path: fmt.Sprintf(".status.availableUpdates[?(@.%s==%s)].version", field, value)},
-		workv1.JsonPath{Name: "hold", Path: annotation(upgradev1alpha1.HoldAnnotation)},
+		workv1.JsonPath{Name: "offered", Path: ".status.availableUpdates[?(@." + target.filter() + ")].version"},
+		workv1.JsonPath{Name: "hold", Path: metadata("annotations", upgradev1alpha1.HoldAnnotation)},
 		workv1.JsonPath{Name: "mode", Path: ".spec.desiredUpdate.mode"},
 		workv1.JsonPath{Name: "conditional", Path: conditional + ".release.version"},
 	)
@@ -86,23 +84,19 @@ const ApproverLabel = "upgrade.managed.openshift.io/installplan-approver"
 
 // NamespaceRules return the feedback of a namespace about whether it is the hub's.
 func NamespaceRules() []workv1.FeedbackRule {
-	return rules([]workv1.JsonPath{{Name: "approver", Path: ".metadata.labels." + strings.ReplaceAll(ApproverLabel, ".", `\.`)}})
-}
-
-// JobRules return the feedback of a Job that the hub writes.
-func JobRules() []workv1.FeedbackRule {
-	return rules(append([]workv1.JsonPath{
-		{Name: "succeeded", Path: ".status.succeeded"},
-		{Name: "active", Path: ".status.active"},
-		{Name: "failed", Path: ".status.failed"},
-	}, jobPaths()...))
+	return rules([]workv1.JsonPath{{Name: "approver", Path: metadata("labels", ApproverLabel)}})
 }
 
 // ApproverJobRules return the feedback of the Job that approves operators, with its report.
 func ApproverJobRules() []workv1.FeedbackRule {
-	paths := append(JobRules()[0].JsonPaths, workv1.JsonPath{Name: "operators", Path: annotation(report.Annotation)})
+	paths := append([]workv1.JsonPath{
+		{Name: "succeeded", Path: ".status.succeeded"},
+		{Name: "active", Path: ".status.active"},
+		{Name: "failed", Path: ".status.failed"},
+	}, ActionJobRules()[0].JsonPaths...)
+	paths = append(paths, workv1.JsonPath{Name: "operators", Path: metadata("annotations", report.Annotation)})
 	for i := range report.Parts {
-		paths = append(paths, workv1.JsonPath{Name: operatorsPart(i), Path: annotation(report.Part(i))})
+		paths = append(paths, workv1.JsonPath{Name: operatorsPart(i), Path: metadata("annotations", report.Part(i))})
 	}
 	return rules(paths)
 }
@@ -115,15 +109,13 @@ func InstallPlanRules() []workv1.FeedbackRule {
 }
 
 // ActionJobRules return the feedback of a Job of an action.
-func ActionJobRules() []workv1.FeedbackRule { return rules(jobPaths()) }
-
-func jobPaths() []workv1.JsonPath {
-	complete := conditionPaths(jobComplete, `.status.conditions[?(@.type=="Complete")]`)
-	return append(complete[:1:1], conditionPaths(jobFailed, `.status.conditions[?(@.type=="Failed")]`)[:3]...)
+func ActionJobRules() []workv1.FeedbackRule {
+	complete := conditionPaths(jobComplete, `.status.conditions[?(@.type=="Complete")]`)[:1:1]
+	return rules(append(complete, conditionPaths(jobFailed, `.status.conditions[?(@.type=="Failed")]`)[:3]...))
 }
 
-func annotation(name string) string {
-	return ".metadata.annotations." + strings.ReplaceAll(name, ".", `\.`)
+func metadata(field, key string) string {
+	return ".metadata." + field + "." + strings.ReplaceAll(key, ".", `\.`)
 }
 
 // statusConditions returns the paths of conditions in the status of an object.

@@ -16,12 +16,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Action returns the state of an action, or of the Job that approves operators, and a message that explains it. One manifest
-// that is Degraded, or a Job that failed, makes it Degraded. It is Available when all manifests of the current generation
-// are applied, all objects exist, all Jobs have succeeded, and all rules for the condition Complete are met.
+// Action returns the state of an action, or of the Job that approves operators, and explains it. One manifest that is
+// Degraded, or a Job that failed, makes it Degraded. It is Available when all manifests of the current generation are
+// applied, all objects exist, all Jobs have succeeded, and all rules for the condition Complete are met.
 //
-// A rule of Open Cluster Management for the completion of a Job is also met by a Job that failed, so the result of a Job is
-// always read from the Job.
+// A Job that failed also meets the rule of Open Cluster Management for its completion: its result is read from the Job.
 func (f *Feedback) Action() (fleetv1alpha1.ActionState, string) {
 	pending := ""
 	for i := range f.Manifests {
@@ -39,7 +38,7 @@ func (f *Feedback) Action() (fleetv1alpha1.ActionState, string) {
 		return fleetv1alpha1.ActionProgressing, "the ManifestWork is being deleted"
 	case pending != "":
 		return fleetv1alpha1.ActionProgressing, pending
-	case f.Applied != metav1.ConditionTrue || f.Available != metav1.ConditionTrue:
+	case !f.IsApplied() || f.Available != metav1.ConditionTrue:
 		return fleetv1alpha1.ActionProgressing, "the agent has not reported all manifests"
 	}
 	return fleetv1alpha1.ActionAvailable, ""
@@ -93,12 +92,9 @@ const (
 
 // Approval holds what the agent reports about the Job that approves operators.
 type Approval struct {
-	// Report holds what the Job has written.
-	Report report.Report
-	// Reported reports whether it is complete and valid.
-	Reported bool
-	// Over reports whether the Job has succeeded.
-	Over bool
+	Report   report.Report
+	Reported bool // the report is complete and valid
+	Over     bool // the Job has succeeded
 }
 
 // Approval returns what the agent reports about the Job that approves operators.
@@ -121,7 +117,7 @@ func (f *Feedback) Approval() Approval {
 	return Approval{Report: found, Reported: operators.IsKnown() && err == nil, Over: over}
 }
 
-// Operators returns how far the operators are, and why. The Job only says which InstallPlans decide.
+// Operators returns how far the operators are, and explains it. The Job only says which InstallPlans decide.
 func (f *Feedback) Operators() (fleetv1alpha1.ActionState, string) {
 	state, message := f.Action()
 	if state != fleetv1alpha1.ActionAvailable {
@@ -160,13 +156,11 @@ func (f *Feedback) installPlan(namespace, name string) (fleetv1alpha1.ActionStat
 
 // Namespace holds what the agent reports about a namespace.
 type Namespace struct {
-	// Exists is Unknown until the agent has looked for it.
-	Exists metav1.ConditionStatus
-	// IsApprover reports whether it has the label of the namespace in which the hub approves operators.
-	IsApprover bool
+	Exists     metav1.ConditionStatus // Unknown until the agent has looked for it
+	IsApprover bool                   // it has the ApproverLabel
 }
 
-// Namespace returns a namespace of the work. A work without it reports nothing about it.
+// Namespace returns what the agent reports about a namespace.
 func (f *Feedback) Namespace(name string) Namespace {
 	m := f.find("", "Namespace", "", name)
 	if m == nil {

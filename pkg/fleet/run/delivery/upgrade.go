@@ -22,7 +22,7 @@ import (
 
 var errNoRelease = errors.New("the run has no clusterVersion")
 
-// The ClusterRoles of the works have different names, so that no work removes the rules of another one.
+// The ClusterRoles of the works have different names: no work removes the rules of another one.
 const (
 	upgradeRole   = "managed-upgrade:cluster-upgrade"
 	preflightRole = "managed-upgrade:upgrade-preflight"
@@ -33,7 +33,7 @@ const defaultUpgradeConfigNamespace = "managed-upgrade-operator" // the namespac
 // clusterVersionID has the plural of the resource: an orphaning rule with the kind never matches.
 var clusterVersionID = workv1.ResourceIdentifier{Group: "config.openshift.io", Resource: "clusterversions", Name: "version"}
 
-var reads = []string{"get", "list", "watch"} // the verbs that observing an object needs
+var reads = []string{"get", "list", "watch"} // what observing an object needs
 
 // TargetOf returns the release of a run. It is empty if the run upgrades no platform.
 func TargetOf(run *fleetv1alpha1.ClusterUpgradeRun) Target {
@@ -43,13 +43,13 @@ func TargetOf(run *fleetv1alpha1.ClusterUpgradeRun) Target {
 	return Target{Version: run.Spec.ClusterVersion.Version, Image: run.Spec.ClusterVersion.Image}
 }
 
-// UpgradeWork returns the work that upgrades the platform of the cluster of a run. delivery is the time at which an
-// UpgradeConfig starts, the same in all forms; it has no effect on a ClusterVersion.
+// UpgradeWork returns the work that upgrades the platform of the cluster of a run. An UpgradeConfig starts at delivery, the
+// same time in all forms; a ClusterVersion does not use it.
 //
 // Before a work of the form FormWithdraw is deleted, the agent must have applied it: only then is the target withdrawn, and
-// the UpgradeConfig owned by the work. In that form, a ClusterVersion requests the current release, which the cluster
-// version operator has nothing to do for: fields of desiredUpdate that other clients own stay, and alone they would be an
-// invalid request. The zero Release means that the release is not known; then the fields are removed.
+// the UpgradeConfig owned by the work. In that form, a ClusterVersion requests the current release, and the cluster version
+// operator has nothing to do: fields of desiredUpdate that other clients own stay, and alone they would be an invalid
+// request. The fields are removed if the current release is the zero Release, for one that is not known.
 func UpgradeWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedClustersUpgrade, form Form, delivery time.Time, current clusterstate.Release) (*workv1.ManifestWork, error) {
 	if run.Spec.ClusterVersion == nil {
 		return nil, errNoRelease
@@ -60,7 +60,7 @@ func UpgradeWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Managed
 	verbs, strategy := form.means("patch")
 	return fill(newWork(run, UpgradeName(run.Namespace), form),
 		[]workv1.ManifestConfigOption{config(clusterVersionID, strategy, ClusterVersionRules(TargetOf(run)))},
-		clusterRole(upgradeRole, true, rule("config.openshift.io", "clusterversions", verbs...)),
+		agentRole(upgradeRole, rule("config.openshift.io", "clusterversions", verbs...)),
 		clusterVersion(run.Spec.ClusterVersion, form, current),
 	)
 }
@@ -76,9 +76,9 @@ func (f Form) means(write ...string) (verbs []string, strategy workv1.UpdateStra
 // clusterVersion returns the manifest of the ClusterVersion, with the fields that the hub owns. A withdrawal keeps the
 // channel and the update service: the agent would remove what it owns and what the manifest lacks.
 func clusterVersion(release *fleetv1beta1.ClusterVersionSpec, form Form, current clusterstate.Release) object {
-	manifest := object{"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": object{"name": "version"}}
+	version := manifest("config.openshift.io/v1", "ClusterVersion", "", "version", nil)
 	if form.observes() {
-		return manifest
+		return version
 	}
 	spec := withoutEmpty(object{"channel": release.Channel, "upstream": release.Upstream})
 	switch {
@@ -87,21 +87,12 @@ func clusterVersion(release *fleetv1beta1.ClusterVersionSpec, form Form, current
 	case form == FormApply:
 		spec["desiredUpdate"] = clusterstate.DesiredUpdate(clusterstate.Release{Version: release.Version, Image: release.Image})
 	}
-	manifest["spec"] = spec
-	return manifest
+	version["spec"] = spec
+	return version
 }
 
-func withoutEmpty(o object) object {
-	for name, value := range o {
-		if value == "" {
-			delete(o, name)
-		}
-	}
-	return o
-}
-
-// preflightRevision follows the form in the Annotation of the work of a preflight. It changes with what the
-// work observes: a value that it does not ask for looks like one that the cluster does not have.
+// preflightRevision is part of the form of a preflight. It changes with what the work observes: a value that the work does
+// not ask for looks like one that the cluster does not have.
 const preflightRevision = "/3"
 
 // IsCurrentPreflight reports whether the work of a preflight observes what this release of the hub reads.
@@ -109,15 +100,15 @@ func IsCurrentPreflight(work *workv1.ManifestWork) bool {
 	return strings.HasSuffix(work.Annotations[Annotation], preflightRevision)
 }
 
-// PreflightWork returns the work that observes whether the target of a run can be installed. It changes
-// nothing on the cluster but the permissions of the agent.
+// PreflightWork returns the work that observes whether the target of a run can be installed. It changes nothing on the
+// cluster but the permissions of the agent.
 func PreflightWork(run *fleetv1alpha1.ClusterUpgradeRun) (*workv1.ManifestWork, error) {
 	if run.Spec.ClusterVersion == nil {
 		return nil, errNoRelease
 	}
 	return fill(newWork(run, PreflightName(run.Namespace), FormReadOnly+preflightRevision),
 		[]workv1.ManifestConfigOption{config(clusterVersionID, workv1.UpdateStrategyTypeReadOnly, PreflightRules(TargetOf(run)))},
-		clusterRole(preflightRole, true, rule("config.openshift.io", "clusterversions", reads...)),
+		agentRole(preflightRole, rule("config.openshift.io", "clusterversions", reads...)),
 		clusterVersion(run.Spec.ClusterVersion, FormReadOnly, clusterstate.Release{}),
 	)
 }
@@ -130,15 +121,12 @@ func upgradeConfigWork(run *fleetv1alpha1.ClusterUpgradeRun, template *fleetv1be
 		Name: UpgradeConfigName(run.Spec.ManagedClustersUpgrade.UID), Namespace: cmp.Or(template.Namespace, defaultUpgradeConfigNamespace),
 	}
 	verbs, strategy := form.means("create", "update", "patch", "delete")
-	manifest := object{
-		"apiVersion": "upgrade.managed.openshift.io/v1alpha1", "kind": "UpgradeConfig",
-		"metadata": object{"name": id.Name, "namespace": id.Namespace},
-	}
+	upgradeConfig := manifest("upgrade.managed.openshift.io/v1alpha1", "UpgradeConfig", id.Namespace, id.Name, nil)
 	if !form.observes() {
-		manifest["spec"] = upgradeConfigSpec(run.Spec.ClusterVersion, template, delivery, form == FormWithdraw)
+		upgradeConfig["spec"] = upgradeConfigSpec(run.Spec.ClusterVersion, template, delivery, form == FormWithdraw)
 	}
 	work, err := fill(newWork(run, UpgradeName(run.Namespace), form), []workv1.ManifestConfigOption{config(id, strategy, UpgradeConfigRules())},
-		clusterRole(upgradeRole, true, rule(id.Group, id.Resource, verbs...)), manifest)
+		agentRole(upgradeRole, rule(id.Group, id.Resource, verbs...)), upgradeConfig)
 	if form == FormWithdraw {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground}
 	}
@@ -179,8 +167,8 @@ func agentGrace(run *fleetv1alpha1.ClusterUpgradeRun, reason string) time.Durati
 	return Timeout(run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
 }
 
-// PreActionBy returns until when the action before the upgrade must be available: its timeout counts once the agent has
-// applied it. Zero means that the step has not started, or is paused.
+// PreActionBy returns the deadline of the action before the upgrade; zero if the step has not started, or is paused. The
+// timeout counts once the agent has applied the action.
 func PreActionBy(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) time.Time {
 	step := record.Step(fleetv1alpha1.StepPreUpgradeActionAvailable)
 	timeout := StepTimeout(run, fleetv1alpha1.StepPreUpgradeActionAvailable)
@@ -191,9 +179,8 @@ func PreActionBy(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) t
 	return cmp.Or(step.ReasonTime, step.StartTime).Add(timeout + agentGrace(run, reason))
 }
 
-// ApplyBy returns until when the agent must have applied the request of an attempt; zero means that the
-// step has not started, or is paused. Before the request, the time counts from the last change of what
-// the step waits for. The time in which the upgrade was paused does not count.
+// ApplyBy returns until when the agent must have applied the request of an attempt; zero if the step has not started, or is
+// paused. Before the request, the time counts from the last change of what the step waits for. Pauses do not count.
 func ApplyBy(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) time.Time {
 	step := record.Step(fleetv1alpha1.StepUpgradeDelivered)
 	start := cmp.Or(record.RequestTime, step.ReasonTime, step.StartTime)
@@ -208,7 +195,7 @@ func ApplyBy(run *fleetv1alpha1.ClusterUpgradeRun, record *history.Record) time.
 	return start.Add(timeout)
 }
 
-// StepTimeout returns how long a step may take, except StepUpgradeDelivered, see ApplyBy; zero means no limit.
+// StepTimeout returns how long a step may take; zero for no limit. StepUpgradeDelivered has ApplyBy.
 func StepTimeout(run *fleetv1alpha1.ClusterUpgradeRun, step string) time.Duration {
 	timeouts := &run.Spec.Timeouts
 	switch step {

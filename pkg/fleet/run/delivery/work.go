@@ -6,6 +6,7 @@ package delivery
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -21,12 +22,11 @@ import (
 // Annotation on a work has the attempt and the form that it delivers, as 1/Apply, and a revision in a preflight.
 const Annotation = "upgrade.managed.openshift.io/delivery"
 
-// DryRunAnnotation on a work means that a dry run reads its feedback and then deletes it. Its value is the
-// generation of the ManagedClustersUpgrade.
+// DryRunAnnotation marks a work that a dry run reads and then deletes. It has the generation of the ManagedClustersUpgrade.
 const DryRunAnnotation = "upgrade.managed.openshift.io/dry-run"
 
-// RepairedAnnotation on a work means that the hub has restored its deleteOption. The agent may own the
-// ClusterVersion until it has applied the work again.
+// RepairedAnnotation marks a work whose deleteOption the hub has restored. Its agent may own the ClusterVersion until it
+// has applied the work again.
 const RepairedAnnotation = "upgrade.managed.openshift.io/repaired"
 
 const fieldManager = "work-agent-mcu" // the field manager with which the agent applies what the hub delivers
@@ -37,15 +37,12 @@ const aggregateLabel = "open-cluster-management.io/aggregate-to-work"
 // Form says what a work does on the cluster.
 type Form string
 
+// Forms of works.
 const (
-	// FormApply requests the upgrade.
-	FormApply Form = "Apply"
-	// FormReadOnly observes, and changes no field: while the cluster soaks, and after it failed.
-	FormReadOnly Form = "ReadOnly"
-	// FormWithdraw withdraws a request that was never accepted.
-	FormWithdraw Form = "Withdraw"
-	// FormFence observes as well, in place of a request whose answer was lost, so that it cannot be served later.
-	FormFence Form = "Fence"
+	FormApply    Form = "Apply"    // requests the upgrade
+	FormReadOnly Form = "ReadOnly" // observes, and changes no field: while the cluster soaks, and after it failed
+	FormWithdraw Form = "Withdraw" // withdraws a request that was never accepted
+	FormFence    Form = "Fence"    // observes, in place of a request whose answer was lost: one that arrives later conflicts
 )
 
 // observes reports whether a work of the form changes nothing on the cluster.
@@ -81,7 +78,7 @@ func newWork(run *fleetv1alpha1.ClusterUpgradeRun, name string, form Form) *work
 	}
 }
 
-// fill completes a work: objects are its manifests, of which it keeps those of the configurations once it is deleted.
+// fill sets the manifests of a work. Objects that have a configuration stay on the cluster when it is deleted.
 func fill(work *workv1.ManifestWork, configs []workv1.ManifestConfigOption, objects ...object) (*workv1.ManifestWork, error) {
 	ids := make([]workv1.ResourceIdentifier, len(configs))
 	for i := range configs {
@@ -93,8 +90,26 @@ func fill(work *workv1.ManifestWork, configs []workv1.ManifestConfigOption, obje
 	return work, err
 }
 
-// object is a manifest: only fields that are meant are in it.
+// object is a manifest, or a part of one: only fields that are meant are in it.
 type object = map[string]any
+
+func manifest(apiVersion, kind, namespace, name string, fields object) object {
+	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": withoutEmpty(object{"namespace": namespace, "name": name})}
+	maps.Copy(o, fields)
+	return o
+}
+
+func withoutEmpty(o object) object {
+	maps.DeleteFunc(o, func(_ string, value any) bool { return value == "" })
+	return o
+}
+
+func labeled(o object, label string) object {
+	if metadata, is := o["metadata"].(object); is {
+		metadata["labels"] = object{label: "true"}
+	}
+	return o
+}
 
 func manifests(objects ...object) ([]workv1.Manifest, error) {
 	list := make([]workv1.Manifest, len(objects))
@@ -108,13 +123,15 @@ func manifests(objects ...object) ([]workv1.Manifest, error) {
 	return list, nil
 }
 
-// clusterRole returns a ClusterRole. With forAgent, its rules are given to the work agent.
-func clusterRole(name string, forAgent bool, rules ...object) object {
-	metadata := object{"name": name}
-	if forAgent {
-		metadata["labels"] = object{aggregateLabel: "true"}
-	}
-	return object{"apiVersion": rbacVersion, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+const rbacVersion = "rbac.authorization.k8s.io/v1"
+
+func role(kind, namespace, name string, rules ...object) object {
+	return manifest(rbacVersion, kind, namespace, name, object{"rules": rules})
+}
+
+// agentRole returns a ClusterRole whose rules are given to the work agent.
+func agentRole(name string, rules ...object) object {
+	return labeled(role("ClusterRole", "", name, rules...), aggregateLabel)
 }
 
 func rule(group, resource string, verbs ...string) object {
@@ -132,8 +149,8 @@ func config(id workv1.ResourceIdentifier, strategy workv1.UpdateStrategyType, ru
 	return option
 }
 
-// orphan returns the option that keeps objects when their work is deleted. The agent is never their
-// owner: with an ownerReference, the garbage collector of the cluster would delete them.
+// orphan keeps objects when their work is deleted. The agent is never their owner: with an ownerReference, the garbage
+// collector of the cluster would delete them.
 func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
 	rules := make([]workv1.OrphaningRule, len(ids))
 	for i := range ids {
@@ -147,17 +164,14 @@ func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
 // Change says what must be written so that a work is delivered.
 type Change string
 
-// The changes of a work.
+// Changes of a work. A work that this attempt has delivered in this form is not rewritten, even if another release of the
+// hub has built it differently. The revision of a preflight, which changes nothing on the cluster, is part of its form.
 const (
-	// ChangeNone means that this attempt has delivered the work in this form, maybe by another release
-	// of the hub, which builds another work: it is not rewritten. The work of a preflight, which changes
-	// nothing, is rewritten if it observes less.
-	ChangeNone   Change = "None"
-	ChangeCreate Change = "Create" // there is no such work
-	ChangeUpdate Change = "Update" // the work has another form, or is of an earlier attempt
-	ChangeWait   Change = "Wait"   // the work is being deleted, and must be gone first
-	// ChangeForeign means that the work is not one that the hub delivered. It is left alone.
-	ChangeForeign Change = "Foreign"
+	ChangeNone    Change = "None"
+	ChangeCreate  Change = "Create"
+	ChangeUpdate  Change = "Update"  // the work has another form, or is of an earlier attempt
+	ChangeWait    Change = "Wait"    // the work is being deleted, and must be gone first
+	ChangeForeign Change = "Foreign" // the hub did not deliver the work, and leaves it alone
 )
 
 // Of identifies what a work delivers: the attempt and the form, and the report to which it was adapted.
@@ -165,8 +179,8 @@ func Of(work metav1.Object) string {
 	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
 }
 
-// Compare returns what must be written. existing is nil if there is no such work. The work of another ManagedClustersUpgrade,
-// kept to observe the cluster, is taken over: its run has ended, since the run of the desired one has the lock of the cluster.
+// Compare returns what must be written; a nil existing work does not exist. The work of another ManagedClustersUpgrade, kept
+// to observe the cluster, is taken over: its run has ended, because the run of the desired one has the lock of the cluster.
 func Compare(existing, desired *workv1.ManifestWork) Change {
 	if existing == nil {
 		return ChangeCreate
@@ -184,8 +198,7 @@ func Compare(existing, desired *workv1.ManifestWork) Change {
 	return ChangeNone
 }
 
-// Merge returns the existing work with the owner, the spec, the labels, and the annotations of the desired one, for
-// a patch of what differs. What others have added to its metadata stays.
+// Merge returns the existing work as desired, for a patch of what differs. What others have added to its metadata stays.
 func Merge(existing, desired *workv1.ManifestWork) *workv1.ManifestWork {
 	merged := existing.DeepCopy()
 	merged.Labels, merged.Annotations = labels.Merge(merged.Labels, desired.Labels), labels.Merge(merged.Annotations, desired.Annotations)
@@ -193,25 +206,18 @@ func Merge(existing, desired *workv1.ManifestWork) *workv1.ManifestWork {
 	return merged
 }
 
-// KeepsClusterVersion reports whether the ClusterVersion of the cluster stays when a work is deleted: the
-// work has the rule that orphans it, or does not contain it. A user may have edited the work. A manifest
-// that cannot be decoded counts as a ClusterVersion.
+// KeepsClusterVersion reports whether the ClusterVersion stays when a work is deleted, as a user may have edited it.
 func KeepsClusterVersion(work *workv1.ManifestWork) bool {
-	if !HasClusterVersion(work) {
-		return true
-	}
 	option := work.Spec.DeleteOption
-	if option == nil {
-		return false
-	}
-	switch option.PropagationPolicy {
-	case workv1.DeletePropagationPolicyTypeOrphan:
+	switch {
+	case !HasClusterVersion(work):
 		return true
-	case workv1.DeletePropagationPolicyTypeSelectivelyOrphan:
+	case option == nil:
+		return false
+	case option.PropagationPolicy == workv1.DeletePropagationPolicyTypeSelectivelyOrphan:
 		return option.SelectivelyOrphan != nil && slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(clusterVersionID))
-	case workv1.DeletePropagationPolicyTypeForeground:
 	}
-	return false
+	return option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan
 }
 
 // KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion, and what it kept before.
@@ -230,37 +236,37 @@ func HasClusterVersion(work *workv1.ManifestWork) bool {
 	return slices.ContainsFunc(work.Spec.Workload.Manifests, isClusterVersion)
 }
 
-func isClusterVersion(manifest workv1.Manifest) bool {
-	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(manifest.Raw, &object); err != nil {
-		return true
-	}
-	return object.GroupVersionKind().Group == clusterVersionID.Group && object.Kind == "ClusterVersion"
+func isClusterVersion(m workv1.Manifest) bool {
+	o, isDecoded := identify(&m)
+	return !isDecoded || o.Group == clusterVersionID.Group && o.Kind == "ClusterVersion"
 }
 
-// The limits of what is shared: an upgrade has one spec for each kind and form of its works.
+// Limits of what is shared: an upgrade has one spec for each kind and form of its works.
 const (
 	maxSpecs      = 64
 	maxWords      = 4096
 	maxWordLength = 1024 // in bytes
 )
 
-// specs are the specs of the works that are cached, the newest last.
-var specs struct {
+// interned is what cached works share. The package unique does not serve: it forgets a string whose handle is gone at the
+// next garbage collection, although works still have it.
+var interned = struct {
 	sync.Mutex
-	known []workv1.ManifestWorkSpec
-}
+	specs []workv1.ManifestWorkSpec // the newest last
+	words map[string]string
+}{words: map[string]string{}}
 
-// TrimWork drops the managed fields of a ManifestWork, and lets works share what is equal in them: the
-// spec, which an upgrade writes for thousands of clusters, and the words of their agents. It is the
-// transform of the cache for all controllers of the hub.
+// TrimWork drops the managed fields of a ManifestWork, and lets works share what is equal in them: the spec, which an
+// upgrade writes for thousands of clusters, and the words of their agents. All controllers use it to fill their cache.
 func TrimWork(object any) (any, error) {
 	work, is := object.(*workv1.ManifestWork)
 	if !is {
 		return object, nil // the last known state of a deleted object
 	}
+	interned.Lock()
+	defer interned.Unlock()
 	work.ManagedFields = nil
-	work.Spec = shared(work.Spec)
+	work.Spec = shareSpec(work.Spec)
 	shareConditions(work.Status.Conditions)
 	for i := range work.Status.ResourceStatus.Manifests {
 		manifest := &work.Status.ResourceStatus.Manifests[i]
@@ -279,28 +285,18 @@ func TrimWork(object any) (any, error) {
 	return work, nil
 }
 
-// shared returns an equal spec that other works also have.
-func shared(spec workv1.ManifestWorkSpec) workv1.ManifestWorkSpec {
-	specs.Lock()
-	defer specs.Unlock()
-	for i := range specs.known {
-		if reflect.DeepEqual(specs.known[i], spec) {
-			return specs.known[i]
+func shareSpec(spec workv1.ManifestWorkSpec) workv1.ManifestWorkSpec {
+	for i := range interned.specs {
+		if reflect.DeepEqual(interned.specs[i], spec) {
+			return interned.specs[i]
 		}
 	}
-	if len(specs.known) == maxSpecs {
-		specs.known = slices.Delete(specs.known, 0, 1)
+	if len(interned.specs) == maxSpecs {
+		interned.specs = slices.Delete(interned.specs, 0, 1)
 	}
-	specs.known = append(specs.known, spec)
+	interned.specs = append(interned.specs, spec)
 	return spec
 }
-
-// words are the strings of the works that are cached. The package unique does not serve: it forgets a string whose handle is
-// gone at the next garbage collection, although works still have it.
-var words = struct {
-	sync.Mutex
-	known map[string]string
-}{known: map[string]string{}}
 
 func shareConditions(conditions []metav1.Condition) {
 	for i := range conditions {
@@ -309,20 +305,17 @@ func shareConditions(conditions []metav1.Condition) {
 	}
 }
 
-// share replaces strings by equal ones that others also have.
-func share(strings ...*string) {
-	words.Lock()
-	defer words.Unlock()
-	for _, s := range strings {
-		known, is := words.known[*s]
+func share(words ...*string) {
+	for _, w := range words {
+		known, is := interned.words[*w]
 		switch {
 		case is:
-			*s = known
-		case len(*s) <= maxWordLength:
-			if len(words.known) == maxWords {
-				clear(words.known)
+			*w = known
+		case len(*w) <= maxWordLength:
+			if len(interned.words) == maxWords {
+				clear(interned.words)
 			}
-			words.known[*s] = *s
+			interned.words[*w] = *w
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package preflight_test
+package admission_test
 
 import (
 	"maps"
@@ -14,8 +14,9 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission/preflight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 // cluster is a reachable cluster with claims, each as name=value.
@@ -27,6 +28,35 @@ func cluster(claims ...string) *clusterv1.ManagedCluster {
 	}
 	c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}}
 	return c
+}
+
+// candidate is a cluster that a dry run checks.
+type candidate struct {
+	managed    *clusterv1.ManagedCluster // nil means that there is none
+	hold, lock string
+	work       *workv1.ManifestWork
+}
+
+func (c *candidate) prepare(spec *fleetv1beta1.ManagedClustersUpgradeSpec) (*admission.Fleet, *admission.Member) {
+	fleet := &admission.Fleet{
+		Upgrade:  &fleetv1beta1.ManagedClustersUpgrade{Spec: *spec},
+		Clusters: map[string]*clusterv1.ManagedCluster{"a": c.managed}, Locked: map[string]string{"a": c.lock},
+	}
+	member := &admission.Member{Member: rollout.Member{Name: "a", Hold: c.hold}}
+	if c.hold != "" {
+		member.HoldReason = fleetv1beta1.ReasonHeld
+	}
+	return fleet, member
+}
+
+func (c *candidate) check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, expired bool) admission.Preflight {
+	fleet, member := c.prepare(spec)
+	return fleet.Check(member, c.work, expired)
+}
+
+func (c *candidate) checkClaims(spec *fleetv1beta1.ManagedClustersUpgradeSpec) admission.Preflight {
+	fleet, member := c.prepare(spec)
+	return fleet.CheckClaims(member)
 }
 
 // values is the feedback of a cluster at 4.20.5 in channel stable-4.20, in addition to the given values.
@@ -124,19 +154,18 @@ func TestCheck_by_what_the_cluster_reports(t *testing.T) {
 			if spec.ClusterVersion == nil {
 				spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6"}
 			}
-			c := preflight.Cluster{ManagedCluster: cluster(), Work: work(t, spec.ClusterVersion, tc.values)}
-			got := preflight.Check(spec, &c)
-			if waits := strings.HasPrefix(tc.want, preflight.ReasonNoFeedback); got.Checked == waits {
+			c := candidate{managed: cluster(), work: work(t, spec.ClusterVersion, tc.values)}
+			got := c.check(spec, false)
+			if waits := strings.HasPrefix(tc.want, admission.ReasonNoFeedback); got.Checked == waits {
 				t.Errorf("before the answer was due: checked is %t", got.Checked)
 			}
-			c.Expired = true
-			expect(t, preflight.Check(spec, &c), tc.want)
+			expectObstacle(t, c.check(spec, true), tc.want)
 		})
 	}
 }
 
-// expect compares the obstacle of a result that is final.
-func expect(t *testing.T, got preflight.Result, want string) {
+// expectObstacle compares the obstacle of a result that is final.
+func expectObstacle(t *testing.T, got admission.Preflight, want string) {
 	t.Helper()
 	obstacle := ""
 	if !got.Obstacle.IsZero() {
@@ -152,19 +181,18 @@ func TestCheck_before_and_without_an_answer(t *testing.T) {
 	spec := &fleetv1beta1.ManagedClustersUpgradeSpec{ClusterVersion: &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6"}}
 	unapplied := work(t, spec.ClusterVersion, values(map[string]string{"offered": "4.20.6"}))
 	unapplied.Generation = 2 // the conditions belong to generation 0
-	for name, c := range map[string]preflight.Cluster{
-		"no work":             {ManagedCluster: cluster()},
-		"a work that waits":   {ManagedCluster: cluster(), Work: &workv1.ManifestWork{}},
-		"an outdated answer":  {ManagedCluster: cluster(), Work: unapplied},
-		"a claim and no work": {ManagedCluster: cluster("version.openshift.io=4.20.5")},
+	for name, c := range map[string]candidate{
+		"no work":             {managed: cluster()},
+		"a work that waits":   {managed: cluster(), work: &workv1.ManifestWork{}},
+		"an outdated answer":  {managed: cluster(), work: unapplied},
+		"a claim and no work": {managed: cluster("version.openshift.io=4.20.5")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := preflight.Check(spec, &c); got != (preflight.Result{}) {
+			if got := c.check(spec, false); got != (admission.Preflight{}) {
 				t.Errorf("got %+v, want to wait", got)
 			}
-			c.Expired = true
-			expect(t, preflight.Check(spec, &c), preflight.ReasonNoFeedback+": ")
+			expectObstacle(t, c.check(spec, true), admission.ReasonNoFeedback+": ")
 		})
 	}
 }
@@ -176,22 +204,22 @@ func TestCheckClaims(t *testing.T) {
 	unregistered := cluster("version.openshift.io=4.20.5")
 	unregistered.Status.Conditions = nil
 	for name, tc := range map[string]struct {
-		cluster   preflight.Cluster
+		cluster   candidate
 		operators bool   // without a release
 		want      string // of the obstacle; empty means none
 		needsWork bool   // unless only claims are read
 	}{
-		"an older release":           {cluster: preflight.Cluster{ManagedCluster: cluster("version.openshift.io=4.20.5")}, needsWork: true},
-		"the release":                {cluster: preflight.Cluster{ManagedCluster: cluster("version.openshift.io=4.20.6")}},
-		"a newer release":            {cluster: preflight.Cluster{ManagedCluster: cluster("version.openshift.io=4.20.7")}, want: "NewerVersionInstalled: "},
-		"a hosted control plane":     {cluster: preflight.Cluster{ManagedCluster: cluster("controlplanetopology.openshift.io=External")}, want: "HostedControlPlane: "},
-		"unreachable":                {cluster: preflight.Cluster{ManagedCluster: unreachable}, want: "Unreachable: unreachable"},
-		"never reachable":            {cluster: preflight.Cluster{ManagedCluster: unregistered}, want: "Unreachable: "},
-		"held":                       {cluster: preflight.Cluster{ManagedCluster: cluster(), Hold: "migration"}, want: "Held: migration"},
-		"locked":                     {cluster: preflight.Cluster{ManagedCluster: cluster(), LockedBy: "fleet/other"}, want: "LockedBy: ManagedClustersUpgrade fleet/other"},
+		"an older release":           {cluster: candidate{managed: cluster("version.openshift.io=4.20.5")}, needsWork: true},
+		"the release":                {cluster: candidate{managed: cluster("version.openshift.io=4.20.6")}},
+		"a newer release":            {cluster: candidate{managed: cluster("version.openshift.io=4.20.7")}, want: "NewerVersionInstalled: "},
+		"a hosted control plane":     {cluster: candidate{managed: cluster("controlplanetopology.openshift.io=External")}, want: "HostedControlPlane: "},
+		"unreachable":                {cluster: candidate{managed: unreachable}, want: "Unreachable: unreachable"},
+		"never reachable":            {cluster: candidate{managed: unregistered}, want: "Unreachable: "},
+		"held":                       {cluster: candidate{managed: cluster(), hold: "migration"}, want: "Held: migration"},
+		"locked":                     {cluster: candidate{managed: cluster(), lock: "fleet/other"}, want: "LockedBy: ManagedClustersUpgrade fleet/other"},
 		"no such cluster":            {want: "Held: there is no such ManagedCluster"},
-		"operators only":             {operators: true, cluster: preflight.Cluster{ManagedCluster: cluster()}},
-		"operators, but unreachable": {operators: true, cluster: preflight.Cluster{ManagedCluster: unreachable}, want: "Unreachable: "},
+		"operators only":             {operators: true, cluster: candidate{managed: cluster()}},
+		"operators, but unreachable": {operators: true, cluster: candidate{managed: unreachable}, want: "Unreachable: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,13 +227,13 @@ func TestCheckClaims(t *testing.T) {
 			if tc.operators {
 				spec.ClusterVersion = nil
 			}
-			if got := preflight.CheckClaims(spec, &tc.cluster); tc.needsWork != !got.Checked {
+			if got := tc.cluster.checkClaims(spec); tc.needsWork != !got.Checked {
 				t.Errorf("got %+v, want a work: %t", got, tc.needsWork)
 			}
 			spec.ClaimsOnly = true
-			expect(t, preflight.CheckClaims(spec, &tc.cluster), tc.want)
+			expectObstacle(t, tc.cluster.checkClaims(spec), tc.want)
 		})
 	}
 	spec := &fleetv1beta1.ManagedClustersUpgradeSpec{ClusterVersion: &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6"}, ClaimsOnly: true}
-	expect(t, preflight.CheckClaims(spec, &preflight.Cluster{ManagedCluster: cluster()}), preflight.ReasonVersionUnknown+": ")
+	expectObstacle(t, (&candidate{managed: cluster()}).checkClaims(spec), admission.ReasonVersionUnknown+": ")
 }
