@@ -94,11 +94,7 @@ func (f *Fleet) progress(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) e
 	}
 	retried := int32(0) // clusters that were upgraded late are retried as well
 	if before.Status.Attempt != upgrade.Status.Attempt {
-		for of, attempt := range f.lateIn {
-			if of.upgrade == string(upgrade.UID) && attempt >= max(1, before.Status.Attempt) {
-				retried++
-			}
-		}
+		retried = f.late(upgrade, before.Status.Attempt)
 	}
 	if is.Complete < was.Complete-was.Finishing-f.gone[string(upgrade.UID)]-retried { // a cluster that is finishing may fail
 		return fmt.Errorf("%d clusters are complete, and %d were, without %d that finished", is.Complete, was.Complete, was.Finishing)
@@ -162,7 +158,7 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 		f.lateIn = map[cluster]int32{}
 	}
 	if isLate(run) {
-		f.lateIn[clusterOf(run)] = max(1, run.Spec.Attempt)
+		f.lateIn[clusterOf(run)] = max(1, run.Status.Attempt)
 	}
 	if _, known := f.created[run.UID]; run.Spec.AdmissionTime.IsZero() {
 		delete(f.created, run.UID)
@@ -180,10 +176,10 @@ func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.runs, clusterOf(run))
-	if run.Spec.AdmissionTime.IsZero() {
-		return
+	if !run.Spec.AdmissionTime.IsZero() {
+		delete(f.lateIn, clusterOf(run))
+		f.gone[run.Spec.ManagedClustersUpgrade.UID]++
 	}
-	f.gone[run.Spec.ManagedClustersUpgrade.UID]++
 }
 
 // attempts checks that a cluster starts again only after it has failed.

@@ -33,7 +33,7 @@ func (f *Fleet) stop(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error
 		return fmt.Errorf("%d clusters had begun when the rollout had stopped, and %d have", was.Total-was.Pending, is.Total-is.Pending)
 	}
 	lost := f.gone[string(upgrade.UID)] // the hub reports these
-	if failures := is.Failed + f.late(upgrade) + gone(upgrade) + leaving + lost; failures < was.Failed+gone(before) {
+	if failures := is.Failed + f.late(upgrade, before.Status.Attempt) + gone(upgrade) + leaving + lost; failures < was.Failed+gone(before) {
 		return fmt.Errorf("%d clusters have failed, and %d had in the same attempt", failures, was.Failed+gone(before))
 	}
 	return nil
@@ -99,9 +99,15 @@ func isLate(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
 }
 
-// late counts the clusters that were upgraded after they had failed.
-func (f *Fleet) late(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 {
-	return f.number(upgrade, isLate)
+// late counts the clusters that were upgraded after they had failed, in the attempt or a later one.
+func (f *Fleet) late(upgrade *fleetv1beta1.ManagedClustersUpgrade, attempt int32) int32 {
+	n := int32(0)
+	for of, last := range f.lateIn {
+		if of.upgrade == string(upgrade.UID) && last >= max(1, attempt) {
+			n++
+		}
+	}
+	return n
 }
 
 func (f *Fleet) number(upgrade *fleetv1beta1.ManagedClustersUpgrade, is func(*fleetv1alpha1.ClusterUpgradeRun) bool) int32 {
