@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// cache has what is kept between the passes over an upgrade. A restart loses it, which only delays removals.
+// cache has what is kept between the passes over an upgrade. A restart loses it, and only delays removals.
 type cache struct {
 	uid        types.UID
 	generation int64     // of the last pass
@@ -52,8 +52,8 @@ type record struct {
 	admission.Record
 	refusedUntil time.Time
 	waitingSince time.Time                      // since when its run waits before its request
-	written      *written                       // its run, which the cache may not hold yet; nil means that it does
-	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil means that the published status does not count it as begun
+	written      *written                       // its run, until the cache holds it
+	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil if the published status does not count it as begun
 	ignored      bool                           // the published status does not count its failure
 	detached     bool                           // its run is gone with the cluster since the last status
 	ended        int32                          // the attempt of its run that has ended; 0 means none
@@ -76,21 +76,13 @@ func (m *cache) of(cluster string) *record {
 
 // names returns the clusters about whose records something is true, sorted.
 func (m *cache) names(is func(*record) bool) []string {
-	var names []string
-	for name, r := range m.clusters {
-		if is(r) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(m.clusters)), func(name string) bool { return !is(m.clusters[name]) })
 }
 
-// detached returns the clusters whose run is gone with the cluster since the last status.
 func (m *cache) detached() []string { return m.names(func(r *record) bool { return r.detached }) }
 
-// cacheOf returns what is known about the upgrade. Another object with the same name has its own. Once the clock is set
-// back, what was noted before is in the future, and is lost as by a restart.
+// cacheOf returns the cache of an upgrade. Another object with the same name has its own. Once the clock is set back, what was
+// noted before is in the future, and is lost as by a restart.
 func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *cache {
 	key := client.ObjectKeyFromObject(upgrade)
 	if m := r.caches[key]; m != nil && m.uid == upgrade.UID && !m.newest.After(now.Add(text.MaxClockSkew)) {
@@ -118,7 +110,8 @@ func (s *scope) observeDetached() {
 	}
 }
 
-// haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts those not complete.
+// haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts the clusters
+// that were not complete.
 func (s *scope) haveDeparted() bool {
 	left := leftOf(&s.Upgrade.Status)
 	present, others := s.cache.detached(), []string{}
@@ -196,7 +189,7 @@ func begunOf(m *admission.Member) *fleetv1beta1.DepartedClusters {
 	return gone
 }
 
-// departed counts the clusters of this attempt that are gone and were not complete, including those not yet published.
+// departed counts the clusters of this attempt that are gone and were not complete, with those that are not published yet.
 func (s *scope) departed() []fleetv1beta1.DepartedClusters {
 	list := slices.Clone(admission.Departed(s.Upgrade))
 	if s.Upgrade.Status.Attempt != s.attempt() {
@@ -221,10 +214,4 @@ func (s *scope) departed() []fleetv1beta1.DepartedClusters {
 	}
 	slices.SortFunc(list, func(a, b fleetv1beta1.DepartedClusters) int { return cmp.Compare(a.Index, b.Index) })
 	return list
-}
-
-// mayBeIgnored reports whether the failure of a deselected cluster does not count.
-func (s *scope) mayBeIgnored(name string) bool {
-	run := s.Runs[name]
-	return run.Spec.Outcome != nil || admission.IsForgotten(s.Upgrade, name)
 }

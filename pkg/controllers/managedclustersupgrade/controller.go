@@ -22,7 +22,6 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -46,7 +45,6 @@ const (
 	cacheTimeout     = 10 * time.Second       // how long the cache may be behind a write before the API server is read
 )
 
-// selector selects the clusters of an upgrade by reading from the cache.
 type selector func(
 	context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, map[string]*clusterv1.ManagedCluster, selection.Options,
 ) (selection.Selection, error)
@@ -86,7 +84,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		},
 		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Transform: delivery.TrimWork, Requests: r.workRequests},
 		{Object: &ocmv1beta1.Placement{}, Requests: r.placementRequests},
-		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.decisionRequests},
+		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.placementRequests},
 	}
 	return manager.Controller{
 		Name: "managedclustersupgrade",
@@ -164,16 +162,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: max(s.wake.Sub(now), time.Millisecond)}, nil
 }
 
-// ensureFinalizer adds the finalizer before the first object is created.
-func (s *scope) ensureFinalizer(ctx context.Context) error {
-	if controllerutil.ContainsFinalizer(s.Upgrade, fleetv1beta1.Finalizer) {
-		return nil
-	}
-	return s.write(ctx, "adding the finalizer of", false, func(u *fleetv1beta1.ManagedClustersUpgrade) {
-		controllerutil.AddFinalizer(u, fleetv1beta1.Finalizer)
-	})
-}
-
 // write changes the upgrade or its status, unless it was changed since it was read.
 func (s *scope) write(ctx context.Context, doing string, isStatus bool, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
 	updated := s.Upgrade.DeepCopy()
@@ -221,11 +209,8 @@ func (r *Reconciler) upgradeRequests(ctx context.Context, object client.Object) 
 	})...)
 }
 
+// placementRequests requests a pass over the upgrades that use a Placement, or the Placement of a PlacementDecision.
 func (r *Reconciler) placementRequests(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.requests(ctx, usesOneOf(map[types.NamespacedName]bool{client.ObjectKeyFromObject(object): true}))
-}
-
-func (r *Reconciler) decisionRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.requests(ctx, usesOneOf(map[types.NamespacedName]bool{placementOf(object): true}))
 }
 
@@ -260,11 +245,14 @@ func (r *Reconciler) selecting(ctx context.Context, cluster string) func(*fleetv
 	return usesOneOf(placements)
 }
 
-func placementOf(decision client.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: decision.GetLabels()[ocmv1beta1.PlacementLabel]}
+func placementOf(object client.Object) types.NamespacedName {
+	key := client.ObjectKeyFromObject(object)
+	if _, is := object.(*ocmv1beta1.PlacementDecision); is {
+		key.Name = object.GetLabels()[ocmv1beta1.PlacementLabel]
+	}
+	return key
 }
 
-// usesOneOf returns whether an upgrade selects its clusters by one of the Placements.
 func usesOneOf(placements map[types.NamespacedName]bool) func(*fleetv1beta1.ManagedClustersUpgrade) bool {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) bool {
 		if u.Spec.ClusterSelector != nil && placements[types.NamespacedName{Namespace: u.Namespace, Name: selection.PlacementName(u)}] {
@@ -276,7 +264,6 @@ func usesOneOf(placements map[types.NamespacedName]bool) func(*fleetv1beta1.Mana
 	}
 }
 
-// requests returns a request for each upgrade that satisfies a condition.
 func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.ManagedClustersUpgrade) bool) []reconcile.Request {
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }

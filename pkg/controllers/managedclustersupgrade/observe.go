@@ -36,8 +36,8 @@ func (s *scope) observe() {
 	s.export(&fleet, s.Now)
 }
 
-// observeFailure exports the published state after a pass that ended with an error. The time of the last pass without
-// an error remains; the first pass sets it if there is none.
+// observeFailure exports the published state after a pass that ended with an error. The time of the last pass without an
+// error remains; the first pass sets it if there is none.
 func (s *scope) observeFailure() {
 	blocked := ""
 	if c := apimeta.FindStatusCondition(s.Upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
@@ -80,7 +80,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 	s.Metrics.SetFleet(*fleet)
 }
 
-// oldestInFlight returns the admission of the cluster that is in flight for the longest time; zero means none.
+// oldestInFlight returns the first admission of a cluster that is in flight; zero if there is none.
 func (s *scope) oldestInFlight() time.Time {
 	var oldest time.Time
 	for i := range s.members {
@@ -91,8 +91,8 @@ func (s *scope) oldestInFlight() time.Time {
 	return oldest
 }
 
-// observeSteps observes the steps of the runs that have ended since the last pass, each run once an
-// attempt. Those that had ended before the first pass of this process are not observed.
+// observeSteps observes the steps of the runs that have ended since the last pass, each run once an attempt, and none that had
+// ended before the first pass of this process.
 func (s *scope) observeSteps() {
 	for name, run := range s.Runs {
 		r, state := s.cache.of(name), run.Status.State
@@ -100,11 +100,10 @@ func (s *scope) observeSteps() {
 		if r.ended = run.Status.Attempt; r.ended != run.Spec.Attempt || state != fleetv1alpha1.StateComplete && state != fleetv1alpha1.StateFailed {
 			r.ended = 0
 		}
-		if r.ended == 0 || r.ended == before || !s.cache.observed || len(run.Status.History) == 0 {
-			continue
-		}
-		for _, step := range run.Status.History[0].Conditions {
-			s.Metrics.ObserveStep(step)
+		if r.ended != 0 && r.ended != before && s.cache.observed {
+			for _, step := range run.Record().Conditions {
+				s.Metrics.ObserveStep(step)
+			}
 		}
 	}
 	s.cache.observed = true

@@ -16,6 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -45,7 +46,6 @@ type scope struct {
 
 func (s *scope) attempt() int32 { return admission.Attempt(s.Upgrade) }
 
-// wakeAt requests a pass at a time.
 func (s *scope) wakeAt(at time.Time) {
 	if at.After(s.Now) && at.Before(s.wake) {
 		s.wake = at
@@ -65,8 +65,12 @@ func (s *scope) reconcile(ctx context.Context) error {
 	if isAtRest(s.Upgrade) && len(s.cache.events) == 0 && s.cache.preflight.isOver() {
 		return nil
 	}
-	if err := s.ensureFinalizer(ctx); err != nil {
-		return err
+	if !controllerutil.ContainsFinalizer(s.Upgrade, fleetv1beta1.Finalizer) { // before anything is created
+		if err := s.write(ctx, "adding the finalizer of", false, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			controllerutil.AddFinalizer(u, fleetv1beta1.Finalizer)
+		}); err != nil {
+			return err
+		}
 	}
 	unplaced := selection.EnsurePlacement(ctx, s.client, s.Upgrade, s.Now)
 	if apierrors.IsConflict(unplaced) {
@@ -259,8 +263,8 @@ func (s *scope) shrunk(selected map[string]bool) string {
 		rollout.RemovalDelay, s.cache.expected-found, s.cache.expected)
 }
 
-// recallIgnored keeps deselected failures ignored that the published status does not count: clusters to which nothing
-// was written, and clusters that a person has forgotten.
+// recallIgnored keeps deselected failures ignored that the published status does not count: of clusters to which nothing was
+// written, or that a person has forgotten.
 func (s *scope) recallIgnored(selected map[string]bool) {
 	published := &s.Upgrade.Status
 	counted := published.ClustersSummery
@@ -274,7 +278,7 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 		switch {
 		case state == rollout.NotStarted:
 			continue
-		case state == rollout.Failed && !selected[name] && s.mayBeIgnored(name):
+		case state == rollout.Failed && !selected[name] && (run.Spec.Outcome != nil || admission.IsForgotten(s.Upgrade, name)):
 			deselected = append(deselected, name)
 			continue
 		case state == rollout.Failed:
