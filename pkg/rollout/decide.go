@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Decide returns which members begin now, and when to decide again. Members in the order of Compare
-// are not sorted again, so the cost is linear in their number.
+// Decide lets members begin now, and says when to decide again. Members in the order of Compare are not sorted again: the
+// cost is linear in their number.
 func Decide(plan Plan, members []Member, now time.Time) Decision {
 	if !slices.IsSortedFunc(members, compare) {
 		members = slices.Clone(members)
@@ -74,7 +74,7 @@ type tally struct {
 	decision Decision
 	total    int // members that count
 	pending  int // members that count and have not begun
-	canaries int // and those without which a person continues
+	canaries int // with those that a person waives
 	size     int // members that count, without canaries
 	// stage is the earliest unfinished stage, and unfinished is whether there is one.
 	stage      stage
@@ -230,7 +230,7 @@ func waived(m *Member) int {
 	return 0
 }
 
-// next notes a time at which the decision changes by itself.
+// next notes when the decision changes by itself.
 func (t *tally) next(at time.Time) {
 	if t.decision.Next.IsZero() || at.Before(t.decision.Next) {
 		t.decision.Next = at

@@ -37,17 +37,18 @@ const (
 	Failed         State = "Failed"
 )
 
-// Plan holds what the user requests of a rollout, and what the caller has observed of its surroundings.
+// Plan holds what the user requests of a rollout, and what the caller has observed of its surroundings. Texts that describe
+// an obstacle are empty without one.
 type Plan struct {
-	// Type is the type of the rollout; empty means Progressive.
+	// Type is Progressive by default.
 	Type Type
-	// MaxConcurrency is the number of slots, as a number or a percentage of the members without
-	// canaries. Nil means one slot, or no limit if Type is All.
+	// MaxConcurrency is the number of slots, as a number or a percentage of the members without canaries. The default is
+	// one slot, or no limit if Type is All.
 	MaxConcurrency *intstr.IntOrString
-	// MaxFailures is how many failures are tolerated, as a number or a percentage of the members
-	// without canaries; nil means no limit. For ProgressivePerGroup it applies to each group.
+	// MaxFailures is how many failures are tolerated, as a number or a percentage of the members without canaries. There is no
+	// limit by default. With ProgressivePerGroup it applies to each group.
 	MaxFailures *intstr.IntOrString
-	// StallTimeout is how long the rollout waits for a canary that cannot begin, until it stops; zero means for ever.
+	// StallTimeout is how long the rollout waits for a canary that cannot begin before it stops. Zero disables the stop.
 	StallTimeout time.Duration
 	// RequireCanaries reports whether the plan selects canaries: without any, nothing begins.
 	RequireCanaries bool
@@ -55,21 +56,20 @@ type Plan struct {
 	CanariesFixed int
 	// Paused, Cancelled, and DryRun are the fields of the spec.
 	Paused, Cancelled, DryRun bool
-	// RecordsLost describes how records of begun clusters were lost; empty if none were.
+	// RecordsLost describes how records of begun clusters were lost.
 	RecordsLost string
-	// SelectionUnstable describes why the selection cannot be used now; empty if it can.
+	// SelectionUnstable describes why the selection cannot be used now.
 	SelectionUnstable string
-	// DependencyMissing and DependencyIncomplete describe which dependency is; empty means none.
+	// DependencyMissing and DependencyIncomplete describe such a dependency.
 	DependencyMissing, DependencyIncomplete string
-	// Stop is the stop of this attempt that the status shows; its zero value means that there is none. It lasts
-	// until the next attempt, whatever becomes of the clusters.
+	// Stop is the stop of this attempt in the status, if any. It lasts until the next attempt, whatever becomes of the
+	// clusters.
 	Stop Stop
 	// Departed counts the failures of clusters that are gone, in this attempt.
 	Departed Departed
-	// NoOperatorImage describes that the hub cannot upgrade the operators that the upgrade includes; empty
-	// if it can.
+	// NoOperatorImage describes why the hub cannot upgrade the operators that the upgrade includes.
 	NoOperatorImage string
-	// Window is the maintenance window; nil means clusters may begin at any time.
+	// Window is the maintenance window. Without one, clusters may begin at any time.
 	Window *Window
 }
 
@@ -84,38 +84,31 @@ type Departed struct {
 
 // Window is the state of the maintenance windows.
 type Window struct {
-	// Invalid describes a window that cannot be read: no cluster begins. Empty if each can.
-	Invalid string
-	// Open reports whether clusters may begin now.
-	Open bool
-	// Until is when that changes; zero means never.
-	Until time.Time
+	Invalid string    // describes a window that cannot be read: no cluster begins
+	Open    bool      // clusters may begin now
+	Until   time.Time // when that changes; zero for never
 }
 
 // Member is a cluster of the fleet.
 type Member struct {
-	// Name is the name of the cluster.
 	Name string
 	// Group is the index of its decision group, over all placements.
-	Group int
-	// Canary reports whether the cluster is a canary.
+	Group  int
 	Canary bool
-	// Hub reports whether the cluster is the hub itself. It is upgraded last and alone, and is never a
-	// canary.
+	// Hub reports whether the cluster is the hub itself. It is upgraded last and alone, and is never a canary.
 	Hub bool
 	// State is the state of the upgrade in the current attempt.
 	State State
-	// Deadline is when the current step of a cluster in flight fails; zero means never.
+	// Deadline is when the current step of a cluster in flight fails; zero for never.
 	Deadline time.Time
-	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A cluster that is NotStarted
-	// should be retried, and begins after that.
+	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A NotStarted cluster should be
+	// retried, and begins after that.
 	CleaningUp bool
-	// SoakedUntil is the end of the soak of a Complete cluster, which holds its slot until then.
+	// SoakedUntil is when a Complete cluster ends its soak, and gives up its slot.
 	SoakedUntil time.Time
-	// DeselectedSince is since when consistent selections lack the cluster; zero means selected.
+	// DeselectedSince is since when consistent selections lack the cluster; zero if it is selected.
 	DeselectedSince time.Time
-	// Exempt reports whether the failure of the cluster is outside the budget: nothing was written to
-	// it.
+	// Exempt reports whether the failure of the cluster is outside the budget: nothing was written to it.
 	Exempt bool
 	// LateSuccess reports whether a Complete cluster had failed before in this attempt. It still counts as failed.
 	LateSuccess bool
@@ -123,7 +116,7 @@ type Member struct {
 	Forgotten bool
 	// Hold describes why the cluster itself must not begin; empty if it may.
 	Hold string
-	// HeldSince is since when there is a reason; zero if unknown.
+	// HeldSince is since when it must not begin; zero if that is not known.
 	HeldSince time.Time
 	// Waived reports whether a person continues without the canary. It takes its turn as any other cluster.
 	Waived bool
@@ -138,13 +131,12 @@ type Decision struct {
 	// Removed names the clusters that are no longer members: not begun, deselected, and not being cleaned up after an
 	// earlier attempt.
 	Removed []string
-	// Ignored names the deselected clusters that no longer count but keep their records: those to which nothing
-	// was written, whose failure is forgotten, or that are being cleaned up after an earlier attempt.
+	// Ignored names the deselected clusters that no longer count but keep their records: nothing was written to them, their
+	// failure is forgotten, or they are being cleaned up after an earlier attempt.
 	Ignored []string
-	// Stopped is why no further cluster may begin; its zero value means that one may.
+	// Stopped is why no further cluster may begin, if none may.
 	Stopped Stop
-	// UntilAttempt is the stop that lasts until the next attempt, also if Stopped has another reason; its zero
-	// value means that there is none.
+	// UntilAttempt is the stop that lasts until the next attempt, if there is one. Stopped may have another reason.
 	UntilAttempt Stop
 	// CanaryFailed and MaxFailuresExceeded report what stops the rollout until the next attempt.
 	CanaryFailed, MaxFailuresExceeded bool
@@ -153,11 +145,11 @@ type Decision struct {
 	// Failures counts the failures within the budget, and Tolerated is the budget, or Unlimited. For
 	// ProgressivePerGroup they describe the group with the least budget left.
 	Failures, Tolerated int
-	// Next is the time of the next decision if nothing else changes; zero means none.
+	// Next is the time of the next decision if nothing else changes; zero for none.
 	Next time.Time
 }
 
-// Stop is a reason for which nothing is admitted.
+// Stop is a reason to admit nothing.
 type Stop struct {
 	// Reason is one of the reasons of the condition Admitting of package v1beta1.
 	Reason string
@@ -181,8 +173,7 @@ func (m *Member) soaking(now time.Time) bool {
 	return m.State == Complete && now.Before(m.SoakedUntil)
 }
 
-// holdsSlot reports whether the cluster holds a slot: from admission until cleanup and soak are
-// over.
+// holdsSlot reports whether the cluster holds a slot: from admission until cleanup and soak are over.
 func (m *Member) holdsSlot(now time.Time) bool {
 	return m.InFlight() || m.CleaningUp || m.soaking(now)
 }

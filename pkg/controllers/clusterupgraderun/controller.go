@@ -139,7 +139,7 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 	return nil
 }
 
-// IsOmitted reports which steps are not published: what thousands of runs wait for would only hide the others.
+// IsOmitted reports whether a step is not published: what thousands of runs wait for would only hide the others.
 func IsOmitted(n notify.StepNotification) bool {
 	switch n.Class {
 	case engine.ClassWaiting:
@@ -333,7 +333,7 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 }
 
 // Release also removes the finalizer about works with the ClusterVersion, unless one is left. The garbage collector deletes
-// the other works of a run that is deleted, except works of sets.
+// the other works of a deleted run, except works of sets.
 func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	cluster := k.cluster(run)
 	if !run.DeletionTimestamp.IsZero() {
@@ -348,7 +348,7 @@ func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 	return nil
 }
 
-// Hold returns no reason: a cluster that is held is paused, by Request.
+// Hold returns no reason: Request pauses a held cluster.
 func (kind) Hold(context.Context) (string, error) { return "", nil }
 
 // Observe returns nothing: the steps decide.

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clusterupgraderun is the controller of ClusterUpgradeRuns: it upgrades one managed cluster by
-// the runbook of fleets. It decides neither which clusters are upgraded nor when.
+// the runbook of fleets. It does not decide about the clusters of an upgrade, nor about their turn.
 package clusterupgraderun

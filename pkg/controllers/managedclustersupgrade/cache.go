@@ -31,18 +31,18 @@ type cache struct {
 	newest     time.Time // of the last pass, with or without an error
 	expected   int       // clusters that the status counted then
 	decided    time.Time // of the last pass
-	passed     time.Time // of the last pass without an error; zero means none
+	passed     time.Time // of the last pass without an error
 	published  time.Time // when the status was written last
 
 	replaced manager.Replaced // by the last write
 
 	selected []selection.Member    // the last consistent selection
-	clusters map[string]*record    // of clusters about which there is something to remember
+	clusters map[string]*record    // by cluster
 	events   []engine.Notification // that could not be written
 	exported metrics.Fleet         // what the metrics contain
 	windows  admission.Windows
 
-	preflight *preflights // of a dry run; nil means none
+	preflight *preflights // of a dry run, if there is one
 	repeated  bool        // the milestones that the status shows were sent to the webhook again
 	swept     bool        // the works of an earlier process are known to be gone
 	observed  bool        // the runs that had ended before this process are known
@@ -56,7 +56,7 @@ type record struct {
 	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil if the published status does not count it as begun
 	ignored      bool                           // the published status does not count its failure
 	detached     bool                           // its run is gone with the cluster since the last status
-	ended        int32                          // the attempt of its run that has ended; 0 means none
+	ended        int32                          // the attempt of its run that has ended, or 0
 }
 
 type written struct {

@@ -153,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	behind := apierrors.IsConflict(err) || errors.Is(err, errBehind)
 	if err != nil && !behind {
-		return reconcile.Result{}, err // the next pass is not deferred, which would reset the backoff
+		return reconcile.Result{}, err // deferring the next pass would reset the backoff
 	}
 	m.decided, m.generation = now, upgrade.Generation
 	if behind {

@@ -46,7 +46,7 @@ func (s *scope) observeFailure() {
 	s.exportAgain(blocked, cmp.Or(s.cache.passed, s.cache.started))
 }
 
-// exportAgain exports what the metrics contain, with another reason for which no cluster begins.
+// exportAgain exports what the metrics contain, with another reason why no cluster begins.
 func (s *scope) exportAgain(blocked string, passed time.Time) {
 	fleet := s.cache.exported
 	fleet.Blocked = blocked
@@ -80,7 +80,7 @@ func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
 	s.Metrics.SetFleet(*fleet)
 }
 
-// oldestInFlight returns the first admission of a cluster that is in flight; zero if there is none.
+// oldestInFlight returns the first admission of a cluster in flight; zero if there is none.
 func (s *scope) oldestInFlight() time.Time {
 	var oldest time.Time
 	for i := range s.members {

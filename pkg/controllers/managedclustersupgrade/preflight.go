@@ -92,7 +92,7 @@ func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcil
 	return reconcile.Result{}, err
 }
 
-// preflight checks the members of a dry run. It deletes the works of one that is over.
+// preflight checks the members of a dry run. It deletes the works of a finished one.
 func (s *scope) preflight(ctx context.Context) error {
 	if !s.Upgrade.Spec.DryRun || s.Upgrade.Spec.Cancelled {
 		return s.endPreflight(ctx)
@@ -136,7 +136,7 @@ func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 	maps.DeleteFunc(p.deleted, func(uid types.UID, _ bool) bool { return !cached[uid] })
 }
 
-// checkMember checks one cluster, and deletes its work, which may be nil, once the result is known.
+// checkMember checks one cluster, and deletes its work, if there is one, once the result is known.
 func (s *scope) checkMember(ctx context.Context, m *admission.Member, work *workv1.ManifestWork) error {
 	p := s.cache.preflight
 	result := admission.Preflight{Checked: true} // of a cluster that has begun
@@ -167,7 +167,7 @@ func (s *scope) checkMember(ctx context.Context, m *admission.Member, work *work
 	return err
 }
 
-// isRechecked reports whether a cluster that is blocked is being checked again, or will be now.
+// isRechecked reports whether a blocked cluster is being checked again, or will be now.
 func (s *scope) isRechecked(name string, known answer) bool {
 	p := s.cache.preflight
 	if _, asked := p.started[name]; asked {
@@ -233,8 +233,8 @@ func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error 
 	return nil
 }
 
-// deletePreflight deletes a work, once, unless it was changed since it was read. A work that a user has edited so that its
-// deletion would delete the ClusterVersion is deleted once the agent has applied its repair, which causes another pass.
+// deletePreflight deletes a work, once, unless it was changed since it was read. If a user has edited a work so that its
+// deletion would delete the ClusterVersion, it is deleted once the agent has applied its repair. The repair causes a pass.
 func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
 	if p := s.cache.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
 		return nil
@@ -255,7 +255,7 @@ func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) 
 	return nil
 }
 
-// endPreflight deletes all works of a dry run that is over, also those that the cache does not hold yet.
+// endPreflight deletes all works of a finished dry run, also those that the cache does not hold yet.
 func (s *scope) endPreflight(ctx context.Context) error {
 	m := s.cache
 	if m.swept {

@@ -69,7 +69,7 @@ func (s *scope) publish(ctx context.Context) error {
 	return nil
 }
 
-// noteCounted notes which clusters the published status counts as begun.
+// noteCounted notes the clusters that the published status counts as begun.
 func (s *scope) noteCounted() {
 	for _, r := range s.cache.clusters {
 		r.begun, r.ignored, r.detached = nil, false, false
@@ -89,7 +89,7 @@ func (s *scope) writeStatus(ctx context.Context, next *fleetv1beta1.ManagedClust
 	return s.write(ctx, "writing the status of", true, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status = *next })
 }
 
-// delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each run undoes what is not
+// delete deletes the runs of the upgrade, and then removes its finalizer. Each run undoes what is not
 // delivered before it goes; clusters that are being upgraded continue.
 func (s *scope) delete(ctx context.Context) error {
 	if !controllerutil.ContainsFinalizer(s.Upgrade, fleetv1beta1.Finalizer) {
@@ -294,7 +294,7 @@ func isStop(reason string) bool {
 	return reason != fleetv1beta1.ReasonOpen && reason != fleetv1beta1.ReasonNoFreeSlot && reason != fleetv1beta1.ReasonFinished
 }
 
-// transitionID identifies a transition by the status before it, which is unique to it, and by what the condition becomes.
+// transitionID identifies a transition by the status before it, unique to it, and by what the condition becomes.
 func transitionID(before *fleetv1beta1.ManagedClustersUpgradeStatus, after *metav1.Condition) string {
 	encoded, err := json.Marshal([]any{before, after.Type, after.Status, after.Reason})
 	if err != nil {

@@ -145,7 +145,7 @@ func (s *scope) remember() {
 	}
 }
 
-// read reads the clusters, the runs, and the selection, which is unstable if its Placement could not be written.
+// read reads the clusters, the runs, and the selection. That is unstable if its Placement could not be written.
 func (s *scope) read(ctx context.Context, unplaced error) error {
 	var err error
 	if s.Clusters, err = admission.ReadClusters(ctx, s.client); err != nil {
@@ -344,7 +344,7 @@ func (s *scope) decideAgain() {
 	s.decision.Removed = removed
 }
 
-// lostRecords describes which records of begun clusters are gone, by the count of the published status, until the next attempt.
+// lostRecords describes lost records of begun clusters, by the count of the published status, until the next attempt.
 func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	published := &s.Upgrade.Status
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {

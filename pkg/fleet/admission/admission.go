@@ -31,7 +31,7 @@ type Fleet struct {
 	Clusters     map[string]*clusterv1.ManagedCluster        // all of them
 	Runs         map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	Dependencies Dependencies
-	Locked       map[string]string               // the other upgrade that is upgrading a cluster
+	Locked       map[string]string               // the other upgrade at work on a cluster
 	Records      map[string]Record               // what is remembered about a cluster
 	Departed     []fleetv1beta1.DepartedClusters // that are gone, as the status counts them
 	RecordsLost  string                          // how records of begun clusters were lost; empty if none were
@@ -108,7 +108,7 @@ func (f *Fleet) Members() []Member {
 	return members
 }
 
-// Decide decides which members begin.
+// Decide decides about the admission of the members.
 func Decide(plan rollout.Plan, members []Member, now time.Time) rollout.Decision {
 	list := make([]rollout.Member, len(members))
 	for i := range members {
@@ -146,7 +146,7 @@ func (f *Fleet) hold(name string) (reason, message string) {
 	return "", ""
 }
 
-// Detached describes why nothing can be delivered to a cluster, which may be nil; empty if it can.
+// Detached describes why nothing can be delivered to a cluster; empty if it can. The cluster may be nil.
 func Detached(cluster *clusterv1.ManagedCluster) string {
 	switch {
 	case cluster == nil:
@@ -193,7 +193,7 @@ func IsInFlight(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return member.InFlight()
 }
 
-// Held returns why an annotation holds a cluster, which may be nil; empty if none does.
+// Held returns why an annotation holds a cluster; empty if none does. The cluster may be nil.
 func Held(cluster *clusterv1.ManagedCluster) string {
 	if cluster == nil || !metav1.HasAnnotation(cluster.ObjectMeta, upgradev1alpha1.HoldAnnotation) {
 		return ""

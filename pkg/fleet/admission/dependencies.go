@@ -57,7 +57,7 @@ func Owns(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.Clust
 
 // Dependencies are the upgrades that come before another one.
 type Dependencies struct {
-	Missing, Incomplete string // describe which upgrade does not exist, and which is not complete
+	Missing, Incomplete string // describe a missing and an incomplete upgrade
 	preceding           []preceding
 }
 
@@ -103,7 +103,7 @@ func isComplete(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
 	return status.ObservedGeneration == upgrade.Generation && apimeta.IsStatusConditionTrue(status.Conditions, fleetv1beta1.ConditionComplete)
 }
 
-// addPreceding reads on which clusters the other upgrade is complete.
+// addPreceding reads where the other upgrade is complete.
 func (d *Dependencies) addPreceding(ctx context.Context, reader client.Reader, other *fleetv1beta1.ManagedClustersUpgrade) error {
 	runs, err := ListRuns(ctx, reader, other)
 	if err != nil {

@@ -30,7 +30,7 @@ type Member struct {
 }
 
 // SetRun adds what the run reports about an attempt to what the selection reports. A canary of the attempt remains one. A
-// cluster that is no longer selected keeps the mark of a canary and the group that it had at its admission.
+// deselected cluster keeps the mark of a canary and the group that it had at its admission.
 func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
 	m.Run, m.Name = run, run.Namespace
 	switch {
@@ -103,7 +103,7 @@ func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 }
 
 // WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
-// the cluster, or for an agent that is unreachable or silent. It is zero once the cluster has accepted the release, because
+// the cluster, or for an unreachable or silent agent. It is zero once the cluster has accepted the release, because
 // a request may have been withdrawn too late.
 func (m *Member) WaitsSince() time.Time {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {

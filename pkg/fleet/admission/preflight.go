@@ -36,7 +36,7 @@ const (
 // waited for; it is never good news. Nothing is acknowledged, and no risk is accepted.
 type Preflight struct {
 	Checked  bool         // the result is final
-	Obstacle rollout.Stop // what prevents the upgrade; its zero value means nothing
+	Obstacle rollout.Stop // what prevents the upgrade, if anything
 }
 
 var passed = Preflight{Checked: true}
@@ -71,7 +71,7 @@ func (f *Fleet) CheckClaims(m *Member) Preflight {
 	return Preflight{Checked: spec.ClaimsOnly}
 }
 
-// Check checks a member whose claims do not decide by what its agent reports in a work; nil means no work. The agent must
+// Check checks a member by its claims, or by what its agent reports in a work, if there is one. The agent must
 // have answered once its time has expired.
 func (f *Fleet) Check(m *Member, work *workv1.ManifestWork, expired bool) Preflight {
 	spec := &f.Upgrade.Spec
@@ -108,7 +108,7 @@ func (f *Fleet) Check(m *Member, work *workv1.ManifestWork, expired bool) Prefli
 }
 
 // CheckHistory checks a cluster by its history, whose newest entry must be known, and by what its administrators have set
-// on the ClusterVersion. An upgrade to another release that is in progress is an obstacle, even if the installed release
+// on the ClusterVersion. An upgrade in progress to another release is an obstacle, even if the installed release
 // is older than the target.
 func CheckHistory(version *delivery.ClusterVersion, target delivery.Target) Preflight {
 	switch version.Stage(target) {

@@ -168,7 +168,7 @@ func (t *totals) add(m *Member) {
 	}
 }
 
-// count counts a cluster by its state. A state that is not known is in flight.
+// count counts a cluster by its state. An unknown state is in flight.
 func count(s *fleetv1beta1.ClustersSummary, m *Member) {
 	s.Total++
 	switch m.State {
@@ -214,7 +214,7 @@ func (t *totals) addRun(m *Member) {
 	addAction(&t.post, run.PostUpgradeAction)
 }
 
-// addAction counts an action by its state. An action that is applied without a state is in progress.
+// addAction counts an action by its state. An applied action without a state is in progress.
 func addAction(s *fleetv1beta1.ActionSummary, action *fleetv1alpha1.ActionStatus) {
 	if action == nil {
 		return
@@ -264,7 +264,7 @@ func (f *fingerprint) add(cluster string) {
 	f[bucket].sum ^= hash
 }
 
-// encode returns the fingerprint as a text, which is empty without clusters.
+// encode returns the fingerprint as a text; empty without clusters.
 func (f *fingerprint) encode() string {
 	if *f == (fingerprint{}) {
 		return ""

@@ -63,8 +63,8 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent withdraws the request"), nil
 }
 
-// fence writes a work that only observes in place of a request whose answer may have been lost. A read would say nothing
-// about a request that is still on its way: it conflicts with this work once it arrives.
+// fence writes a work that only observes in place of a request whose answer may have been lost. Reading says nothing
+// about a request still on its way: it conflicts with this work once it arrives.
 func (c *Cluster) fence(ctx context.Context) (engine.Result, error) {
 	_, result, err := c.deliverUpgrade(ctx, delivery.FormFence, clusterstate.Release{})
 	if err == nil && (result.IsZero() || result.Reason() == fleetv1alpha1.ReasonDelivered) {

@@ -41,7 +41,7 @@ const (
 	reasonSoaking      = "Soaking"
 )
 
-// Reasons of steps that have nothing to do. The first two are about a withdrawal that is not needed.
+// Reasons of steps that have nothing to do. The first two are about a needless withdrawal.
 const (
 	reasonNothingDelivered = "NothingDelivered"
 	reasonTargetAccepted   = "TargetAccepted"
@@ -121,7 +121,7 @@ func (c *Cluster) Delivered(ctx context.Context, name string) (*workv1.ManifestW
 	return work, form, nil
 }
 
-// isOwn reports whether a work, which may be nil, belongs to the upgrade of the run.
+// isOwn reports whether a work belongs to the upgrade of the run. The work may be nil.
 func (c *Cluster) isOwn(work *workv1.ManifestWork) bool {
 	return work != nil && work.Labels[fleetv1beta1.UpgradeLabel] == c.Run.Spec.ManagedClustersUpgrade.UID
 }
@@ -227,8 +227,8 @@ func waitForApply(work string, f *delivery.Feedback) engine.Result {
 	return engine.Wait(reasonApplyFailing, "the agent cannot apply ManifestWork %s: %s", work, f.Message)
 }
 
-// own makes the run the owner of a work, which does not outlive it. A work with the ClusterVersion has no owner: the garbage
-// collector would delete it even if a user has edited it so that the ClusterVersion is deleted as well. The run has a
+// own makes the run the owner of a work, to end with it. A work with the ClusterVersion has no owner: the garbage
+// collector would delete it even after an edit that makes it delete the ClusterVersion as well. The run has a
 // finalizer for it.
 func (c *Cluster) own(work *workv1.ManifestWork) {
 	if delivery.HasClusterVersion(work) {
@@ -277,7 +277,7 @@ func (c *Cluster) attached(ctx context.Context) (*clusterv1.ManagedCluster, engi
 }
 
 // since returns since when a step has been waiting for a reason: not before it was recorded, and not before the cluster
-// reports it. A report from the future, by a clock that is ahead, does not count. Nor does a failed read in between end the
+// reports it. A report from the future, by a fast clock, does not count. Nor does a failed read in between end the
 // wait: the cluster reports when it was last unavailable or failing.
 func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time {
 	since := now

@@ -18,7 +18,7 @@ import (
 
 const withdrawTimeout = 10 * time.Minute // how long the cleanup waits until the agent has withdrawn a request
 
-// applyGrace is the time in which the step itself reports a request that is not applied in time, with the cause.
+// applyGrace is how long the step itself may take to report, with the cause, that a request was not applied in time.
 const applyGrace = time.Minute
 
 // Runbook returns the table of the steps of the attempt. The upgrade is nil if it is not known. A zero progress, the time at
@@ -84,7 +84,7 @@ func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, pr
 	}
 }
 
-// observe is ObserveDelivery for a cluster of which the hub may not hear.
+// observe is ObserveDelivery for a cluster that may be silent.
 func (c *Cluster) observe(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 	observed, answer, err := c.ObserveDelivery(ctx, run)
 	answer, err = c.Heard(func(context.Context, engine.Run) (engine.Result, error) { return answer, err })(ctx, run)
@@ -134,7 +134,7 @@ func skipUnless(hasWork bool, answer engine.Result) engine.Result {
 	return answer
 }
 
-// stallAfter returns after which time a step stalls if it makes no progress since a time. The engine counts from the start
+// stallAfter returns the time until a step stalls if it makes no progress since a time. The engine counts from the start
 // of the step, or from its last answer that was progress.
 func (c *Cluster) stallAfter(name string, since time.Time) time.Duration {
 	step := c.Record.Step(name)
@@ -145,7 +145,7 @@ func (c *Cluster) stallAfter(name string, since time.Time) time.Duration {
 	return stall
 }
 
-// actionSlowAfter returns after which time the step of an action stalls whose ManifestWorkReplicaSet is ignored.
+// actionSlowAfter returns the time until an action stalls if its ManifestWorkReplicaSet is ignored.
 func (c *Cluster) actionSlowAfter(name string) time.Duration {
 	if c.Record.Step(name).Reason == ReasonReplicaSetIgnored {
 		return ReplicaSetLimit
@@ -153,7 +153,7 @@ func (c *Cluster) actionSlowAfter(name string) time.Duration {
 	return 0
 }
 
-// soakSlowAfter returns after which time the soak stalls: when it is interrupted for the stall timeout.
+// soakSlowAfter returns the time until the soak stalls: until it is interrupted for the stall timeout.
 func (c *Cluster) soakSlowAfter() time.Duration {
 	step := c.Record.Step(fleetv1alpha1.StepSoaked)
 	if step.StartTime == nil || step.Reason == engine.ReasonPaused || !SoakStart(&c.Record).IsZero() {

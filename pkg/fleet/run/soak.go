@@ -152,7 +152,7 @@ func (c *Cluster) availableSince(ctx context.Context) (time.Time, engine.Result,
 	return condition.LastTransitionTime.Time, engine.Result{}, nil
 }
 
-// latest returns the later one of two times. A time in the future, by a clock that is ahead, does not count.
+// latest returns the later one of two times. A time in the future, by a fast clock, does not count.
 func latest(a, b, now time.Time) time.Time {
 	if b.After(a) && !b.After(now) {
 		return b

@@ -63,7 +63,7 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	return engine.ObservedPending, answer, err
 }
 
-// notApplied fails a request that is not applied in time, and says why if that is known.
+// notApplied fails a request that the agent has not applied in time, with the cause if it is known.
 func (c *Cluster) notApplied(ctx context.Context, work string, f *delivery.Feedback) (engine.Result, error) {
 	_, silent, err := c.availableSince(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
 	return engine.Wait(reasonRequested, "requested %s; the cluster has not accepted it", c.target())
 }
 
-// failing waits for an upgrade that is failing, in the words of the cluster version operator.
+// failing waits while the upgrade is failing, in the words of the cluster version operator.
 func (c *Cluster) failing(step, reason string, condition *delivery.Condition, run engine.Run) engine.Result {
 	limit := delivery.Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
 	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
@@ -234,13 +234,13 @@ func (c *Cluster) target() string {
 type Platform struct {
 	Stage   delivery.Stage
 	Message string // about the progress; empty if it is not known
-	Newer   string // a release that is newer than the target, and installed instead
+	Newer   string // a release newer than the target, installed instead
 	Failing delivery.Condition
 	Slow    bool                // the cluster says that its upgrade makes no progress
-	Refused *delivery.Condition // by which the cluster refuses the target; nil if it does not
+	Refused *delivery.Condition // says why the cluster refuses the target; nil if it does not
 }
 
-// ReadPlatform returns what a work, which may be nil, reports about the upgrade of the platform.
+// ReadPlatform returns what a work reports about the upgrade of the platform. The work may be nil.
 func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWork) Platform {
 	if work == nil || run.Spec.ClusterVersion == nil {
 		return Platform{Stage: delivery.StageUnknown}

@@ -32,7 +32,7 @@ type Writes struct {
 
 type write struct {
 	work     *workv1.ManifestWork // nil if it was removed
-	delivery string               // what it delivers, or the end of the soak for which it was removed
+	delivery string               // what it delivers, or the end of the soak that removed it
 	at       time.Time
 }
 
@@ -64,7 +64,7 @@ func (w *Writes) of(key client.ObjectKey, within time.Duration) write {
 	return last
 }
 
-// newer returns the cached work, which may be nil, or a copy of the written one if the cache is behind.
+// newer returns the cached work, or a copy of the written one if the cache is behind. The cached work may be nil.
 func (w *Writes) newer(key client.ObjectKey, cached *workv1.ManifestWork) *workv1.ManifestWork {
 	written := w.of(key, cacheTimeout).work
 	if written == nil {

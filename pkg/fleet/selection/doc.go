@@ -6,5 +6,5 @@
 //
 // Compute is a pure function over lists, and takes time in proportion to the members. Select reads the Placements and their
 // decisions. EnsurePlacement writes the Placement of clusterSelector, and nothing else is written. The package has no
-// memory: how long a cluster must be missing before it is removed, and which cluster starts, is decided by the callers.
+// memory: callers decide how long a cluster must be missing before it is removed, and when a cluster starts.
 package selection

@@ -72,7 +72,7 @@ func Placement(mcu *fleetv1beta1.ManagedClustersUpgrade) *ocmv1beta1.Placement {
 	return p
 }
 
-// ChangedAnnotation is when the spec of a Placement was last changed: its status does not show which spec it reflects.
+// ChangedAnnotation is when the spec of a Placement was last changed: its status has no observed generation.
 const ChangedAnnotation = "upgrade.managed.openshift.io/spec-changed"
 
 const settleTime = time.Minute // how long the decisions of a Placement may reflect its earlier spec

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery builds the ManifestWorks by which the hub upgrades a managed cluster, and reads what its work agent
+// Package delivery builds the ManifestWorks that upgrade a managed cluster, and reads what its work agent
 // reports about them. The feedback rules of the works are beside the functions that read their values.
 //
 // All functions are pure: the same run and the same ManagedClustersUpgrade lead to the same work. The package decides

@@ -40,7 +40,7 @@ type Manifest struct {
 	values values
 }
 
-// Read returns the feedback of a work, which may be nil. It never panics, whatever the status holds.
+// Read returns the feedback of a work. The work may be nil. Read never panics, whatever the status holds.
 func Read(work *workv1.ManifestWork) *Feedback {
 	if work == nil {
 		work = &workv1.ManifestWork{}
@@ -70,7 +70,7 @@ func Read(work *workv1.ManifestWork) *Feedback {
 	return f
 }
 
-// identify returns which object a manifest is, and whether it can be decoded.
+// identify returns the identity of a manifest, and whether the manifest can be decoded.
 func identify(m *workv1.Manifest) (Manifest, bool) {
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(m.Raw, &o); err != nil {
@@ -158,7 +158,7 @@ func Matches(object *workv1.ManifestResourceMeta, id *workv1.ResourceIdentifier)
 		text.MatchesAny(object.Namespace, []string{id.Namespace}) && text.MatchesAny(object.Name, []string{id.Name})
 }
 
-// find returns the only manifest of a kind, with a name unless that is empty; otherwise nil.
+// find returns the only manifest of a kind and, if it is not empty, a name; otherwise nil.
 func (f *Feedback) find(group, kind, namespace, name string) *Manifest {
 	var found *Manifest
 	for i := range f.Manifests {

@@ -33,7 +33,7 @@ const (
 
 var errNoOperators = errors.New("the ManagedClustersUpgrade approves no operators")
 
-// ApproverNamespace returns the namespace of the Job, and the label by which the hub knows it as its own.
+// ApproverNamespace returns the namespace of the Job, and the label that marks it.
 func ApproverNamespace() (name, label string) { return approverNamespace, ApproverLabel }
 
 // OperatorsPreflightWork returns the work of the operators in the form FormReadOnly. It observes whether the namespaces
@@ -101,7 +101,7 @@ func OperatorsWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Manag
 	return work, err
 }
 
-// operatorNamespaces returns the namespaces of the operators that the spec names, sorted; none means all namespaces.
+// operatorNamespaces returns the sorted namespaces of the operators in the spec; none stands for all namespaces.
 func operatorNamespaces(mcu *fleetv1beta1.ManagedClustersUpgrade) []string {
 	if mcu.Spec.OCPOperators.ApproveAllUpgrades {
 		return nil
@@ -154,7 +154,7 @@ func joinOperators(operators []fleetv1beta1.OperatorReference) string {
 	return strings.Join(list, " ")
 }
 
-// approverJob returns the Job; an empty include approves all operators. A pod that is evicted, for example while the nodes
+// approverJob returns the Job; an empty include approves all operators. An evicted pod, for example while the nodes
 // are updated, is replaced. One that exits with 1 has found that an operator failed, and is not.
 func approverJob(name, image string, timeout time.Duration, include, exclude string) object {
 	container := object{
@@ -186,10 +186,10 @@ func approverJob(name, image string, timeout time.Duration, include, exclude str
 	}})
 }
 
-// reportAnnotation on the work of the operators identifies the report of the Job to which the work is adapted.
+// reportAnnotation on the work of the operators identifies the report that the work is adapted to.
 const reportAnnotation = "upgrade.managed.openshift.io/operators"
 
-// Reports reports whether the Job of a work reports which InstallPlans decide. The Job of an earlier release does not.
+// Reports reports whether the Job of a work names the InstallPlans that decide. The Job of an earlier release does not.
 func Reports(work *workv1.ManifestWork) bool {
 	configs := work.Spec.ManifestConfigs
 	return len(configs) > 0 && len(configs[0].FeedbackRules) > 0 &&

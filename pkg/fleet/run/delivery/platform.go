@@ -40,11 +40,11 @@ type ClusterVersion struct {
 	// The rest is reported by the work of a preflight only.
 
 	Channel     Value
-	Installed   Value     // the newest release that is complete
+	Installed   Value     // the newest complete release
 	Offered     Value     // the target, if it is offered unconditionally
 	Conditional Value     // the target, if it is offered with risks
 	Recommended Condition // names the risks
-	Hold        Value     // the reason of the annotation that holds all upgrades of the cluster, which may be empty
+	Hold        Value     // the reason, maybe empty, of the annotation that holds all upgrades of the cluster
 	Mode        Value     // spec.desiredUpdate.mode
 
 	observation
@@ -148,7 +148,7 @@ func (f *Feedback) UpgradeConfig() UpgradeConfig {
 	}
 }
 
-// slow returns the condition Slow. In the release before, which has neither Slow nor Ready, Stalled meant slow.
+// slow returns the condition Slow. An earlier release has neither Slow nor Ready: its Stalled says slow.
 func (v values) slow() Condition {
 	slow, ready := v.condition("Slow"), v.condition("Ready")
 	if slow.Status.IsKnown() || ready.Status.IsKnown() {

@@ -20,7 +20,7 @@ const (
 	jobFailed   = "managedUpgradeJobFailed"
 )
 
-// Target is a release to which a cluster is upgraded: a version, a pull spec by digest, or both.
+// Target is the release of an upgrade: a version, a pull spec by digest, or both.
 type Target struct {
 	Version, Image string
 }
@@ -79,7 +79,7 @@ func UpgradeConfigRules() []workv1.FeedbackRule {
 	return rules(append(paths, statusConditions("Ready")[:1]...))
 }
 
-// ApproverLabel is the label of the namespace in which the hub approves operators on a cluster.
+// ApproverLabel marks the namespace on a cluster where the hub approves operators.
 const ApproverLabel = "upgrade.managed.openshift.io/installplan-approver"
 
 // NamespaceRules return the feedback of a namespace about whether it is the hub's.

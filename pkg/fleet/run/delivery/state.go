@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Action returns the state of an action, or of the Job that approves operators, and explains it. One manifest that is
+// Action returns the state of an action, or of the Job that approves operators, and explains it. A manifest that is
 // Degraded, or a Job that failed, makes it Degraded. It is Available when all manifests of the current generation are
 // applied, all objects exist, all Jobs have succeeded, and all rules for the condition Complete are met.
 //
@@ -74,7 +74,7 @@ func explain(what, why string) string {
 	return what + ": " + why
 }
 
-// ReportsFailure reports whether the agent reports what fails a run, now or if it lasts: a manifest that is Degraded, a Job
+// ReportsFailure reports whether the agent reports what fails a run, now or if it lasts: a Degraded manifest, a Job
 // that failed, a cluster version operator that fails or refuses the release, or an UpgradeConfig that failed.
 func (f *Feedback) ReportsFailure() bool {
 	if state, _ := f.Action(); state == fleetv1alpha1.ActionDegraded {
@@ -117,7 +117,7 @@ func (f *Feedback) Approval() Approval {
 	return Approval{Report: found, Reported: operators.IsKnown() && err == nil, Over: over}
 }
 
-// Operators returns how far the operators are, and explains it. The Job only says which InstallPlans decide.
+// Operators returns how far the operators are, and explains it. The Job only names the InstallPlans that decide.
 func (f *Feedback) Operators() (fleetv1alpha1.ActionState, string) {
 	state, message := f.Action()
 	if state != fleetv1alpha1.ActionAvailable {

@@ -49,7 +49,7 @@ func TargetOf(run *fleetv1alpha1.ClusterUpgradeRun) Target {
 // Before a work of the form FormWithdraw is deleted, the agent must have applied it: only then is the target withdrawn, and
 // the UpgradeConfig owned by the work. In that form, a ClusterVersion requests the current release, and the cluster version
 // operator has nothing to do: fields of desiredUpdate that other clients own stay, and alone they would be an invalid
-// request. The fields are removed if the current release is the zero Release, for one that is not known.
+// request. The fields are removed if the current release is not known (zero).
 func UpgradeWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedClustersUpgrade, form Form, delivery time.Time, current clusterstate.Release) (*workv1.ManifestWork, error) {
 	if run.Spec.ClusterVersion == nil {
 		return nil, errNoRelease
@@ -114,7 +114,7 @@ func PreflightWork(run *fleetv1alpha1.ClusterUpgradeRun) (*workv1.ManifestWork, 
 }
 
 // upgradeConfigWork returns the work that delivers an UpgradeConfig. The UpgradeConfig survives its work, since its upgrade
-// may be in progress; a withdrawal makes the work its owner, so that deleting the work deletes it.
+// may be in progress. A withdrawal makes the work its owner: deleting the work then deletes it.
 func upgradeConfigWork(run *fleetv1alpha1.ClusterUpgradeRun, template *fleetv1beta1.UpgradeConfigTemplate, form Form, delivery time.Time) (*workv1.ManifestWork, error) {
 	id := workv1.ResourceIdentifier{
 		Group: "upgrade.managed.openshift.io", Resource: "upgradeconfigs",
@@ -153,13 +153,13 @@ func upgradeConfigSpec(release *fleetv1beta1.ClusterVersionSpec, template *fleet
 
 const operatorsGrace = 90 * time.Second // how long the Job that approves operators lives beyond their timeout
 
-// AwaitsAgent reports whether a step with that reason waits for an agent that is unreachable or silent. Before the
-// request, the cluster is pending again after the stall timeout, which is no failure.
+// AwaitsAgent reports whether a step with that reason waits for an unreachable or silent agent. Before the request, the
+// cluster is pending again after the stall timeout, and does not fail.
 func AwaitsAgent(reason string) bool {
 	return reason == fleetv1alpha1.ReasonUnreachable || reason == fleetv1alpha1.ReasonDelivered
 }
 
-// agentGrace returns by how much an agent that is unreachable or silent extends a deadline before the request.
+// agentGrace returns by how much an unreachable or silent agent extends a deadline before the request.
 func agentGrace(run *fleetv1alpha1.ClusterUpgradeRun, reason string) time.Duration {
 	if !AwaitsAgent(reason) {
 		return 0
@@ -213,7 +213,7 @@ func StepTimeout(run *fleetv1alpha1.ClusterUpgradeRun, step string) time.Duratio
 	return 0
 }
 
-// Timeout returns a configured duration, or the default; zero for no duration, which the API server rejects.
+// Timeout returns a configured duration, or the default; zero if it is invalid. The API server rejects such a value.
 func Timeout(configured, byDefault fleetv1beta1.Duration) time.Duration {
 	timeout, err := time.ParseDuration(string(cmp.Or(configured, byDefault)))
 	if err != nil {

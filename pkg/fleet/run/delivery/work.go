@@ -29,7 +29,7 @@ const DryRunAnnotation = "upgrade.managed.openshift.io/dry-run"
 // has applied the work again.
 const RepairedAnnotation = "upgrade.managed.openshift.io/repaired"
 
-const fieldManager = "work-agent-mcu" // the field manager with which the agent applies what the hub delivers
+const fieldManager = "work-agent-mcu" // of the agent, for what the hub delivers
 
 // aggregateLabel on a ClusterRole gives its rules to the work agent, in addition to those that it has.
 const aggregateLabel = "open-cluster-management.io/aggregate-to-work"
@@ -62,7 +62,7 @@ func ActionName(uid string, action Action) string {
 	return "mcu-" + shortUID(uid) + "-" + string(action)
 }
 
-// UpgradeConfigName returns the name of the UpgradeConfig that is delivered to clusters.
+// UpgradeConfigName returns the name of the UpgradeConfig on each cluster.
 func UpgradeConfigName(uid string) string { return "fleet-" + shortUID(uid) }
 
 func shortUID(uid string) string { return uid[:min(8, len(uid))] }
@@ -161,11 +161,11 @@ func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
 	}
 }
 
-// Change says what must be written so that a work is delivered.
+// Change says what must be written to deliver a work.
 type Change string
 
 // Changes of a work. A work that this attempt has delivered in this form is not rewritten, even if another release of the
-// hub has built it differently. The revision of a preflight, which changes nothing on the cluster, is part of its form.
+// hub has built it differently. A preflight changes nothing on the cluster: its revision is part of its form.
 const (
 	ChangeNone    Change = "None"
 	ChangeCreate  Change = "Create"
@@ -174,7 +174,7 @@ const (
 	ChangeForeign Change = "Foreign" // the hub did not deliver the work, and leaves it alone
 )
 
-// Of identifies what a work delivers: the attempt and the form, and the report to which it was adapted.
+// Of identifies what a work delivers: its attempt, its form, and the report that it is adapted to.
 func Of(work metav1.Object) string {
 	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
 }
@@ -256,8 +256,8 @@ var interned = struct {
 	words map[string]string
 }{words: map[string]string{}}
 
-// TrimWork drops the managed fields of a ManifestWork, and lets works share what is equal in them: the spec, which an
-// upgrade writes for thousands of clusters, and the words of their agents. All controllers use it to fill their cache.
+// TrimWork drops the managed fields of a ManifestWork, and lets works share equal parts: the spec, the same for thousands of
+// clusters, and the words of their agents. All controllers use it to fill their cache.
 func TrimWork(object any) (any, error) {
 	work, is := object.(*workv1.ManifestWork)
 	if !is {
