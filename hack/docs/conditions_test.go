@@ -52,11 +52,11 @@ var conditionSections = []struct {
 	{
 		"ManagedClustersUpgrade",
 		[]string{"api/cluster/v1beta1", "pkg/fleet/admission"},
-		nil,
 		[]string{ // obstacles of a dry run
 			"NoFeedback", "VersionUnknown", "UpgradeInProgress", "PreflightRequested", "InvalidClusterVersion", "NotUpgradeable", "NotOffered",
 			"OfferUnknown", "ConditionalRisks",
 		},
+		nil,
 	},
 }
 
