@@ -103,9 +103,8 @@ func (c *Cluster) proveAgent(ctx context.Context, until time.Time, isOver bool) 
 		_, _, err = c.deliver(ctx, desired)
 		return false, err
 	case isOver && c.isOwn(work) && isTaken(work):
-		if err = c.remove(ctx, work.Name); err == nil {
-			c.Writes.note(key, nil, end)
-		}
+		err = c.remove(ctx, work.Name)
+		c.Writes.note(key, nil, end) // also if the answer was lost
 		return false, err
 	}
 	return false, nil
