@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -19,7 +17,8 @@ import (
 
 // logMissing logs the kinds that the API server does not serve, and what to do about it. A binary
 // waits for these kinds, and its watches only log that something was not found. If the kinds cannot
-// be determined, nothing is logged.
+// be determined, as of an API server before 1.27, nothing is logged. It makes two requests, whatever
+// the number of kinds.
 func logMissing(ctx context.Context, restConfig *rest.Config, log logr.Logger, scheme *runtime.Scheme, kinds []Kind) {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.Timeout = connectionTimeout
@@ -27,21 +26,17 @@ func logMissing(ctx context.Context, restConfig *rest.Config, log logr.Logger, s
 	if err != nil {
 		return
 	}
-	served := map[schema.GroupVersion]*metav1.APIResourceList{}
+	_, served, unknown, err := client.GroupsAndMaybeResourcesWithContext(ctx)
+	if err != nil || served == nil {
+		return
+	}
 	var missing []string
 	for _, kind := range kinds {
 		gvk, err := apiutil.GVKForObject(kind.Object, scheme)
-		if err != nil || kind.Optional || ctx.Err() != nil {
+		if err != nil || kind.Optional || unknown[gvk.GroupVersion()] != nil {
 			continue
 		}
-		resources, known := served[gvk.GroupVersion()]
-		if !known {
-			resources, err = client.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-			if err != nil && !apierrors.IsNotFound(err) {
-				continue
-			}
-			served[gvk.GroupVersion()] = resources
-		}
+		resources := served[gvk.GroupVersion()]
 		if resources == nil || !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }) {
 			missing = append(missing, gvk.GroupKind().String())
 		}

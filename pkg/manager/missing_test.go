@@ -4,9 +4,11 @@
 package manager_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -37,16 +39,17 @@ func TestMissingKinds_are_logged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			var requests atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				switch r.URL.Path {
-				case "/apis/apps/v1":
-					_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[{"name":"deployments","kind":"Deployment","namespaced":true}]}`))
-				case "/apis/policy/v1":
-					w.WriteHeader(http.StatusInternalServerError)
-				default:
-					w.WriteHeader(http.StatusNotFound)
+				requests.Add(1)
+				groups := map[string]string{
+					"/api": "",
+					"/apis": `{"metadata":{"name":"apps"},"versions":[{"version":"v1","freshness":"Current","resources":[` +
+						`{"resource":"deployments","responseKind":{"group":"apps","version":"v1","kind":"Deployment"},"scope":"Namespaced","verbs":["get"]}]}]},` +
+						`{"metadata":{"name":"policy"},"versions":[{"version":"v1","freshness":"Stale"}]}`,
 				}
+				w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+				_, _ = fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[%s]}`, groups[r.URL.Path])
 			}))
 			defer server.Close()
 			var logged []string
@@ -55,6 +58,9 @@ func TestMissingKinds_are_logged(t *testing.T) {
 			line := strings.Join(logged, "\n")
 			if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || tc.want != "" && !strings.Contains(line, "make install") {
 				t.Errorf("logged %q, want %q", line, tc.want)
+			}
+			if n := requests.Load(); n != 2 {
+				t.Errorf("%d requests, want 2", n)
 			}
 		})
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
@@ -38,6 +39,7 @@ import (
 const (
 	maxMemory         = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
 	maxWrites         = 2        // status writes for each transition of a step
+	maxLiveReads      = 6        // of an upgrade: its UpgradeConfig, and the Lease that is the lock
 	maxRecordMedian   = time.Second
 	heartbeatInterval = 5 * time.Minute
 	alertsInterval    = time.Minute // the default of the configuration
@@ -215,22 +217,27 @@ func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	if f.writes > maxWrites*len(last)+maxWrites {
 		tb.Errorf("%d status writes for %d steps, want at most %d for the beginning of the upgrade and for each step", f.writes, len(last), maxWrites)
 	}
-	platform := 0                  // reads of the name and the proxy of the cluster, once in a process
-	discovery := map[string]bool{} // what a process discovers when it starts, and of the MachineSets, once
+	platform := 0 // reads of the name and the proxy of the cluster, once in a process
 	for _, r := range made {
 		if r.Verb == "get" || r.Verb == "list" {
 			f.reads++
-		}
-		if r.Object.Resource == "" {
-			discovery[r.operation()] = true
 		}
 		if r.Object.Resource == "infrastructures" || r.Object.Resource == "proxies" {
 			platform++
 		}
 	}
 	get, list := count(made, "get upgradeconfigs"), count(made, "list machinesets")
-	if f.reads != get+list+len(discovery)+platform || get > 3 || list != 1 || platform > 2 {
-		tb.Errorf("the operator read %d times, want the UpgradeConfig when it is first observed and before each change of its finalizers, the extra MachineSets once, of which there are none, with at most one discovery of each API, and the name and the proxy of the cluster at most once", f.reads)
+	// A process discovers the APIs in two requests, twice: at its start, to log missing kinds, which may overlap with the
+	// upgrade, and for its first read of a kind that it does not declare, which are the MachineSets.
+	discovery := count(made, "get /api") + count(made, "get /apis")
+	locks := count(slices.DeleteFunc(auditedRequests(tb, cluster), func(r request) bool {
+		return r.Stage != stageComplete || r.Object.Name != lock.Name || r.Received.Before(began)
+	}), "get leases")
+	if get+locks > maxLiveReads {
+		tb.Errorf("%d reads of the UpgradeConfig and %d of the lock, want at most %d", get, locks, maxLiveReads)
+	}
+	if f.reads != get+list+discovery+platform || get > 3 || list != 1 || discovery > 4 || platform > 2 {
+		tb.Errorf("the operator read %d times, want the UpgradeConfig when it is first observed and before each change of its finalizers, the extra MachineSets once, of which there are none, at most four requests of discovery, and the name and the proxy of the cluster at most once", f.reads)
 	}
 	return f
 }
