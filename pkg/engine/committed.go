@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// committed reports whether the record holds that the point of no return is passed.
+// committed reports whether the record is past the point of no return.
 func committed(book Runbook, conditions []history.StepCondition) bool {
 	commit := book.CommitStep()
 	if commit == nil {
@@ -24,14 +25,13 @@ func committed(book Runbook, conditions []history.StepCondition) bool {
 	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at]) && conditions[at].Reason != ReasonNoUpdate
 }
 
-// isCancellable reports whether a cancellation affects the step: one of Steps, as long as the record
-// does not hold that the point of no return is passed.
+// isCancellable reports whether a cancellation affects the step. It affects all of Steps until the record is
+// past the point of no return.
 func isCancellable(book Runbook, conditions []history.StepCondition, step Step) bool {
 	return book.indexOf(step.Name) < len(book.Steps) && !committed(book, conditions)
 }
 
-// IsPast reports whether the record holds that a step is done or skipped, or that a later one of
-// Steps has begun.
+// IsPast reports whether a step is done or skipped by the record, or a later one of Steps has begun.
 func (b Runbook) IsPast(record history.Record, name string) bool {
 	return b.isPast(renameSteps(b, record.Conditions), name)
 }
@@ -53,8 +53,8 @@ func (b Runbook) isPast(conditions []history.StepCondition, name string) bool {
 	return false
 }
 
-// ResumeAfter returns a record in which all steps up to the one of that name are finished: the record
-// of an upgrade was lost, and it is known otherwise that the upgrade was past that step. Empty means none.
+// ResumeAfter restores the lost record of an upgrade that was past the named step: it finishes the steps up to
+// that one. It returns the record unchanged if the name is empty.
 func ResumeAfter(book Runbook, record history.Record, name string, now time.Time) history.Record {
 	if name == "" {
 		return record
@@ -73,22 +73,35 @@ func ResumeAfter(book Runbook, record history.Record, name string, now time.Time
 	return record
 }
 
-// beforeCommit reports whether the step leads up to a commit that has not happened: then the
-// constraints affect it.
+// Withdraw withdraws the request of an attempt that has made one. It returns an error if the request may still
+// stand.
+func (b Runbook) Withdraw(ctx context.Context, run Run) error {
+	commit := b.CommitStep()
+	if !run.Requested || commit == nil || commit.Commit.Withdraw == nil {
+		return nil
+	}
+	result, err := commit.Commit.Withdraw(ctx, run)
+	if err == nil && !result.Passed() {
+		err = errors.New(result.message)
+	}
+	return err
+}
+
+// beforeCommit reports whether the step leads up to a commit that has not happened. The constraints affect only
+// such steps.
 func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) bool {
 	index := book.indexOf(step.Name)
 	return index < len(book.Steps) && index <= book.commitIndex() && !committed(book, conditions)
 }
 
-// isInWindow reports whether the window affects the step: up to the commit, or, if the runbook commits nothing, until
-// its first step is done.
+// isInWindow reports whether the window affects the step. It ends with the commit, or, if the runbook has none,
+// with the first step.
 func isInWindow(book Runbook, conditions []history.StepCondition, step Step) bool {
 	return beforeCommit(book, conditions, step) && (book.CommitStep() != nil || book.indexOf(step.Name) == 0)
 }
 
-// adoptCommitted continues with the rest of an upgrade that is committed although its record does
-// not hold it: the record was lost, or another client has started the update. With a record, the cache
-// suffices: it is asked in each pass.
+// adoptCommitted adopts an update that has begun although the record does not show it: the record was lost, or
+// another client started the update. With a record, the cache suffices, because each pass asks it.
 func (p *pass) adoptCommitted(ctx context.Context) error {
 	conditions, commit := p.record.Conditions, p.book.CommitStep()
 	if commit == nil || committed(p.book, conditions) || failure(p.book, conditions) != nil {
@@ -109,8 +122,8 @@ func (p *pass) adoptCommitted(ctx context.Context) error {
 	return err
 }
 
-// adopt finishes all steps up to the committing one, and also up to the milestone ControlPlaneUpgraded if it is
-// reached. It returns the answer for the current step.
+// adopt finishes all steps up to the committing one, and those up to the milestone ControlPlaneUpgraded if the
+// cluster has reached it. It returns the answer of the current step.
 func (p *pass) adopt(ctx context.Context, current Step) (Result, error) {
 	last := p.book.commitIndex()
 	for i := last + 1; i < len(p.book.Steps); i++ {

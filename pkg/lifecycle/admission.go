@@ -15,13 +15,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// pendingReason returns the status of an attempt that cannot start now, or nil if it should start
-// or resume.
+// pendingReason returns the status of an attempt that cannot start now, or nil if it should start or resume.
 func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 	switch {
 	case s.request.Withdrawn != "" && !s.claimed:
 		return s.pendingStatus(engine.ReasonCancelled, s.request.Withdrawn, time.Time{})
-	case !s.plan.Known && s.claimed: // it may have commenced, which this release cannot determine
+	case !s.plan.Known && s.claimed: // this release cannot determine whether it has commenced
 		return s.unknownTypeStatus()
 	case !s.plan.Known:
 		return s.rejectedStatus(reasonUnknownType, s.plan.Unknown)
@@ -29,9 +28,6 @@ func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 		return nil
 	case s.plan.lockStep() != "":
 		return s.rejectedStatus(reasonInvalidTime, s.request.InvalidTime)
-	}
-	if _, err := s.Kind.Observe(ctx, s.obj, s.record); err != nil {
-		return s.unreadableStatus(err)
 	}
 	admission, err := engine.Admit(ctx, s.Clock, s.plan.Book, s.record, s.constraints())
 	closed := admission.Closed
@@ -69,8 +65,8 @@ func (s *scope[T]) heldStatus(reason, message string) *summary {
 	return status
 }
 
-// scheduledStatus returns the status of an attempt whose time has not come. What would keep it from starting then comes
-// first.
+// scheduledStatus returns the status of an attempt whose time has not come. The message begins with what would
+// prevent the start.
 func (s *scope[T]) scheduledStatus(ctx context.Context) *summary {
 	precheck, recheckAt := s.precheck(ctx)
 	message := "the upgrade starts at " + text.FormatTime(s.upgradeAt)
@@ -86,8 +82,8 @@ func (s *scope[T]) scheduledStatus(ctx context.Context) *summary {
 	return status
 }
 
-// waitingPhase is the phase of an attempt whose time has not come: New until its gates have been evaluated for the
-// first time, and Pending from then on.
+// waitingPhase returns the phase of an attempt whose time has not come: New until its gates are first
+// evaluated, then Pending.
 func (s *scope[T]) waitingPhase(precheck condition) history.Phase {
 	if precheck == (condition{}) && s.record.Phase == history.PhaseNew {
 		return history.PhaseNew
@@ -95,7 +91,7 @@ func (s *scope[T]) waitingPhase(precheck condition) history.Phase {
 	return history.PhasePending
 }
 
-// joinPreCheck returns a message that begins with what would block the attempt.
+// joinPreCheck puts a failed pre-check before a message.
 func joinPreCheck(precheck condition, message string) string {
 	return "pre-check failed: " + precheck.message + "; " + message
 }
@@ -110,8 +106,8 @@ func (s *scope[T]) pendingStatus(reason, message string, next time.Time) *summar
 	}
 }
 
-// rejectedStatus returns the status of an attempt that cannot run as it is specified. It can be corrected until its
-// window closes.
+// rejectedStatus returns the status of an attempt that cannot run as specified. The spec can be corrected until
+// the window closes.
 func (s *scope[T]) rejectedStatus(reason, message string) *summary {
 	status := s.pendingStatus(reason, message, s.windowEnd())
 	status.accepted = condition{metav1.ConditionFalse, reason, message}
@@ -121,8 +117,8 @@ func (s *scope[T]) rejectedStatus(reason, message string) *summary {
 	return status
 }
 
-// lockedStatus returns the status of an attempt that waits for the lock, or that has lost it. It does not follow from
-// the time: two processes whose clocks differ would overwrite each other's.
+// lockedStatus returns the status of an attempt that waits for the lock, or that has lost it. It does not
+// depend on the time, because two processes whose clocks differ would overwrite each other.
 func (s *scope[T]) lockedStatus(holder string) *summary {
 	message := "waiting for the upgrade of " + holder + "; only one runs at a time"
 	status := s.pendingStatus(ReasonClusterLocked, message, time.Time{})
@@ -137,8 +133,8 @@ func (s *scope[T]) lockedStatus(holder string) *summary {
 	return status
 }
 
-// windowMissedStatus returns the status of an attempt that did not start in its window. The record still has the reason
-// for which it was last waiting.
+// windowMissedStatus returns the status of an attempt that did not start in its window. The record still has
+// the last reason for waiting.
 func (s *scope[T]) windowMissedStatus() *summary {
 	message := "the upgrade did not start by " + text.FormatTime(s.windowEnd()) + ", when its window closed"
 	status := s.pendingStatus(reasonWindowMissed, message, time.Time{})
@@ -166,7 +162,7 @@ func (s *scope[T]) unreadableStatus(err error) *summary {
 	status.phase = history.PhaseUnknown
 	status.accepted = condition{metav1.ConditionUnknown, reasonCannotObserve, "the cluster cannot be read"}
 	status.progressing.status = metav1.ConditionUnknown
-	status.outcome = outcome{s.record.Reason, s.record.Message} // what it waited for is not answered by an error
+	status.outcome = outcome{s.record.Reason, s.record.Message} // an error does not hide what it was waiting for
 	return status
 }
 

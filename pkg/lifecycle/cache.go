@@ -17,7 +17,7 @@ type cache[V any] struct {
 	entries map[client.ObjectKey]V
 }
 
-// get returns the value of an object; the zero value if there is none.
+// get returns the value of an object, or zero if there is none.
 func (c *cache[V]) get(key client.ObjectKey) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,19 +39,19 @@ func (c *cache[V]) delete(key client.ObjectKey) {
 	delete(c.entries, key)
 }
 
-// memory holds what this process knows of one object beside its status. Only the pass over the object uses it.
+// memory is what this process knows of an object apart from its status. Only passes over the object use it.
 type memory struct {
 	uid         types.UID
-	precheck    precheckResult // the last one
-	shown       shownStatus    // the status that was written last
-	claim       claim          // what the API server has answered about the Lease
-	saved       time.Time      // when the engine's record was last saved
-	unrequested time.Time      // when a request was last withdrawn or had no effect
-	republished time.Time      // when publishing a result was last tried in vain
+	precheck    precheckResult
+	shown       shownStatus // the last written status
+	claim       claim       // the last answer of the API server about the Lease
+	saved       time.Time   // when the engine's record was last saved
+	unrequested time.Time   // when a request was last withdrawn or had no effect
+	republished time.Time   // when a result was last published in vain
 }
 
-// memoryOf returns the memory of an object. What is known of, and was published about, an earlier object of the same name is
-// forgotten.
+// memoryOf returns the memory of an object. It forgets an earlier object of the same name, and what was
+// published about it.
 func (r *Reconciler[T]) memoryOf(obj T) *memory {
 	key := client.ObjectKeyFromObject(obj)
 	last := r.memories.get(key)

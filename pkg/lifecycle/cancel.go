@@ -19,12 +19,12 @@ import (
 // reasonContinues is the reason of the Event about an upgrade that had commenced before its object was deleted.
 const reasonContinues = "UpgradeContinues"
 
-// abandonTimeout is how long removing what would be orphaned may take.
+// abandonTimeout is how long the removal of what would be orphaned may take.
 const abandonTimeout = time.Minute
 
-// cancel ends the attempt of an object that is being deleted: before the commit by the cleanup and the
-// final steps, once it has committed or succeeded at once. The timeout bounds how long the deletion waits
-// for the cleanup. It does not bound the attempt at it: after the timeout, one more pass is made.
+// cancel ends the attempt of a deleted object. Before the commit, the cleanup and the final steps run first.
+// After it, or if the attempt has succeeded, it ends at once. The deletion waits for the cleanup until the
+// timeout, and at least one more pass is made after it.
 func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	if !s.record.InProgress() && !s.claimed {
 		return time.Time{}, s.release(ctx)
@@ -69,13 +69,13 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	return time.Time{}, s.release(ctx)
 }
 
-// cancelBy returns until when the deletion of the object waits for the cleanup.
+// cancelBy returns until when the deletion waits for the cleanup.
 func (s *scope[T]) cancelBy() time.Time {
 	return s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
 }
 
-// publishUntil returns when the end of an attempt is published again: after a backoff, which must not keep the lock beyond
-// the time that publishing may take.
+// publishUntil returns when to publish the end of an attempt again. It backs off, but never keeps the lock
+// beyond the given time.
 func (s *scope[T]) publishUntil(until time.Time, err error) (time.Time, error) {
 	if s.now.Before(until.Add(-maxBackoff)) {
 		return time.Time{}, err
@@ -84,13 +84,13 @@ func (s *scope[T]) publishUntil(until time.Time, err error) (time.Time, error) {
 	return until, nil
 }
 
-// endingOf returns how the deletion ends the attempt at once; nil if the attempt has to be cleaned up, or
-// if it is unknown whether it has commenced.
+// endingOf returns how the deletion ends the attempt at once. It returns nil if the attempt must be cleaned up,
+// or if it is unknown whether it has commenced.
 func (s *scope[T]) endingOf(ctx context.Context) (*ending, error) {
 	phase, err := engine.CurrentPhase(ctx, s.Clock, s.plan.Book, s.record)
 	switch {
 	case !s.plan.Known:
-		return &ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}, nil
+		return &ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so its own cleanup did not run; check spec.desiredUpdate and spec.channel of the ClusterVersion"}, nil
 	case s.outcome() == engine.OutcomeUpgraded:
 		return &ending{upgraded: true}, nil
 	case phase == engine.PhaseCommitted && s.failure() != nil:
@@ -105,20 +105,20 @@ func (s *scope[T]) endingOf(ctx context.Context) (*ending, error) {
 	return nil, err
 }
 
-// isTransient reports whether an error says nothing about the next try.
+// isTransient reports whether an error may be gone on the next try.
 func isTransient(err error) bool {
 	return errors.Is(err, errStaleCache) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// ending is how a deletion ends an attempt that is not finished.
+// ending describes how a deletion ends an unfinished attempt.
 type ending struct {
-	reason, message string // of a Warning Event; empty if there is none
-	failed          bool   // whether the attempt had failed, so that its failure has to be published
-	upgraded        bool   // whether it had succeeded, so that its success has to be published
+	reason, message string // of a Warning Event, or empty
+	failed          bool   // whether the failure of the attempt must be published
+	upgraded        bool   // whether the success of the attempt must be published
 }
 
-// abandoned returns what a deletion did not wait for any longer.
+// abandoned describes what a deletion no longer waits for.
 func (s *scope[T]) abandoned() string {
 	e := engine.Summarize(s.plan.Book, s.record, s.now, s.constraints())
 	switch {
@@ -131,8 +131,8 @@ func (s *scope[T]) abandoned() string {
 	}
 }
 
-// publishEnding publishes the outcome of the attempt, if it is decided, and what the deletion did. The IDs are the IDs
-// of the steps that publish outcomes, so that none is published twice.
+// publishEnding publishes the outcome of the attempt, if it is decided, and what the deletion did. It uses the
+// IDs of the steps that publish outcomes, so no outcome is published twice.
 func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
 	if err := s.Notifier.PublishSteps(ctx, s.objectReference(), s.record); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
 	return s.Notifier.PendingError(string(s.obj.GetUID()))
 }
 
-// abandon removes what nothing will remove once the attempt is no longer managed.
+// abandon removes what would be orphaned once the attempt is no longer managed.
 func (s *scope[T]) abandon(ctx context.Context) error {
 	if s.plan.Book.Abandon == nil {
 		return nil
@@ -173,7 +173,7 @@ func (s *scope[T]) abandon(ctx context.Context) error {
 	return nil
 }
 
-// abandonInTime abandons the attempt. A deletion waits for it until its timeout.
+// abandonInTime abandons the attempt. A deletion waits for that until its timeout.
 func (s *scope[T]) abandonInTime(ctx context.Context) error {
 	err := s.abandon(ctx)
 	if err != nil && s.deleted() && !s.now.Before(s.cancelBy()) {
@@ -183,9 +183,9 @@ func (s *scope[T]) abandonInTime(ctx context.Context) error {
 	return err
 }
 
-// isForgotten reports whether neither the record nor the Lease of an object that has the finalizer tells of an attempt in
-// progress, or that all steps of one have ended: for all that is known, it was begun and is not cleaned up.
+// isForgotten reports whether an object with the finalizer may have an attempt that was never cleaned up:
+// neither the record nor the Lease shows an attempt in progress, and no record shows that all steps have ended.
 func (s *scope[T]) isForgotten() bool {
-	return !s.plan.FinalizerPreset && !s.claimed && !s.record.InProgress() &&
+	return !s.claimed && !s.record.InProgress() &&
 		!engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Finished()
 }

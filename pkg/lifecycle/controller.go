@@ -29,23 +29,23 @@ type Declaration struct {
 	AddToScheme []func(*runtime.Scheme) error
 	// Objects declares the objects of the kind.
 	Objects manager.Kind
-	// Facts declares the kinds on which Kind and the runbooks base their decisions. A change of an
-	// object concerns every upgrade that is not finished, unless the kind declares other requests.
+	// Facts declares the kinds that Kind and the runbooks read. A change of an object triggers a pass over
+	// every unfinished upgrade, unless the kind declares other requests.
 	Facts []manager.Kind
 	// LockNamespaces lists the namespaces of the locks.
 	LockNamespaces []string
-	// LockLabel is the key of the label of the locks, if each cluster has a lock of its own; empty means that
-	// there is one lock, of the name lock.Name.
+	// LockLabel is the label key of the locks if each cluster has its own lock. If empty, lock.Name is the only
+	// lock.
 	LockLabel string
-	// ActsOnStatus means that the controller does more than the lifecycle: what it does depends on the status
-	// that the pass before has written, which therefore causes another pass.
+	// ActsOnStatus triggers another pass after each change of the status, for a controller that acts on the
+	// status itself.
 	ActsOnStatus bool
-	// ConfigChanged receives an event whenever Kind returns other plans; nil means never.
+	// ConfigChanged receives an event whenever Kind returns other plans. It may be nil.
 	ConfigChanged <-chan event.GenericEvent
 }
 
-// Controller declares the controller of the kind. What every kind needs is declared here: the objects,
-// the lock, and the backoff.
+// Controller declares the controller of the kind, with the objects, the lock, and the backoff that every kind
+// needs.
 func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
 	objects := d.Objects
 	objects.Requests = manager.Self
@@ -102,8 +102,7 @@ func (r *Reconciler[T]) factChanged(ctx context.Context, _ client.Object) []reco
 	return r.Active(ctx)
 }
 
-// Active returns a request for each object that is not finished. A change in the cluster may concern
-// any of them.
+// Active returns a request for each unfinished object: a change in the cluster may concern any of them.
 func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
 	return r.requests(ctx, func(obj T) bool {
 		records := *r.Kind.Status(obj).History
@@ -111,13 +110,13 @@ func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
 	})
 }
 
-// configChanged returns a request for each object: each shows whether the configuration is invalid.
+// configChanged returns a request for each object, as each shows whether the configuration is valid.
 func (r *Reconciler[T]) configChanged(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requests(ctx, func(T) bool { return true })
 }
 
-// leaseChanged returns a request for each object: one that has finished may still be the holder, as the cache showed
-// that too late. The holder may no longer exist.
+// leaseChanged returns a request for each object. A finished one may still be the holder, if the cache showed
+// that too late, and the holder may no longer exist.
 func (r *Reconciler[T]) leaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
 	all, err := listOfLock(ctx, r.Kind, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
@@ -159,8 +158,7 @@ func (r *Reconciler[T]) requests(ctx context.Context, concerned func(T) bool) []
 	return requests
 }
 
-// lockChanged selects the changes of a Lease by which its holder or what it notes about the attempt changes: a note that is
-// renewed is no reason for a pass.
+// lockChanged selects changes of the holder, or of the noted attempt. A renewed note triggers no pass.
 func lockChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isOld := e.ObjectOld.(*coordinationv1.Lease)

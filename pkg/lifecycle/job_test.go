@@ -69,7 +69,7 @@ func (c *fakeCluster) commence(name string) {
 
 // book returns the runbook of an upgrade.
 func (c *fakeCluster) book(name string) engine.Runbook {
-	// All upgrades lead to the same version, so that the cluster does not show whose it is.
+	// All upgrades have the same target version, so the cluster does not show whose upgrade it is.
 	commenced := func() bool { return c.current != "" }
 	return engine.Runbook{
 		MissedAs: "Expired", SkipReasons: []string{"Expired", "UpgradeWithdrawn", "AlreadyAtVersion"}, PauseReasons: []string{"DelaySet"},
@@ -190,13 +190,14 @@ func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ stri
 		}
 		return engine.Done("not installed"), nil
 	}}}
-	return lifecycle.Plan{Known: true, Type: "job", Book: book, Window: window, CancelTimeout: 10 * time.Minute}
+	return lifecycle.Plan{Known: true, Type: "job", Book: book, Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
 }
-func (jobKind) Hold(context.Context) (string, error) { return "", nil }
-func (jobKind) Observe(context.Context, *maintenancev1beta1.UpgradeJob, history.Record) (lifecycle.Observation, error) {
+func (jobKind) Hold(context.Context) (string, error)         { return "", nil }
+func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
+
+func observe(context.Context, history.Record) (lifecycle.Observation, error) {
 	return lifecycle.Observation{Version: "4.4.5"}, nil
 }
-func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
 
 // rivalKind describes UpgradeConfigs that acquire the lock before their first step.
 type rivalKind struct{ c *fakeCluster }
@@ -234,12 +235,9 @@ func (rivalKind) Request(c *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
 }
 
 func (k rivalKind) Plan(c *upgradev1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
-	return lifecycle.Plan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute}
+	return lifecycle.Plan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
 }
-func (rivalKind) Hold(context.Context) (string, error) { return "", nil }
-func (rivalKind) Observe(context.Context, *upgradev1alpha1.UpgradeConfig, history.Record) (lifecycle.Observation, error) {
-	return lifecycle.Observation{Version: "4.4.5"}, nil
-}
+func (rivalKind) Hold(context.Context) (string, error)         { return "", nil }
 func (rivalKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
 
 // jobWorld is a cluster with an operator that runs both kinds.
@@ -254,7 +252,7 @@ type jobWorld struct {
 	forgot   webhook
 }
 
-// webhook records the UIDs of the objects about which it may forget what it has published.
+// webhook records the UIDs of objects for which the notifier forgets what it has published.
 type webhook map[string]bool
 
 func (webhook) Publish(context.Context, corev1.ObjectReference, engine.Notification) error {

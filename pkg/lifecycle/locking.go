@@ -17,7 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// lockStep returns the name of the step that acquires the lock; empty if the lock is acquired before the first.
+// lockStep returns the name of the step that acquires the lock. It is empty if the lock is acquired before the
+// first step.
 func (p Plan) lockStep() string {
 	if commit := p.Book.CommitStep(); commit != nil {
 		return commit.Commit.After
@@ -25,9 +26,9 @@ func (p Plan) lockStep() string {
 	return ""
 }
 
-// holdsLock reports whether an attempt has the lock according to its record. It is the only answer to
-// that question. The Lease itself may be gone, or not be acquired yet by an attempt that has just
-// started; an attempt that has the Lease although its record does not hold that continues with it.
+// holdsLock reports whether an attempt has the lock according to its record. Nothing else decides that: the
+// Lease may be gone, or not acquired yet by an attempt that has just started. An attempt that has the Lease,
+// but no such record, continues with the Lease.
 func (p Plan) holdsLock(record history.Record) bool {
 	if !record.InProgress() {
 		return false
@@ -35,21 +36,21 @@ func (p Plan) holdsLock(record history.Record) bool {
 	return p.lockStep() == "" || !p.Known || p.Book.IsPast(record, p.lockStep())
 }
 
-// waitsForLock reports whether an attempt has started and does not have the lock yet.
+// waitsForLock reports whether an attempt has started without the lock.
 func (p Plan) waitsForLock(record history.Record) bool {
 	return p.lockStep() != "" && p.Known && !p.Book.IsPast(record, p.lockStep())
 }
 
-// claim holds what a Lease proves about an object, as of these versions of both.
+// claim is what a Lease proves about an object, for a version of each.
 type claim struct {
 	object, lease string // resource versions in the cache
 	attempt       lock.Attempt
 	held          bool
 }
 
-// liveClaim returns what the Lease of the API server proves about the object. As long as the cache shows
-// the same object and Lease, and the API server confirmed them, it is not read again: another client
-// may have preset the finalizer, which then contradicts the Lease for as long as another upgrade has it.
+// liveClaim returns what the Lease of the API server proves about the object. It reads the Lease only once per
+// version of the object and the Lease in the cache: a preset finalizer contradicts the Lease for as long as
+// another upgrade has it.
 func (s *scope[T]) liveClaim(ctx context.Context, cached claim) (lock.Attempt, bool, error) {
 	lease, err := s.lock.ResourceVersion(ctx)
 	if err != nil {
@@ -59,16 +60,16 @@ func (s *scope[T]) liveClaim(ctx context.Context, cached claim) (lock.Attempt, b
 	if s.memory.claim == cached {
 		return cached.attempt, cached.held, nil
 	}
-	attempt, held, err := s.liveLock.Held(ctx, s.holder(s.obj))
+	attempt, held, err := s.lock.HeldLive(ctx, s.holder(s.obj))
 	if err == nil && attempt == cached.attempt && held == cached.held {
 		s.memory.claim = cached
 	}
 	return attempt, held, err
 }
 
-// lockStep acquires the lock for the step of engine.Commit.After, at the requested time at the earliest and
-// unless the attempt is held. What is decided before the first step of other kinds is decided here:
-// whether there is anything to do, and whether the attempt could succeed.
+// lockStep acquires the lock in the step of engine.Commit.After, not before the requested time, and not while
+// the attempt is held. As for other kinds before the first step, the admission decides whether the attempt
+// could succeed and has anything to do.
 func (s *scope[T]) lockStep(ctx context.Context, run engine.Run) (engine.Result, error) {
 	now := s.Clock.Now()
 	switch {
@@ -80,9 +81,6 @@ func (s *scope[T]) lockStep(ctx context.Context, run engine.Run) (engine.Result,
 		return engine.Wait(reasonHeld, "%s", s.hold), nil
 	case s.request.Paused != "":
 		return engine.Wait(reasonPaused, "%s", s.request.Paused), nil
-	}
-	if _, err := s.Kind.Observe(ctx, s.obj, s.record); err != nil {
-		return engine.Result{}, err
 	}
 	closed, err := s.plan.Book.Admitted(ctx, s.Clock, run)
 	if err == nil && closed.Failed() {
@@ -101,9 +99,9 @@ func (s *scope[T]) lockStep(ctx context.Context, run engine.Run) (engine.Result,
 	return engine.Done("no other upgrade is in progress"), nil
 }
 
-// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API
-// server has confirmed: the cache may still show one that was released. It does not start beside
-// another one in progress either, whose lock another client has deleted.
+// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API server has
+// confirmed, because the cache may show a lock that was released. It also does not start beside an attempt
+// whose lock was deleted by another client.
 func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
 	attempt := s.attempt(s.observePreceding(ctx, s.record)) // before a step sets the channel
 	if !s.claimed {
@@ -115,11 +113,11 @@ func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
 			return other, err
 		}
 	}
-	return s.liveLock.Acquire(ctx, s.holder(s.obj), attempt)
+	return s.lock.AcquireConfirmed(ctx, s.holder(s.obj), attempt)
 }
 
-// otherInProgress returns another object, of whatever kind, whose attempt has the lock of the same cluster according to
-// its record; nil means that there is none, or that this attempt also has it.
+// otherInProgress returns another object, of any kind, whose attempt has the lock of the same cluster according
+// to its record. It returns nil if there is none, or if this attempt also has the lock.
 func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 	if s.plan.holdsLock(s.record) {
 		return nil, nil
@@ -127,7 +125,8 @@ func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 	return s.Holders.Claimant(ctx, s.Kind.LockKey(s.obj), s.holder(s.obj))
 }
 
-// claimants returns the objects of this kind whose attempts have a lock according to their records. An object whose status is rejected does nothing.
+// claimants returns the objects of this kind whose attempts have a lock according to their records. An object
+// whose status is rejected does nothing, so it is left out.
 func (r *Reconciler[T]) claimants(ctx context.Context, key client.ObjectKey) ([]lock.Holder, error) {
 	all, err := listOfLock(ctx, r.Kind, r.Client, key)
 	if err != nil {
@@ -153,9 +152,8 @@ func (r *Reconciler[T]) anyHoldsLock(obj T) bool {
 	return false
 }
 
-// startedBeforeWindow reports whether the part of the attempt that has the lock began before the
-// requested time, as no operator lets it, or is recorded to begin in the future, by a clock that was
-// ahead.
+// startedBeforeWindow reports whether the attempt received the lock before the requested time, against the
+// rules of every operator, or in the future, by a clock that was ahead.
 func (s *scope[T]) startedBeforeWindow() bool {
 	began := s.record.StartTime
 	if s.plan.lockStep() != "" {

@@ -172,7 +172,7 @@ func TestLeaseThatAnotherClientDeletes(t *testing.T) {
 	w := newJobWorld(t)
 	w.create(job("a"))
 	w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), "Upgraded") != nil }))
-	w.process.Kill() // so that it does not acquire the lock again at once
+	w.process.Kill() // or it would acquire the lock again at once
 	w.must(w.client.Delete(t.Context(), w.lease()))
 	rival := rivalConfig("c")
 	w.create(rival)

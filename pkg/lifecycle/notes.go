@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// attempt returns what the Lease notes about the attempt.
+// attempt returns the note of the attempt for the Lease.
 func (s *scope[T]) attempt(record history.Record) lock.Attempt {
 	attempt := lock.Attempt{
 		Key: record.Key(), Version: record.Version, Type: s.runbookType,
@@ -30,7 +30,7 @@ func (s *scope[T]) attempt(record history.Record) lock.Attempt {
 	if attempt.Requested {
 		attempt.Image = noteOfImage(record.RequestedImage)
 	}
-	if record.CommenceTime != nil && !s.lock.DeleteFree { // a Lease that is deleted is for no other object
+	if record.CommenceTime != nil && !s.lock.DeleteFree { // nothing reads the note of a deleted Lease
 		attempt.CommenceTime = record.CommenceTime.UTC().Format(time.RFC3339)
 		attempt.Notified = strings.Join(notifiedMilestones(record), ",")
 	}
@@ -44,7 +44,7 @@ func noteOfImage(image *string) string {
 	return cmp.Or(*image, lock.NoImage)
 }
 
-// notedImage returns the image that the Lease notes as requested; nil means that it notes none.
+// notedImage returns the requested image of a note, or nil if the note has none.
 func notedImage(attempt lock.Attempt) *string {
 	if !attempt.Requested || attempt.Image == "" {
 		return nil
@@ -52,10 +52,11 @@ func notedImage(attempt lock.Attempt) *string {
 	return new(strings.TrimPrefix(attempt.Image, lock.NoImage))
 }
 
-// maxMilestones is the number of milestones in a record that were notified for an earlier object.
+// maxMilestones bounds the milestones in a record that were notified for an earlier object.
 const maxMilestones = 16
 
-// notifiedMilestones returns the milestones that were notified about an attempt, for this object or an earlier one.
+// notifiedMilestones returns the milestones that were notified about an attempt, for this object or an earlier
+// one.
 func notifiedMilestones(record history.Record) []string {
 	var all []string
 	for _, m := range record.NotifiedMilestones {
@@ -69,7 +70,7 @@ func notifiedMilestones(record history.Record) []string {
 	return all[:min(len(all), maxMilestones)]
 }
 
-// recoverNotes takes over what the Lease notes about the attempt and the record does not hold.
+// recoverNotes adds what the Lease notes about the attempt and the record lacks.
 func (s *scope[T]) recoverNotes(attempt lock.Attempt) {
 	r, before := &s.record, s.attempt(s.record)
 	if r.RequestTime == nil && (attempt.Requested || s.claimed && attempt.Key == "") { // an earlier release did not note it
@@ -96,13 +97,14 @@ func (s *scope[T]) recoverNotes(attempt lock.Attempt) {
 	}
 }
 
-// adoptContinuing makes the pass one about an upgrade that has commenced and continues since an earlier object of this
-// name, which requested the same version, was deleted. It reports whether there is one.
+// adoptContinuing adopts an upgrade to the requested version that has commenced and continues since an earlier
+// object of this name was deleted. It reports whether there is one.
 func (s *scope[T]) adoptContinuing(ctx context.Context) (bool, error) {
 	if !s.isNew() {
 		return false, nil
 	}
 	attempt, found, err := s.lock.Continuing(ctx, s.holder(s.obj))
+	s.continuing = attempt
 	if err != nil || !found || attempt.Version != s.request.Version {
 		return false, err
 	}
@@ -123,23 +125,19 @@ func (s *scope[T]) adoptContinuing(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// isNew reports whether no step of an attempt at the requested version has begun, as far as the object shows.
+// isNew reports whether, as far as the object shows, no step of an attempt at the requested version has begun.
 func (s *scope[T]) isNew() bool {
 	return !s.deleted() && s.record.StartTime == nil && !s.record.Finished()
 }
 
-// confirmContinuing returns errStaleCache unless the cached Lease shows what the API server notes about an upgrade that
-// continues without its object: no new attempt starts, or ends, beside it.
+// confirmContinuing returns errStaleCache if, at the start of the pass, the cached Lease lacked an upgrade that
+// continues without its object: no new attempt may start, or end, beside it.
 func (s *scope[T]) confirmContinuing(ctx context.Context) error {
 	if s.claimed || !s.isNew() || s.lock.DeleteFree {
 		return nil
 	}
-	cached, _, err := s.lock.Continuing(ctx, s.holder(s.obj))
-	if err != nil {
-		return err
-	}
-	live, _, err := s.liveLock.Continuing(ctx, s.holder(s.obj))
-	if err == nil && live != cached {
+	live, _, err := s.lock.ContinuingConfirmed(ctx, s.holder(s.obj))
+	if err == nil && live != s.continuing {
 		err = errStaleCache
 	}
 	return err

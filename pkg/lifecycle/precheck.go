@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// precheckInterval is how long the result of a pre-check is used, however much changes in that time.
+// precheckInterval is how long the result of a pre-check stays valid, whatever changes.
 const precheckInterval = time.Minute
 
 // precheckResult is the result of the last pre-check.
@@ -23,15 +23,15 @@ type precheckResult struct {
 	condition condition
 }
 
-// precheckKey identifies what a pre-check is about.
+// precheckKey identifies the subject of a pre-check.
 type precheckKey struct {
 	attempt    string
 	version    string
 	generation int64
 }
 
-// precheck returns what would block the upgrade if it started now, so that it can be fixed during
-// business hours, and when the next pre-check is due. Until then no step is called.
+// precheck returns what would block the upgrade if it started now, while there is time to fix it, and when the
+// next pre-check is due. Until then, no step is called.
 func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
 	lead := s.plan.PreCheckLead
 	if start := s.upgradeAt.Add(-lead); lead == 0 || s.now.Before(start) {
@@ -47,8 +47,8 @@ func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
 	return cached.condition, cached.at.Add(precheckInterval)
 }
 
-// precheckWhileUnlocked is precheck for an attempt that waits for the lock in its steps. After the
-// requested time these show what is in the way.
+// precheckWhileUnlocked is precheck for an attempt whose steps wait for the lock. After the requested time, the
+// steps themselves show what blocks them.
 func (s *scope[T]) precheckWhileUnlocked(ctx context.Context) (condition, time.Time) {
 	if !s.plan.waitsForLock(s.record) || !s.now.Before(s.upgradeAt) || s.deleted() {
 		return condition{}, time.Time{}
@@ -56,8 +56,8 @@ func (s *scope[T]) precheckWhileUnlocked(ctx context.Context) (condition, time.T
 	return s.precheck(ctx)
 }
 
-// precheckCondition returns the condition for the results. Its reason names the steps that would
-// block. What can be known only later is mentioned, except for steps that have nothing to do.
+// precheckCondition returns the condition for the results. Its reason names the blocking steps. The message
+// also mentions what can be determined only later, except for steps that have nothing to do.
 func precheckCondition(results []engine.PreCheckResult) condition {
 	var steps, blockers, notes []string
 	for _, result := range results {

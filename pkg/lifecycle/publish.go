@@ -20,18 +20,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
-// publishTimeout bounds how long publishing the result of an attempt is retried before the lock is
-// released without it.
+// publishTimeout bounds how long the lock is kept while publishing the result of an attempt fails.
 const publishTimeout = 5 * time.Minute
 
-// republishTimeout bounds how long the result of an attempt is published again after that.
+// republishTimeout bounds how long publishing is retried after that.
 const republishTimeout = 24 * time.Hour
 
-// publishDeadline bounds how long an attempt waits while something about it is published.
+// publishDeadline bounds how long an attempt waits for one publication.
 const publishDeadline = 10 * time.Second
 
-// publishSteps publishes what the record contains of the steps. What cannot be published now is
-// published by a later pass; nothing waits for it.
+// publishSteps publishes the steps of the record. A later pass publishes what cannot be published now; nothing
+// waits for it.
 func (s *scope[T]) publishSteps(ctx context.Context) {
 	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
@@ -40,7 +39,7 @@ func (s *scope[T]) publishSteps(ctx context.Context) {
 	}
 }
 
-// publishResult publishes how the attempt ended: by its steps or, if none started, by its outcome.
+// publishResult publishes the end of the attempt: its steps or, if none started, its outcome.
 func (s *scope[T]) publishResult(ctx context.Context) error {
 	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
@@ -57,14 +56,14 @@ func (s *scope[T]) publishResult(ctx context.Context) error {
 	return errors.Join(err, s.Notifier.PendingError(string(s.obj.GetUID())))
 }
 
-// isResultPending reports whether a record holds that the result of a finished attempt is not delivered: its notifiedTime is
-// before its end. That time is bounded by republishTimeout.
+// isResultPending reports whether a record shows that the result of a finished attempt is undelivered: its
+// notifiedTime is before its end. After republishTimeout, it no longer counts.
 func isResultPending(r history.Record, now time.Time) bool {
 	return r.NotifiedTime != nil && r.NotifiedTime.Before(r.CompleteTime) && now.Before(r.CompleteTime.Add(republishTimeout))
 }
 
-// unreleased returns the record of the last attempt while it stays the current one, nil otherwise: as long as the object has
-// its finalizer. An attempt that is due does not wait for a receiver that is down, once the record says so.
+// unreleased returns the record of the last attempt while the object has its finalizer, and nil afterwards. A
+// due attempt does not wait for a receiver that is down, once the record shows that the result is undelivered.
 func (s *scope[T]) unreleased() *history.Record {
 	records := *s.Kind.Status(s.obj).History
 	if s.claimed || s.record.InProgress() || len(records) == 0 || !records[0].Finished() || records[0].StartTime == nil || !s.hasFinalizer() {
@@ -76,8 +75,8 @@ func (s *scope[T]) unreleased() *history.Record {
 	return records[0].DeepCopy()
 }
 
-// publishFormer publishes the results of earlier attempts that are not delivered: they belong to the object. It returns
-// when to try again; zero means that all are delivered.
+// publishFormer publishes the undelivered results of earlier attempts of the object. It returns when to try
+// again, or zero if all are delivered.
 func (s *scope[T]) publishFormer(ctx context.Context) (time.Time, error) {
 	for _, record := range s.Kind.Status(s.obj).records() {
 		if isAttempt(record, s.record) || !isResultPending(record, s.now) {
@@ -129,7 +128,7 @@ func undelivered(record history.Record) *metav1.Time {
 	return toMetaTime(record.CompleteTime.Add(-time.Second))
 }
 
-// publishStatus publishes what the stored status shows beside the steps.
+// publishStatus publishes what the stored status shows apart from the steps.
 func (s *scope[T]) publishStatus(ctx context.Context) {
 	conditions := *s.Kind.Status(s.obj).Conditions
 	if c := meta.FindStatusCondition(conditions, history.ConditionDegraded); c != nil && !s.record.Finished() {
@@ -143,7 +142,7 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	}
 }
 
-// slowness returns the notifications that the current step is slow, and that former ones were.
+// slowness returns notifications that the current step is slow, and that earlier ones were.
 func (s *scope[T]) slowness(conditions []metav1.Condition, record history.Record) []engine.Notification {
 	var all []engine.Notification
 	note := func(reason, step, message string, at time.Time) {
@@ -163,14 +162,15 @@ func (s *scope[T]) slowness(conditions []metav1.Condition, record history.Record
 	return all
 }
 
-// publishRestore publishes that an object is older than it was: a window may have passed since.
+// publishRestore publishes that an object is older than its last known version: a window may have passed
+// unnoticed.
 func (r *Reconciler[T]) publishRestore(ctx context.Context, obj T, version string) {
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
 	s.publishOnce(ctx, corev1.EventTypeWarning, "StateRestored", version,
 		"the cache has not shown the last write for a minute; if etcd was restored from a backup, what happened since then is not recorded, and the upgrade continues from the restored state")
 }
 
-// recoveredSteps returns the steps that were slow and are done, according to the record.
+// recoveredSteps returns the steps of the record that were slow and are done.
 func (s *scope[T]) recoveredSteps(record history.Record) []history.StepCondition {
 	var steps []history.StepCondition
 	for i := range s.plan.Book.Steps {
@@ -185,7 +185,7 @@ func (s *scope[T]) recoveredSteps(record history.Record) []history.StepCondition
 	return steps
 }
 
-// lastProgress returns when a step last progressed.
+// lastProgress returns when a step last made progress.
 func lastProgress(c history.StepCondition) time.Time {
 	if c.ProgressTime != nil {
 		return c.ProgressTime.Time
@@ -193,8 +193,7 @@ func lastProgress(c history.StepCondition) time.Time {
 	return c.StartTime.Time
 }
 
-// publishPrecheck publishes the result of the pre-check that the status shows: once for each set of
-// steps that would block.
+// publishPrecheck publishes the pre-check of the status once for each set of blocking steps.
 func (s *scope[T]) publishPrecheck(ctx context.Context) {
 	switch c := meta.FindStatusCondition(*s.Kind.Status(s.obj).Conditions, history.ConditionPreCheckPassed); {
 	case c == nil || c.ObservedGeneration != s.obj.GetGeneration(): // it is about another spec
@@ -214,8 +213,8 @@ func (s *scope[T]) publishOnce(ctx context.Context, eventType, reason, dedupKey,
 	}
 }
 
-// publishState publishes a notification about something that the status shows, unless an earlier process
-// did. If it fails, a later pass publishes it.
+// publishState publishes a notification about the status unless an earlier process did. If it fails, a later
+// pass publishes it.
 func (s *scope[T]) publishState(ctx context.Context, n engine.Notification) {
 	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
@@ -248,7 +247,7 @@ func (s *scope[T]) onTransition(t engine.Transition) {
 		"finished", t.To.CompleteTime != nil, "version", s.record.Version)
 }
 
-// recordMetrics shows in the metrics what the pass has found and how it ended.
+// recordMetrics updates the metrics with the result of the pass.
 func (s *scope[T]) recordMetrics(err error) {
 	conditions := *s.Kind.Status(s.obj).Conditions
 	snapshot := metrics.Snapshot{

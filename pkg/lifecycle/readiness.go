@@ -14,10 +14,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
-// settledReasons are the reasons of attempts that were skipped, and after which nothing is left to do.
+// settledReasons are the reasons of skipped attempts after which there is nothing left to do.
 var settledReasons = []string{engine.ReasonAlreadyAtVersion, maintenance.ReasonSuspended, maintenance.ReasonRescheduled}
 
-// readiness returns how the object is, for tools that know nothing about upgrades.
+// readiness returns the state of the object for tools that know nothing about upgrades.
 func (s summary) readiness() readiness.Verdict {
 	verdict := func(level readiness.Level, c condition) readiness.Verdict {
 		return readiness.Verdict{Level: level, Reason: c.reason, Message: c.message}

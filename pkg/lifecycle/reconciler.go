@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// The shortest and the longest time between two passes over an attempt that is not finished.
+// The shortest and the longest time between two passes over an unfinished attempt.
 const (
 	minRequeue = time.Second
 	maxRequeue = 5 * time.Minute
@@ -44,7 +44,7 @@ type Reconciler[T client.Object] struct {
 	Clock clock.PassiveClock
 	// Holders decides whether a lock may be broken. All kinds of a process share it.
 	Holders *lock.Holders
-	// Notifier publishes what happens to attempts, Metrics counts it.
+	// Notifier publishes events of attempts, and Metrics counts them.
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
@@ -90,8 +90,8 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: after, Priority: r.priority(s.obj, r.Clock.Now().Add(after))}, nil
 }
 
-// priority returns the priority of a pass at a time; nil means the one that it has. Clusters of a fleet have
-// an order of their own.
+// priority returns the priority of a pass at a time, or nil to keep it. The clusters of a fleet have an order
+// of their own.
 func (r *Reconciler[T]) priority(obj T, at time.Time) *int {
 	switch _, several := r.Kind.(ClusterLister[T]); {
 	case several:
@@ -102,15 +102,15 @@ func (r *Reconciler[T]) priority(obj T, at time.Time) *int {
 	return new(0)
 }
 
-// isUrgent reports whether the time of the requested attempt has come at that time, and the attempt has not
-// ended: it is served before all others.
+// isUrgent reports whether the requested attempt is due at that time and unfinished. Such objects come before
+// all others.
 func (r *Reconciler[T]) isUrgent(obj T, at time.Time) bool {
 	request := r.Kind.Request(obj)
 	return request.StartRequested || !request.At.IsZero() && !request.At.After(at) &&
 		!history.AttemptFinished(*r.Kind.Status(obj).History, request.Version, newRecord("", request.At).Key())
 }
 
-// forget drops what is kept of an object that does not exist, and releases the lock if it holds it.
+// forget drops what is kept of an object that no longer exists, and releases its lock.
 func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error {
 	r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), key.Namespace, key.Name)
 	r.rejected.delete(key)
@@ -121,17 +121,17 @@ func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error 
 	obj := r.Kind.New()
 	obj.SetNamespace(key.Namespace)
 	obj.SetName(key.Name)
-	return r.lockOf(obj, r.Client).ReleaseOrphaned(ctx, r.holder(obj))
+	return r.lockOf(obj).ReleaseOrphaned(ctx, r.holder(obj))
 }
 
-// holder returns how an object is named as the holder of the lock.
+// holder returns the name of an object as a holder of the lock.
 func (r *Reconciler[T]) holder(obj T) lock.Holder {
 	gvk := r.Kind.GroupVersionKind()
 	return lock.Holder{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: string(obj.GetUID())}
 }
 
-// requeueAfter returns how long to wait until the next pass. What fell due during this pass is
-// handled soon, but not at once, so that no object can keep a worker busy.
+// requeueAfter returns how long to wait until the next pass. What fell due during this pass is handled soon,
+// but not at once, or an object could keep a worker busy.
 func requeueAfter(next, now time.Time) time.Duration {
 	switch {
 	case next.IsZero():
@@ -142,8 +142,8 @@ func requeueAfter(next, now time.Time) time.Duration {
 	return min(next.Sub(now), maxRequeue)
 }
 
-// holderInProgress reports whether the attempt of an object of this kind is in progress. The API
-// server is queried only if the cache says that it is not.
+// holderInProgress reports whether the attempt of an object of this kind is in progress. It queries the API
+// server only if the cache says no.
 func (r *Reconciler[T]) holderInProgress(ctx context.Context, h lock.Holder, attempt lock.Attempt) (bool, error) {
 	key := client.ObjectKey{Namespace: h.Namespace, Name: h.Name}
 	for _, reader := range []client.Reader{r.Client, r.Live} {
@@ -160,18 +160,18 @@ func (r *Reconciler[T]) holderInProgress(ctx context.Context, h lock.Holder, att
 	return false, nil
 }
 
-// lockOf returns the lock of an object's cluster, read through the given client.
-func (r *Reconciler[T]) lockOf(obj T, c client.Client) *lock.Lock {
-	l := &lock.Lock{Client: c, Key: r.Kind.LockKey(obj), Clock: r.Clock, InProgress: r.Holders.InProgress, Abandon: r.Holders.Abandon}
+// lockOf returns the lock of an object's cluster.
+func (r *Reconciler[T]) lockOf(obj T) *lock.Lock {
+	l := &lock.Lock{Client: r.Client, Live: r.Live, Key: r.Kind.LockKey(obj), Clock: r.Clock, InProgress: r.Holders.InProgress, Abandon: r.Holders.Abandon}
 	if clusters, several := r.Kind.(ClusterLister[T]); several {
 		l.DeleteFree = true // a Lease for each cluster that was ever upgraded would pile up
-		l.Labels = clusters.LockLabels()
+		l.Labels, l.Former = clusters.LockLabels(), clusters.FormerLockNamespace(obj)
 	}
 	return l
 }
 
-// abandonOrphan withdraws the request of an attempt whose object is gone although it had a finalizer, and removes
-// what would be orphaned. The Lease is all that is left of it. It reports whether the upgrade has commenced.
+// abandonOrphan withdraws the request of an attempt whose object is gone although it had a finalizer, and
+// removes what would be orphaned. Only the Lease is left of it. It reports whether the upgrade has commenced.
 func (r *Reconciler[T]) abandonOrphan(ctx context.Context, holder lock.Holder, attempt lock.Attempt) (commenced bool, err error) {
 	obj := r.Kind.New()
 	err = r.Live.Get(ctx, client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}, obj)
@@ -190,14 +190,8 @@ func (r *Reconciler[T]) abandonOrphan(ctx context.Context, holder lock.Holder, a
 	never := engine.FromBool(func(context.Context) (bool, error) { return false, nil }) // nothing is acquired from now on
 	plan := r.Kind.Plan(obj, record, attempt.Type, never)
 	book := plan.Book
-	if commit := book.CommitStep(); attempt.Requested && commit != nil && commit.Commit.Withdraw != nil {
-		result, err := commit.Commit.Withdraw(ctx, engine.Run{Now: r.Clock.Now(), Requested: true, RequestedImage: notedImage(attempt)})
-		if err == nil && !result.Passed() {
-			err = errors.New(result.Message())
-		}
-		if err != nil {
-			return false, err
-		}
+	if err := book.Withdraw(ctx, engine.Run{Now: r.Clock.Now(), Requested: attempt.Requested, RequestedImage: notedImage(attempt)}); err != nil {
+		return false, err
 	}
 	if attempt.Requested || attempt.CommenceTime != "" {
 		record = engine.ResumeAfter(book, record, plan.lockStep(), r.Clock.Now())
@@ -211,14 +205,4 @@ func (r *Reconciler[T]) abandonOrphan(ctx context.Context, holder lock.Holder, a
 		return commenced, nil
 	}
 	return commenced, book.Abandon(ctx)
-}
-
-// liveLockOf returns the lock of an object's cluster, read from the API server. It respects the lock of the
-// last release, which no cache holds.
-func (r *Reconciler[T]) liveLockOf(obj T) *lock.Lock {
-	l := r.lockOf(obj, uncachedClient{r.Client, r.Live})
-	if clusters, several := r.Kind.(ClusterLister[T]); several {
-		l.Former = clusters.FormerLockNamespace(obj)
-	}
-	return l
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// HistoryKey identifies a record in the history of an object.
+// HistoryKey is how the history of an object identifies a record.
 type HistoryKey int
 
 const (
-	// ByVersion keeps a record per version. It is the record of the last attempt at the version, and sums up the
-	// earlier ones.
+	// ByVersion keeps a record per version. It belongs to the last attempt at the version, and sums up earlier
+	// attempts.
 	ByVersion HistoryKey = iota
 	// ByAttempt keeps a record per attempt, whatever its version.
 	ByAttempt
@@ -33,14 +33,14 @@ func (k HistoryKey) same(a, b history.Record) bool {
 	return a.Version == b.Version
 }
 
-// currentRecord returns the record of the attempt in progress, whatever the spec requests by now, or else the record of
-// the attempt that the spec requests, which may be new.
+// currentRecord returns the record of the attempt in progress, whatever the spec requests by now. Without one,
+// it returns the record of the requested attempt, new or existing.
 func currentRecord(status Status, request Request, key HistoryKey) history.Record {
 	records := *status.History
 	fresh := newRecord(request.Version, request.At)
 	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
 		record := *records[i].DeepCopy()
-		if record.UpgradeAt == nil { // of a release that did not record the time: it would be over once it fails
+		if record.UpgradeAt == nil { // written by a release that did not record the time: without it, a failure would end the attempt for good
 			record.UpgradeAt = fresh.UpgradeAt
 		}
 		return record
@@ -55,7 +55,7 @@ func currentRecord(status Status, request Request, key HistoryKey) history.Recor
 	}
 	previous := *records[i].DeepCopy()
 	switch {
-	case previous.Finished() && previous.UpgradeAt == nil && fresh.UpgradeAt != nil: // of a release that did not record the time
+	case previous.Finished() && previous.UpgradeAt == nil && fresh.UpgradeAt != nil: // written by a release that did not record the time
 		previous.UpgradeAt, previous.CompleteTime = fresh.UpgradeAt, cmp.Or(lastTime(previous), fresh.UpgradeAt)
 		return previous
 	case previous.Finished() && previous.Phase == history.PhaseFailed && previous.Key() != fresh.Key():
@@ -69,8 +69,7 @@ func currentRecord(status Status, request Request, key HistoryKey) history.Recor
 	return previous
 }
 
-// currentAttempt returns the record of the attempt that the spec requests in a history with a record
-// per attempt.
+// currentAttempt returns the record of the requested attempt in a history with a record per attempt.
 func currentAttempt(records []history.Record, fresh history.Record) history.Record {
 	for i := range records {
 		if records[i].Version == fresh.Version && records[i].Key() == fresh.Key() {
@@ -80,7 +79,7 @@ func currentAttempt(records []history.Record, fresh history.Record) history.Reco
 	return fresh
 }
 
-// nextNumber returns the number of an attempt that follows the attempts of the history.
+// nextNumber returns the number of the next attempt.
 func nextNumber(records []history.Record) int32 {
 	last := int32(0)
 	for i := range records {
@@ -91,8 +90,7 @@ func nextNumber(records []history.Record) int32 {
 	return max(last, last+1) // it may be the greatest number already
 }
 
-// lastTime returns the time at which a finished attempt was last seen doing something; nil if the
-// record contains no time at all.
+// lastTime returns the last recorded activity of a finished attempt, or nil if the record contains no time.
 func lastTime(record history.Record) *metav1.Time {
 	last := cmp.Or(record.CompleteTime, record.StartTime)
 	if record.CompleteTime != nil {
@@ -114,7 +112,7 @@ func newRecord(version string, at time.Time) history.Record {
 	return record
 }
 
-// nextAttempt returns the record of an attempt after one that failed.
+// nextAttempt returns the record of an attempt after a failed one.
 func nextAttempt(failed, fresh history.Record) history.Record {
 	fresh.Attempt = max(failed.Attempt, failed.Attempt+1) // it may be the greatest number already
 	summary := history.PreviousAttempt{
@@ -137,8 +135,8 @@ func isAttempt(a, b history.Record) bool {
 	return a.Version == b.Version && a.Attempt == b.Attempt && a.Key() == b.Key()
 }
 
-// lastAttempt returns the record of the attempt before a retry that is no longer requested. An earlier release kept only
-// its summary.
+// lastAttempt returns the record of the attempt before a retry that is no longer requested. Earlier releases
+// kept only a summary of it.
 func lastAttempt(requested history.Record, replaced []history.Record) history.Record {
 	last := requested.PreviousAttempts[0]
 	if i := slices.IndexFunc(replaced, func(r history.Record) bool { return isReplacedBy(r, requested) }); i >= 0 {
@@ -150,13 +148,13 @@ func lastAttempt(requested history.Record, replaced []history.Record) history.Re
 	}
 }
 
-// isReplacedBy reports whether a retry comes right after an attempt.
+// isReplacedBy reports whether a retry directly follows an attempt.
 func isReplacedBy(failed, retry history.Record) bool {
 	return failed.Version == retry.Version && len(retry.PreviousAttempts) > 0 &&
 		failed.Attempt == retry.PreviousAttempts[0].Attempt && failed.Key() == retry.PreviousAttempts[0].Key()
 }
 
-// failedStep returns the name of the step that failed the attempt; empty if none did.
+// failedStep returns the name of the step that failed the attempt, or an empty string.
 func failedStep(record history.Record) string {
 	for _, c := range record.Conditions {
 		if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
@@ -166,17 +164,16 @@ func failedStep(record history.Record) string {
 	return ""
 }
 
-// lostRecord returns the record of an attempt that is known only from the Lease.
+// lostRecord returns a record for an attempt that only the Lease shows.
 func lostRecord(attempt lock.Attempt) history.Record {
 	at, _ := time.Parse(time.RFC3339, attempt.Key) // zero if the Lease does not name the time
 	return newRecord(attempt.Version, at)
 }
 
-// maxChannels is the number of requested channels in a record.
+// maxChannels bounds the requested channels in a record.
 const maxChannels = 8
 
-// addChannel returns the channels with one that is requested; empty means none. The oldest is
-// dropped beyond the limit.
+// addChannel adds a requested channel, unless it is empty or listed. Beyond the limit, it drops the oldest.
 func addChannel(channels []string, requested string) []string {
 	if requested == "" || slices.Contains(channels, requested) {
 		return channels
@@ -185,9 +182,9 @@ func addChannel(channels []string, requested string) []string {
 	return channels[max(len(channels)-maxChannels, 0):]
 }
 
-// upsertRecord returns the history with that record first. The records of attempts that never
-// started and that the spec no longer requests are dropped, or replaced by the attempts that they had replaced. The
-// oldest records beyond the limit are dropped.
+// upsertRecord returns the history with that record first. It drops the records of attempts that never started
+// and are no longer requested, or replaces them with the attempts that they had replaced. It also drops the
+// oldest records beyond the limit.
 func upsertRecord(records, replaced []history.Record, record history.Record, key HistoryKey, limit int) []history.Record {
 	all := []history.Record{record}
 	for _, r := range records {
@@ -202,8 +199,9 @@ func upsertRecord(records, replaced []history.Record, record history.Record, key
 	return all[:min(len(all), limit)]
 }
 
-// replacedRecords returns the records of failed attempts that an object keeps beside its history, of those that it has had in
-// either: a retry has replaced them that has not started, or they are not delivered.
+// replacedRecords returns the records of failed attempts that an object keeps beside its history: a retry that
+// has not started has replaced them, or their results are undelivered. It selects them from former records of
+// the object.
 func replacedRecords(records, former []history.Record, now time.Time) []history.Record {
 	var kept []history.Record
 	for _, r := range former {

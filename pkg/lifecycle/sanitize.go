@@ -13,15 +13,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Limits of the API, or less.
+// The limits of the API, or lower ones.
 const (
 	maxSteps         = 64
 	maxRecordMessage = 2048
 	maxYear          = 9999
 )
 
-// ownConditions returns the conditions that the lifecycle and the kind maintain. Others would use up
-// the room that these need.
+// ownConditions returns the conditions that the lifecycle and the kind maintain. Other conditions could leave
+// no room for these.
 func ownConditions(all []metav1.Condition, ofKind []string) []metav1.Condition {
 	own := append([]string{
 		history.ConditionAccepted, history.ConditionProgressing, history.ConditionSucceeded, history.ConditionSlow,
@@ -31,8 +31,8 @@ func ownConditions(all []metav1.Condition, ofKind []string) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(all), func(c metav1.Condition) bool { return !slices.Contains(own, c.Type) })
 }
 
-// sanitizeHistory makes a history one that the API server accepts, whatever it contained: at most
-// 64 steps a record, the newest ones first to stay, and no time beyond the year 9999.
+// sanitizeHistory makes any history acceptable to the API server: it keeps the newest 64 steps of a record, and
+// no time beyond the year 9999.
 func sanitizeHistory(records []history.Record) []history.Record {
 	records = slices.Clone(records)
 	for i := range records {
@@ -77,8 +77,8 @@ func clampTime(t *metav1.Time) *metav1.Time {
 	return t
 }
 
-// fitSteps returns the conditions of a record such that all steps of the runbook still fit. Those of
-// other steps, which this release does not know, are dropped if there are too many, the last first.
+// fitSteps returns the conditions of a record with enough room for all steps of the runbook. If there are too
+// many, it drops steps that this release does not know, from the end.
 func fitSteps(steps []history.StepCondition, book engine.Runbook) []history.StepCondition {
 	known := map[string]bool{}
 	for _, table := range [][]engine.Step{book.Steps, book.Cleanup, book.Finally} {

@@ -25,47 +25,47 @@ import (
 
 // scope is the state of one pass over one object.
 //
-// Lifecycle: acquire the lock and set the finalizer, run the steps, publish the result, release the
-// lock, remove the finalizer.
+// The order is: acquire the lock and set the finalizer, run the steps, publish the result, release the lock,
+// remove the finalizer.
 type scope[T client.Object] struct {
 	*Reconciler[T]
 
 	memory      *memory
 	obj         T              // as it is stored
-	record      history.Record // of the attempt that this pass is about
-	request     Request        // what the spec requests
+	record      history.Record // of the attempt of this pass
+	request     Request        // of the spec
 	runbookType string         // of the attempt
 	plan        Plan
-	upgradeAt   time.Time // of the attempt; zero if the spec contains no valid time
-	claimed     bool      // whether the Lease proves that this attempt started although the record does not
-	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
-	ended       bool      // whether the API server has rejected the status: nothing more may be done
-	maxRecords  int       // how many records the status has room for; zero means as many as the kind keeps
+	upgradeAt   time.Time // of the attempt, or zero without a valid time
+	claimed     bool      // whether only the Lease proves that the attempt started
+	hold        string    // why no attempt may commence on the cluster, or empty
+	ended       bool      // whether the API server has rejected the status, so nothing more may be done
+	maxRecords  int       // how many records fit into the status, or zero for the limit of the kind
 	holdErr     error     // error from reading the hold
-	prechecked  condition // what would block the attempt, before it has the lock; empty means unknown
+	prechecked  condition // what would block an attempt without the lock, or zero if unknown
 	recheckAt   time.Time // when the next pre-check is due
-	obsolete    string    // why the attempt must be cleaned up although it may start; empty if it need not
+	obsolete    string    // why the attempt must be cleaned up although it may start, or empty
 	now         time.Time
 	log         logr.Logger
 
-	continues lock.Attempt // the note of a deleted object whose upgrade goes on; zero if there is none
+	continues  lock.Attempt // the note of a deleted object whose upgrade goes on, or zero
+	continuing lock.Attempt // what the cached Lease noted about an earlier object at the start of the pass, or zero
 
-	leaseVersion string // of the Lease before the steps of this pass ran; empty means that there was none
+	leaseVersion string // of the Lease before the steps ran, or empty
 
-	lock     *lock.Lock // reads from the cache
-	liveLock *lock.Lock // reads from the API server
+	lock *lock.Lock
 }
 
 func (r *Reconciler[T]) newScope(obj T, log logr.Logger) *scope[T] {
 	s := &scope[T]{
 		Reconciler: r, memory: r.memoryOf(obj), obj: obj, request: r.Kind.Request(obj), now: r.Clock.Now(), log: log,
-		lock: r.lockOf(obj, r.Client), liveLock: r.liveLockOf(obj),
+		lock: r.lockOf(obj),
 	}
 	s.setAttempt(currentRecord(r.Kind.Status(obj), s.request, r.Kind.HistoryKey()), s.request.RunbookType)
 	return s
 }
 
-// setAttempt makes the pass one about that attempt.
+// setAttempt sets the attempt of the pass.
 func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	s.record, s.runbookType, s.upgradeAt = record, runbookType, s.request.At
 	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the fraction of a second comes from the spec
@@ -77,14 +77,14 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	s.setPlan(s.record)
 	switch {
 	case record.Finished():
-	case record.StartTime == nil: // no step has begun, whatever another client has written
+	case record.StartTime == nil: // whatever another client has written, no step has begun
 		s.record.Conditions = nil
 	default:
 		s.record.Conditions = fitSteps(record.Conditions, s.plan.Book)
 	}
 }
 
-// reconcile does what can be done now and returns when the next pass is due; zero means never.
+// reconcile does what can be done now, and returns when the next pass is due, or zero for never.
 func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 	if retry := s.rejectedUntil(); s.now.Before(retry) {
 		return retry, nil
@@ -107,7 +107,7 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 	return engine.Earliest(next, retry), err
 }
 
-// advance does what can be done now about the attempt.
+// advance does what can be done about the attempt now.
 func (s *scope[T]) advance(ctx context.Context) (time.Time, error) {
 	switch {
 	case s.record.Finished():
@@ -127,9 +127,9 @@ func (s *scope[T]) advance(ctx context.Context) (time.Time, error) {
 	return s.startOrResume(ctx)
 }
 
-// recoverClaim finds out whether the Lease proves that an attempt started of which there is no
-// record: the status was lost, or another client has replaced it. The API server is queried only if
-// the cached Lease contradicts the finalizer or the record.
+// recoverClaim determines whether the Lease proves that an attempt started without a record: the status was
+// lost, or replaced by another client. It queries the API server only if the cached Lease contradicts the
+// finalizer or the record.
 func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	if adopted, err := s.adoptContinuing(ctx); err != nil || adopted {
 		return err
@@ -160,10 +160,10 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	return nil
 }
 
-// isObsolete reports whether the spec requests another attempt than the one that has started. While a
-// record of it exists, the API server rejects such a spec, so the record was lost. An attempt whose record
-// shows that it has commenced goes on: a CRD of an earlier release accepts such a spec. An object with a
-// record per attempt requests the next one while another one is in progress.
+// isObsolete reports whether the spec requests another attempt than the started one. The API server rejects
+// such a spec while there is a record, so the record was lost. An attempt that has commenced according to its
+// record goes on, because the CRDs of earlier releases accept such a spec. An object with a record per attempt
+// requests the next attempt while another one is in progress.
 func (s *scope[T]) isObsolete() bool {
 	if s.record.CommenceTime != nil || !s.claimed && (!s.record.InProgress() || s.Kind.HistoryKey() == ByAttempt) {
 		return false
@@ -172,8 +172,7 @@ func (s *scope[T]) isObsolete() bool {
 	return s.record.Version != desired.Version || s.record.Key() != desired.Key() || s.runbookType != s.request.RunbookType
 }
 
-// resumeClaim makes the pass one about the attempt that the Lease names. Recorded reports whether the record belongs to
-// another attempt.
+// resumeClaim resumes the attempt of the Lease. Recorded reports whether the record belongs to another attempt.
 func (s *scope[T]) resumeClaim(attempt lock.Attempt, recorded bool) {
 	s.claimed = true
 	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt(s.record))) {
@@ -196,8 +195,8 @@ func (s *scope[T]) setPlan(record history.Record) {
 	s.plan = s.Kind.Plan(s.obj, record, s.runbookType, s.lockStep)
 }
 
-// unrecorded reports whether the history shows neither that the attempt of the Lease is in progress nor that it is
-// finished. The Lease of an earlier release may belong to any attempt.
+// unrecorded reports whether the history shows the attempt of the Lease neither as in progress nor as finished.
+// The Lease of an earlier release may belong to any attempt.
 func (s *scope[T]) unrecorded(attempt lock.Attempt) bool {
 	switch {
 	case attempt.Key == "":
@@ -208,19 +207,18 @@ func (s *scope[T]) unrecorded(attempt lock.Attempt) bool {
 	return !history.AttemptFinished(*s.Kind.Status(s.obj).History, attempt.Version, attempt.Key)
 }
 
-// isInProgress reports whether the attempt of the Lease is the one in progress by the record.
+// isInProgress reports whether the attempt of the Lease is in progress according to the record.
 func (s *scope[T]) isInProgress(attempt lock.Attempt) bool {
 	return s.record.InProgress() && attempt.Version == s.record.Version && attempt.Key == s.record.Key()
 }
 
-// isRequestLost reports whether the Lease notes that the update may have been requested for the attempt
-// in progress although its record does not: the record was replaced. save removes the note before the
-// record of a request that was withdrawn.
+// isRequestLost reports whether the Lease, but not the record, notes a request of the attempt in progress: the
+// record was replaced, because save removes the note before the record of a withdrawn request.
 func (s *scope[T]) isRequestLost(attempt lock.Attempt) bool {
 	return attempt.Requested && s.record.RequestTime == nil && s.isInProgress(attempt)
 }
 
-// reportPending shows why the attempt has not started, or that it never will.
+// reportPending shows why the attempt has not started, or why it never will.
 func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time, error) {
 	if status.finished {
 		if err := errors.Join(s.confirm(ctx), s.confirmContinuing(ctx)); err != nil {
@@ -242,8 +240,8 @@ func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time
 	return engine.Earliest(retry, status.requeueAt()), s.release(ctx)
 }
 
-// confirm returns errStaleCache unless the cache has caught up with the API server: an attempt does
-// not end because of what the cluster looked like a while ago.
+// confirm returns errStaleCache if the cache is behind the API server: an attempt must not end because of an
+// earlier state of the cluster.
 func (s *scope[T]) confirm(ctx context.Context) error {
 	current, err := s.Kind.CacheIsCurrent(ctx)
 	if err != nil {
@@ -255,7 +253,7 @@ func (s *scope[T]) confirm(ctx context.Context) error {
 	return nil
 }
 
-// startOrResume starts the attempt, or continues it.
+// startOrResume starts or continues the attempt.
 func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 	if !s.plan.Known {
 		return time.Time{}, s.updateStatus(ctx, s.record, *s.unknownTypeStatus())
@@ -337,9 +335,9 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	return next, nil
 }
 
-// constraints returns the window, the hold, and the cancellation of this pass. An attempt that is in
-// progress before its window opens, and that started before it, is held: its record was forged. The
-// steps before the lock are not held: the one that acquires it is.
+// constraints returns the window, the hold, and the cancellation of this pass. The steps before the lock are
+// not held, but the step that acquires it is. An attempt that started before its window opens is held, because
+// its record was forged.
 func (s *scope[T]) constraints() engine.Constraints {
 	c := engine.Constraints{NotBefore: s.upgradeAt, CommitBy: s.windowEnd()}
 	holdsLock := s.plan.lockStep() == "" || s.plan.holdsLock(s.record)
@@ -365,7 +363,7 @@ func (s *scope[T]) constraints() engine.Constraints {
 	return c
 }
 
-// holdReason explains why the attempt must not commence now; empty if nothing holds it.
+// holdReason explains why the attempt must not commence now, or returns an empty string.
 func (s *scope[T]) holdReason() string {
 	if s.hold != "" {
 		return s.hold
@@ -373,7 +371,7 @@ func (s *scope[T]) holdReason() string {
 	return s.request.Paused
 }
 
-// errStatusRejected means that the attempt has ended because the API server rejects its status.
+// errStatusRejected reports that the attempt has ended because the API server rejects its status.
 var errStatusRejected = errors.New("the API server rejects the status")
 
 // save stores the record for the engine.
@@ -399,13 +397,13 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	return nil
 }
 
-// observePreceding records the version and the channel from which the upgrade departs, and the
-// channels that it requests, until it commences. It keeps what was recorded if they cannot be read.
+// observePreceding records the installed version, the channel, and the requested channels until the upgrade
+// commences. If they cannot be read, the record stays.
 func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) history.Record {
 	if record.CommenceTime != nil || s.plan.lockStep() != "" && !s.plan.holdsLock(record) {
 		return record
 	}
-	seen, err := s.Kind.Observe(ctx, s.obj, record)
+	seen, err := s.plan.observe(ctx, record)
 	if err != nil {
 		return record
 	}
@@ -419,9 +417,9 @@ func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) 
 	return record
 }
 
-// finish ends an attempt: it publishes the result, releases the lock, and removes the finalizer. The
-// lock waits for publishTimeout at most. A result that is not delivered by then is published again
-// from the record, by this process or a later one. finish returns when.
+// finish ends an attempt: it publishes the result, releases the lock, and removes the finalizer. The lock waits
+// for the publication for at most publishTimeout. An undelivered result is published from the record later, by
+// any process. finish returns when.
 func (s *scope[T]) finish(ctx context.Context) (time.Time, error) {
 	pending := isResultPending(s.record, s.now)
 	if !pending && (!s.hasFinalizer() || s.record.StartTime == nil) {
@@ -460,8 +458,9 @@ func (s *scope[T]) release(ctx context.Context) error {
 	return s.releaseLock(ctx)
 }
 
-// releaseLock releases the lock and removes the finalizer, after what an attempt may have left of which nothing else
-// tells. If the object has the finalizer, the cache may not show yet that it holds the lock.
+// releaseLock releases the lock and removes the finalizer. Before that, it abandons an attempt that would
+// otherwise be forgotten. If the object has the finalizer, it may hold the lock although the cache does not
+// show that.
 func (s *scope[T]) releaseLock(ctx context.Context) error {
 	if !s.hasFinalizer() {
 		return s.lock.Release(ctx, s.holder(s.obj), s.continues)
@@ -471,14 +470,14 @@ func (s *scope[T]) releaseLock(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.liveLock.Release(ctx, s.holder(s.obj), s.continues); err != nil {
+	if err := s.lock.ReleaseConfirmed(ctx, s.holder(s.obj), s.continues); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(s.setFinalizer(ctx, false))
 }
 
-// setFinalizer adds or removes the finalizer. The patch replaces the list of finalizers, and the cache lacks the
-// finalizers of other clients, so the object is read from the API server.
+// setFinalizer adds or removes the finalizer. It reads the object from the API server, because the patch
+// replaces the list of finalizers, and the cache lacks those of other clients.
 func (s *scope[T]) setFinalizer(ctx context.Context, want bool) error {
 	if s.hasFinalizer() == want || want && s.deleted() {
 		return nil
@@ -519,7 +518,7 @@ func (s *scope[T]) hasFinalizer() bool {
 
 func (s *scope[T]) deleted() bool { return !s.obj.GetDeletionTimestamp().IsZero() }
 
-// windowEnd returns the time by which the attempt must have commenced; zero means no limit.
+// windowEnd returns the time by which the attempt must have commenced, or zero if there is no limit.
 func (s *scope[T]) windowEnd() time.Time {
 	if s.upgradeAt.IsZero() || s.plan.Window < 0 {
 		return time.Time{}
@@ -527,7 +526,7 @@ func (s *scope[T]) windowEnd() time.Time {
 	return s.upgradeAt.Add(s.plan.Window)
 }
 
-// untilWindowEnd returns when the window ends, for messages; empty means never.
+// untilWindowEnd formats the end of the window for messages. It returns an empty string if there is none.
 func (s *scope[T]) untilWindowEnd(format string) string {
 	end := s.windowEnd()
 	if end.IsZero() {
@@ -536,27 +535,26 @@ func (s *scope[T]) untilWindowEnd(format string) string {
 	return fmt.Sprintf(format, text.FormatTime(end))
 }
 
-// noteRequest notes in the Lease that the update is about to be requested, or that the request was withdrawn. If the
-// record is lost or replaced, only the Lease shows whether this attempt or another client made a request. It is read
-// from the API server, since it must have the note.
+// noteRequest notes in the Lease that the update is about to be requested, or that the request was withdrawn.
+// If the record is lost or replaced, only the Lease shows who made a request. The API server confirms the note.
 //
-// A note is removed only if the Lease is as it was when the pass began, before its fence: another process may have noted
-// a request since that the fence does not make conflict.
+// A note is removed only if the Lease is the same as before the fence of this pass: another process may have
+// noted a request since, and the fence does not make that conflict.
 func (s *scope[T]) noteRequest(ctx context.Context, requested bool) error {
 	attempt := s.attempt(s.observePreceding(ctx, s.record))
 	attempt.Requested = requested
 	if !requested {
 		attempt.Image = ""
-		return noted(s.liveLock.Replace(ctx, s.leaseVersion, s.holder(s.obj), attempt))
+		return noted(s.lock.Replace(ctx, s.leaseVersion, s.holder(s.obj), attempt))
 	}
-	return noted(s.liveLock.Acquire(ctx, s.holder(s.obj), attempt))
+	return noted(s.lock.AcquireConfirmed(ctx, s.holder(s.obj), attempt))
 }
 
-// renewRequest notes in the Lease again that the update is about to be requested, with that image, right before that.
+// renewRequest repeats the note, with the image, right before the update is requested.
 func (s *scope[T]) renewRequest(ctx context.Context, image *string) error {
 	attempt := s.attempt(s.observePreceding(ctx, s.record))
 	attempt.Requested, attempt.Image = true, noteOfImage(image)
-	return noted(s.liveLock.Renew(ctx, s.holder(s.obj), attempt))
+	return noted(s.lock.Renew(ctx, s.holder(s.obj), attempt))
 }
 
 func noted(other *lock.Holder, err error) error {

@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons in the summary of an attempt, in addition to the reasons of its steps.
+// The reasons in the summary of an attempt, apart from the reasons of its steps.
 const (
 	reasonScheduled     = "Scheduled"
 	reasonPaused        = "Paused"
@@ -38,29 +38,29 @@ const (
 	reasonUpgraded      = "Upgraded"
 	reasonOnTime        = "OnTime"
 	reasonNothingFound  = "NothingFound"
-	reasonNotConfigured = "NotConfigured" // of a step that has nothing to do
+	reasonNotConfigured = "NotConfigured" // of a step with nothing to do
 	reasonStatusInvalid = "StatusInvalid"
 	reasonNotPaused     = "NotPaused"
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
 )
 
-// ReasonClusterLocked is the reason of an upgrade that waits until the lock of the cluster is free.
+// ReasonClusterLocked is the reason of an upgrade that waits for the lock of the cluster.
 const ReasonClusterLocked = "ClusterLocked"
 
-// condition is a condition without its times. An empty status means that it is absent.
+// condition is a condition without its times. It is absent if its status is empty.
 type condition struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// outcome is why an attempt has not started yet, or how it ended, as the record keeps it.
+// outcome is why an attempt has not started yet, or how it ended.
 type outcome struct{ reason, message string }
 
 // valid is the condition Accepted of an attempt that can run.
 var valid = condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid"}
 
-// summary holds what a status shows of an attempt.
+// summary is what a status shows of an attempt.
 type summary struct {
 	phase          history.Phase
 	accepted       condition
@@ -70,11 +70,11 @@ type summary struct {
 	paused         condition
 	precheck       condition
 	outcome        outcome
-	nextTransition time.Time // when the attempt changes by itself; zero means not at all
-	recheckAt      time.Time // when a pass is due before that; zero means there is no need
+	nextTransition time.Time // when the attempt changes by itself, or zero
+	recheckAt      time.Time // when an earlier pass is due, or zero
 	finished       bool
 	early          bool // whether the time of the attempt has not come
-	held           bool // whether it waits for a person, or for a time of the spec
+	held           bool // whether it waits for a person or a time of the spec
 }
 
 // requeueAt returns when the next pass is due.
@@ -117,7 +117,7 @@ func (s *scope[T]) summarize(record history.Record) summary {
 	return result
 }
 
-// upgradedOutcome returns how an attempt ended that has succeeded.
+// upgradedOutcome returns the outcome of an attempt that has succeeded.
 func upgradedOutcome(record history.Record) outcome {
 	if record.Version == "" {
 		return outcome{engine.ReasonNoUpdate, "there was no version to upgrade to; the hooks have run"}
@@ -129,7 +129,7 @@ func upgradedOutcome(record history.Record) outcome {
 	return outcome{reasonUpgraded, "upgraded from " + record.PrecedingVersion + " to " + record.Version}
 }
 
-// summarizeOpen shows what is particular to an attempt that waits for the lock, or that is paused.
+// summarizeOpen summarizes an attempt that waits for the lock, or a paused one.
 func (s *scope[T]) summarizeOpen(result *summary, record history.Record, e engine.Summary) {
 	switch {
 	case s.plan.waitsForLock(record):
@@ -147,7 +147,7 @@ func (s *scope[T]) summarizeOpen(result *summary, record history.Record, e engin
 	}
 }
 
-// summarizeFailure shows the step that failed and why.
+// summarizeFailure shows the step that failed, and why.
 func (s *scope[T]) summarizeFailure(result *summary, e engine.Summary) {
 	cause := e.Failure.Type + ": " + e.Failure.Message
 	reason := sanitizeReason(e.Failure.Reason)
@@ -163,7 +163,7 @@ func (s *scope[T]) summarizeFailure(result *summary, e engine.Summary) {
 	}
 }
 
-// endedAs returns the word for how an attempt ended that did not succeed.
+// endedAs describes an attempt that ended without success.
 func endedAs(phase history.Phase) string {
 	if phase == history.PhaseSkipped {
 		return "skipped"
@@ -171,7 +171,7 @@ func endedAs(phase history.Phase) string {
 	return "failed"
 }
 
-// summarizeStep shows the current step: whether it is slow, what it waits for, and until when.
+// summarizeStep shows the current step: what it waits for, until when, and whether it is slow.
 func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.StepCondition) {
 	message := c.Message
 	if result.precheck.status == metav1.ConditionFalse {
@@ -205,8 +205,8 @@ func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.St
 	}
 }
 
-// finishedSummary returns the summary of an attempt that is finished, from its record alone. Only
-// whether the spec would do anything again depends on the cluster.
+// finishedSummary returns the summary of a finished attempt, based on its record. Only Accepted depends on the
+// cluster.
 func (s *scope[T]) finishedSummary(ctx context.Context) summary {
 	record := s.record
 	done := s.recordedOutcome(record)
@@ -251,8 +251,8 @@ func (s *scope[T]) recordedOutcome(record history.Record) outcome {
 	return outcome{"StepFailed", s.describe() + " failed; its record does not show why"}
 }
 
-// acceptedAfter returns the condition Accepted of a finished attempt. It is evaluated when the spec
-// has changed: what the cluster does later does not make an old spec invalid.
+// acceptedAfter returns the condition Accepted of a finished attempt. It changes only with the spec: later
+// changes of the cluster do not make an old spec invalid.
 func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 	status := s.Kind.Status(s.obj)
 	old := meta.FindStatusCondition(*status.Conditions, history.ConditionAccepted)
@@ -262,7 +262,7 @@ func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 	if !s.plan.Known {
 		return condition{metav1.ConditionFalse, reasonUnknownType, s.plan.Unknown}
 	}
-	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
+	seen, err := s.plan.observe(ctx, s.record)
 	closed, admissionErr := s.plan.Book.Admitted(ctx, s.Clock, engine.Run{Now: s.now})
 	switch {
 	case err != nil, admissionErr != nil:
@@ -279,9 +279,9 @@ func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 	return valid
 }
 
-// updateStatus writes the status if it differs. Afterwards the record is the stored one. If the object
-// is too large for it, the replaced records and then the older half of the others are dropped until it is not. A status that the API
-// server rejects all the same ends the attempt.
+// updateStatus writes the status if it has changed. Afterwards, s.record is the stored record. If the object is
+// too large, updateStatus drops the replaced records, and then the older half of the others, until it fits. A
+// status that the API server still rejects ends the attempt.
 func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, status summary) error {
 	s.publishStatus(ctx) // an earlier process may have saved it without publishing it
 	err := s.writeStatus(ctx, record, status)
@@ -299,10 +299,10 @@ func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, stat
 	return nil
 }
 
-// contestInterval is how often a status is written again that another process has replaced.
+// contestInterval is the shortest interval between two writes of a status that another process has replaced.
 const contestInterval = time.Minute
 
-// shownStatus is the status of an attempt that this process wrote last.
+// shownStatus is the status of an attempt as this process last wrote it.
 type shownStatus struct {
 	generation int64
 	attempt    string
@@ -312,9 +312,9 @@ type shownStatus struct {
 	at         time.Time
 }
 
-// showStatus updates a status in which nothing but its summary may differ. It returns when to try again
-// if it does not write the status now: two processes that disagree, because their caches or the
-// results of their checks differ, must not overwrite each other all the time.
+// showStatus updates a status after at most its summary has changed. If it does not write the status now, it
+// returns when to try again: two processes that disagree, because of their caches or their checks, must not
+// overwrite each other all the time.
 func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum summary) (time.Time, error) {
 	want := shownStatus{
 		s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
@@ -341,7 +341,7 @@ func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum su
 
 // withStatus returns the object with that status.
 func (s *scope[T]) withStatus(record history.Record, sum summary) T {
-	record.NotifiedTime = s.record.NotifiedTime // of which the engine knows nothing
+	record.NotifiedTime = s.record.NotifiedTime // unknown to the engine
 	after := s.copy()
 	s.buildStatus(s.Kind.Status(after), record, sum)
 	if kind, ok := s.Kind.(StatusCompleter[T]); ok {
@@ -410,8 +410,8 @@ func (s *scope[T]) observeEnd(stored history.Record) {
 	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase, stored.Reason, took)
 }
 
-// endInvalid ends an attempt whose status or finalizer the API server would reject again, so that it does not hold the
-// lock forever. The error belongs to a status without anything that this pass did not write itself.
+// endInvalid ends an attempt whose status or finalizer the API server would reject again, or it would hold the
+// lock forever. This pass has written the entire status that the error is about.
 func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error) error {
 	if err := s.abandon(ctx); err != nil {
 		return err
@@ -430,15 +430,15 @@ func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error)
 	return nil
 }
 
-// rejection is an object of which the API server accepts no status at all.
+// rejection is an object whose status the API server always rejects.
 type rejection struct {
 	uid        types.UID
 	generation int64
 	at         time.Time
 }
 
-// rejectedUntil returns when the next pass over an object makes sense whose status is rejected; zero means now. Until
-// then it neither holds the lock nor does anything.
+// rejectedUntil returns when to try again to write a rejected status, or zero for now. Until then, the object
+// neither holds the lock nor does anything.
 func (s *scope[T]) rejectedUntil() time.Time {
 	if !s.isRejected(s.obj) || s.deleted() {
 		return time.Time{}
@@ -526,12 +526,12 @@ func (s *scope[T]) isPastCommit() bool {
 	return s.record.CommenceTime != nil || s.plan.Book.IsPast(s.record, s.commitStep())
 }
 
-// failure returns the step because of which the attempt was aborted; nil if it was not.
+// failure returns the step that aborted the attempt, or nil.
 func (s *scope[T]) failure() *history.StepCondition {
 	return engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Failure
 }
 
-// outcome returns what became of the attempt; empty while that is open.
+// outcome returns the outcome of the attempt, or an empty one.
 func (s *scope[T]) outcome() engine.Outcome {
 	return engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Outcome
 }
@@ -557,7 +557,7 @@ func (s *scope[T]) degraded() condition {
 func setCondition(all *[]metav1.Condition, name string, c condition, generation int64, now time.Time) {
 	set := metav1.Condition{Type: name, Status: c.status, Reason: c.reason, Message: c.message}
 	if old := meta.FindStatusCondition(*all, name); old != nil && !isSameTransition(old, &set) {
-		old.LastTransitionTime = metav1.Time{} // so that it is replaced
+		old.LastTransitionTime = metav1.Time{} // to replace it
 	}
 	readiness.SetCondition(all, set, generation, now)
 }

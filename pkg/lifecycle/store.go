@@ -16,32 +16,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errStaleCache means that the cache does not hold the last write yet.
+// errStaleCache reports that the cache does not show the last write yet.
 var errStaleCache = errors.New("the cache is behind the last write")
 
-// staleTimeout is how long the cache may be behind before the API server is queried for the newest
-// resource version again: it may have been restored from a backup, in which versions are lower.
+// staleTimeout is how long the cache may lag behind before the resource version is read from the API server
+// again. Versions decrease if the API server was restored from a backup.
 const staleTimeout = time.Minute
 
-// store reads objects from the cache and writes them. It guards against acting on a record that is
-// older than the last one written: the cache may lag behind, and a write that returned an error may
-// have been applied. It keeps the resource version of the last write; where that is not known, as
-// after a start, it queries the API server once.
+// store reads objects from the cache and writes them. It never returns a record older than the last write,
+// because the cache may lag behind, and a write that returned an error may have been applied. It keeps the
+// resource version of the last write. If it does not know that, for example after a start, it queries the API
+// server once.
 type store[T client.Object] struct {
 	client client.Client
 	live   client.Reader
 	clock  clock.PassiveClock
 	newObj func() T
-	// onRestore is called when the API server appears to have been restored from a backup; nil means no
-	// observer. The version is the one that was written last.
+	// onRestore is called with the last written version if the API server appears to have been restored from a
+	// backup. It may be nil.
 	onRestore func(ctx context.Context, obj T, version string)
 
 	versions cache[string]    // the resource version that the cache must have reached
-	behind   cache[time.Time] // since when it has not
+	behind   cache[time.Time] // since when it is behind
 }
 
-// load returns the object; found is false if there is none. It returns errStaleCache if the cache
-// has to catch up first.
+// load returns the object, and whether it exists. It returns errStaleCache if the cache is behind the last
+// write.
 func (s *store[T]) load(ctx context.Context, key client.ObjectKey) (obj T, found bool, err error) {
 	obj = s.newObj()
 	err = s.client.Get(ctx, key, obj)
@@ -71,7 +71,7 @@ func (s *store[T]) load(ctx context.Context, key client.ObjectKey) (obj T, found
 	return obj, true, nil
 }
 
-// expire drops the expected resource version once the cache has been behind for too long.
+// expire drops the expected resource version if the cache has been behind for too long.
 func (s *store[T]) expire(ctx context.Context, key client.ObjectKey, obj T) {
 	now := s.clock.Now()
 	since := s.behind.get(key)
@@ -107,15 +107,15 @@ func (s *store[T]) latestVersion(ctx context.Context, key client.ObjectKey) (str
 	return live.GetResourceVersion(), nil
 }
 
-// isKnown reports whether a pass has seen a version of an object: this process wrote it, or started with
-// it. It is not while the cache is behind, as a pass waits for that version then.
+// isKnown reports whether a pass has seen this version of the object, because this process wrote it, or started
+// with it. It returns false while the cache is behind, because a pass is waiting for it.
 func (s *store[T]) isKnown(obj client.Object) bool {
 	key := client.ObjectKeyFromObject(obj)
 	return s.versions.get(key) == obj.GetResourceVersion() && s.behind.get(key).IsZero()
 }
 
-// patch writes the difference between before and after unless another client has written since before was read.
-// Afterwards after matches the API server.
+// patch writes the difference between before and after, unless another client has changed the object since.
+// Afterwards, after is the stored object.
 func (s *store[T]) patch(ctx context.Context, before, after T) error {
 	return s.recordWrite(after, s.client.Patch(ctx, after, optimisticLock(before)))
 }

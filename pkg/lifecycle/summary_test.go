@@ -55,13 +55,11 @@ func (stubKind) Request(*upgradev1alpha1.UpgradeConfig) Request {
 	return Request{Version: desired, At: tenPast}
 }
 
-func (stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
-	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again"}
+func (k stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
+	observe := func(context.Context, history.Record) (Observation, error) { return k.seen, k.err }
+	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again", Observe: observe}
 }
-func (stubKind) Hold(context.Context) (string, error) { return "", nil }
-func (k stubKind) Observe(context.Context, *upgradev1alpha1.UpgradeConfig, history.Record) (Observation, error) {
-	return k.seen, k.err
-}
+func (stubKind) Hold(context.Context) (string, error)         { return "", nil }
 func (stubKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
 
 func stubBook() engine.Runbook {

@@ -34,8 +34,7 @@ func (h Holder) String() string {
 	return h.Kind + " " + h.Namespace + "/" + h.Name
 }
 
-// Is reports whether both are the same object. An identity that was written by an earlier release
-// has no group.
+// Is reports whether both are the same object. An identity of an earlier release has no group.
 func (h Holder) Is(other Holder) bool {
 	if h.Group == "" || other.Group == "" {
 		h.Group, other.Group = "", ""
@@ -43,7 +42,7 @@ func (h Holder) Is(other Holder) bool {
 	return h == other
 }
 
-// sameName reports whether both are objects of one kind with one name.
+// sameName reports whether both are objects of the same kind and name.
 func (h Holder) sameName(other Holder) bool {
 	h.UID, other.UID = "", ""
 	return h.Name != "" && h.Is(other)
@@ -53,9 +52,9 @@ func (h Holder) identity() string {
 	return strings.Join([]string{h.Group, h.Kind, h.Namespace, h.Name, h.UID}, "/")
 }
 
-// parseHolder parses an identity: group/kind/namespace/name/UID, or, as earlier releases wrote it,
-// kind/namespace/name/UID. A group contains a dot, a kind does not. Any other identity is kept as
-// the kind of a holder without a name; an empty one is the zero Holder.
+// parseHolder parses an identity: group/kind/namespace/name/UID, or kind/namespace/name/UID from earlier
+// releases. A group contains a dot, and a kind does not. Any other identity becomes the kind of a holder
+// without a name. An empty one is the zero Holder.
 func parseHolder(identity string) Holder {
 	group, rest, _ := strings.Cut(identity, "/")
 	if !strings.Contains(group, ".") {
@@ -68,13 +67,14 @@ func parseHolder(identity string) Holder {
 	return Holder{Group: group, Kind: parts[0], Namespace: parts[1], Name: parts[2], UID: parts[3]}
 }
 
-// InProgress reports whether an attempt of a holder is in progress. The zero Attempt means any.
+// InProgress reports whether an attempt of a holder is in progress: any attempt if it is zero.
 type InProgress func(context.Context, Holder, Attempt) (bool, error)
 
-// Claimants returns the objects of a kind whose records hold that they have the lock of a name.
+// Claimants returns the objects of a kind that have a lock according to their records.
 type Claimants func(ctx context.Context, lock client.ObjectKey) ([]Holder, error)
 
-// Abandon cleans up after a holder that no longer exists. It reports whether its upgrade has commenced and continues.
+// Abandon cleans up after a holder that no longer exists. It reports whether its upgrade has commenced and
+// continues.
 type Abandon func(context.Context, Holder, Attempt) (continues bool, err error)
 
 // ManagedKind is a kind that this operator manages.
@@ -84,14 +84,14 @@ type ManagedKind struct {
 	Abandon    Abandon
 }
 
-// Holders reports by kind whether the upgrade of a holder is in progress. It decides whether a lock
-// may be broken, so an answer is "no" only if it is certain.
+// Holders decides whether a lock may be broken: it reports whether the upgrade of a holder is in progress, by
+// its kind. It says no only if that is certain.
 type Holders struct {
 	// Live reads from the API server.
 	Live client.Reader
-	// Mapper knows the versions of kinds that this operator does not manage.
+	// Mapper maps kinds that this operator does not manage to their versions.
 	Mapper meta.RESTMapper
-	// Clock limits how often the API server is queried.
+	// Clock bounds how often the API server is queried.
 	Clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -99,7 +99,7 @@ type Holders struct {
 	checked check
 }
 
-// check is the last result for a holder of a kind that this operator does not manage.
+// check is the last result for a holder of a foreign kind, which this operator does not manage.
 type check struct {
 	at      time.Time
 	holder  Holder
@@ -107,7 +107,7 @@ type check struct {
 	result  bool
 }
 
-// checkInterval is how long the result for a holder of a foreign kind is used.
+// checkInterval is how long the result for a holder of a foreign kind stays valid.
 const checkInterval = time.Minute
 
 // Register adds a kind that this operator manages.
@@ -120,8 +120,8 @@ func (h *Holders) Register(name schema.GroupKind, kind ManagedKind) {
 	h.byKind[name] = kind
 }
 
-// Claimant returns an object other than that holder, of any kind that this operator manages, whose
-// record holds that it has the lock, or nil if there is none.
+// Claimant returns an object, other than the given holder, of any managed kind that has the lock according to
+// its record, or nil.
 func (h *Holders) Claimant(ctx context.Context, lock client.ObjectKey, except Holder) (*Holder, error) {
 	h.mu.Lock()
 	kinds := maps.Clone(h.byKind)
@@ -141,8 +141,8 @@ func (h *Holders) Claimant(ctx context.Context, lock client.ObjectKey, except Ho
 	return nil, nil
 }
 
-// InProgress reports whether the upgrade of the holder is in progress. A holder that cannot be
-// identified keeps the lock; only a person can delete the Lease then.
+// InProgress reports whether the upgrade of the holder is in progress. A holder that cannot be identified keeps
+// the lock until a person deletes the Lease.
 func (h *Holders) InProgress(ctx context.Context, holder Holder, attempt Attempt) (bool, error) {
 	if holder.Name == "" {
 		return true, nil
@@ -170,8 +170,8 @@ func (h *Holders) InProgress(ctx context.Context, holder Holder, attempt Attempt
 	return result, nil
 }
 
-// Abandon cleans up after a holder that no longer exists, if its kind is one that this operator manages. It reports whether
-// its upgrade has commenced and continues.
+// Abandon cleans up after a holder of a managed kind that no longer exists. It reports whether its upgrade has
+// commenced and continues.
 func (h *Holders) Abandon(ctx context.Context, holder Holder, attempt Attempt) (continues bool, err error) {
 	if kind := h.registered(holder); kind.Abandon != nil {
 		return kind.Abandon(ctx, holder, attempt)
@@ -179,8 +179,8 @@ func (h *Holders) Abandon(ctx context.Context, holder Holder, attempt Attempt) (
 	return false, nil
 }
 
-// registered returns the holder's kind; the zero kind means that this operator does not
-// manage it. An identity without a group belongs to the kind of that name, if there is only one.
+// registered returns the kind of the holder, or zero if this operator does not manage it. An identity without a
+// group comes from an earlier release.
 func (h *Holders) registered(holder Holder) ManagedKind {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,8 +193,8 @@ func (h *Holders) registered(holder Holder) ManagedKind {
 // formerGroup is the group of all holders that earlier releases wrote.
 const formerGroup = "upgrade.managed.openshift.io"
 
-// checkForeign reads a holder of a kind that this operator does not manage from the API server. All
-// kinds of upgrade objects have a status.history as package history defines it.
+// checkForeign reads a holder of a foreign kind from the API server. All kinds of upgrade objects have a
+// status.history as package history defines it.
 func (h *Holders) checkForeign(ctx context.Context, holder Holder, attempt Attempt) (bool, error) {
 	mapping, err := h.Mapper.RESTMapping(schema.GroupKind{Group: holder.Group, Kind: holder.Kind})
 	if meta.IsNoMatchError(err) { // the kind was removed, and all its objects with it

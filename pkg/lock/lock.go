@@ -1,23 +1,26 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock lets one upgrade at a time run on a cluster, whatever its kind. The lock is a Lease
-// that names its holder (group, kind, namespace, name, UID) and, in annotations, the attempt for
-// which it was acquired. It never expires: it is held while the holder's upgrade is in progress,
-// and any operator may break it afterwards.
+// Package lock lets one upgrade at a time run on a cluster, whatever its kind. The lock is a Lease that names
+// its holder (group, kind, namespace, name, UID) and, in annotations, the attempt of the holder. It never
+// expires. It is held while the upgrade of the holder is in progress, and any operator may break it afterwards.
 //
-// There is one lock per namespace: an operator that upgrades its own cluster uses its own
-// namespace, a hub uses the namespace of each cluster.
+// There is one lock per namespace. An operator that upgrades its own cluster uses its own namespace; a hub uses
+// the namespace of each cluster.
 //
-// The Lease is also evidence. Only operators may write it, so a Lease that names the UID of an
-// object proves that an attempt of that object was started, and for which target, even if the
-// object's status was lost. A finalizer proves nothing: the creator of an object can preset it.
+// The Lease is also evidence. Only operators may write it, so a Lease with the UID of an object proves that an
+// attempt of that object was started, and its target, even if the status of the object was lost. A finalizer
+// proves nothing, because the creator of an object can preset it.
+//
+// Each write depends on a resource version: of the cached Lease, or of the last write of this process. If the
+// API server accepts the write, nothing has changed since. Renew, and methods with Confirmed in their names,
+// read the Lease from the API server only if there is nothing to write, the write is refused, or the cache
+// shows another holder.
 //
 // The package does not know what an upgrade is or when it is finished; see Holders.
 package lock
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,11 +36,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Name is the name of the Lease of the only cluster, and begins the name of the Lease of one of several.
+// Name is the name of the Lease of the only cluster, and the prefix of the names if there are several clusters.
 const Name = "cluster-upgrade"
 
-// The annotations of a held Lease. An operator of the last release knows all but the note, whose text
-// names the holder and the attempt, so one that such an operator has left behind does not count.
+// The annotations of a held Lease. Operators of the last release know all but the note. The text of the note
+// names the holder and the attempt, so a note that such an operator left behind does not count.
 const (
 	annotationAttempt = "upgrade.managed.openshift.io/attempt"
 	annotationVersion = "upgrade.managed.openshift.io/version"
@@ -51,45 +54,46 @@ const (
 	annotationNote = "upgrade.managed.openshift.io/note"
 )
 
-// annotations are all of them.
+// annotations lists them.
 var annotations = []string{
 	annotationAttempt, annotationVersion, annotationType, annotationRequested, annotationNumber, annotationChannels, annotationFormer, annotationNote,
 }
 
-// annotationContinues is the annotation of a Lease with the note of an upgrade that has commenced and continues without
+// annotationContinues is the annotation with the note of an upgrade that has commenced and continues without
 // its object.
 const annotationContinues = "upgrade.managed.openshift.io/continues"
 
-// maxNote bounds a note, in bytes. A longer note is not written.
+// maxNote bounds a note, in bytes. Longer notes are not written.
 const maxNote = 4096
 
-// NoImage is noted if the version was requested without an image.
+// NoImage is the noted image of a request for a version alone.
 const NoImage = "none"
 
-// Attempt identifies the attempt for which a holder acquired the lock. The zero Attempt means
-// that the Lease does not name one: it was written by an earlier release, or by another client.
+// Attempt identifies the attempt of a holder. It is zero for a Lease of an earlier release or of another
+// client.
 type Attempt struct {
 	// Key identifies the attempt among the attempts of its object, for example the time of its start.
 	Key string `json:"key,omitempty"`
-	// Version is the version to which the attempt leads; empty if it leads to none.
+	// Version is the target version, or empty if there is none.
 	Version string `json:"version,omitempty"`
 	// Type names the runbook.
 	Type string `json:"type,omitempty"`
 	// Requested reports that the update may have been requested from the cluster for this attempt.
 	Requested bool `json:"requested,omitempty"`
-	// Number is the number of the attempt among the attempts of its object; 0 means that it is not noted.
+	// Number is the number of the attempt among the attempts of its object, or 0 if it is not noted.
 	Number int32 `json:"number,omitempty"`
 	// Channels are the channels that the attempt has requested, separated by commas, and FormerChannel is the
-	// one before them. An attempt that has requested none has no former channel to restore.
+	// channel before them. Without requested channels, there is no former channel to restore.
 	Channels      string `json:"channels,omitempty"`
 	FormerChannel string `json:"formerChannel,omitempty"`
 
-	// Image is the image that was requested, NoImage if the version alone was; empty if it is not noted.
+	// Image is the requested image, NoImage for a version alone, or empty if it is not noted.
 	Image string `json:"image,omitempty"`
-	// PrecedingVersion is the version that was installed before, and CommenceTime is when the upgrade commenced.
+	// PrecedingVersion is the version that was installed before, and CommenceTime is when the upgrade
+	// commenced.
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
 	CommenceTime     string `json:"commenceTime,omitempty"`
-	// Notified are the milestones that were notified, separated by commas.
+	// Notified are the notified milestones, separated by commas.
 	Notified string `json:"notified,omitempty"`
 }
 
@@ -99,7 +103,7 @@ type note struct {
 	Attempt
 }
 
-// String returns the text of the annotation; empty if it is too long.
+// String returns the text of the annotation, or an empty string if it is too long.
 func (n note) String() string {
 	text, err := json.Marshal(n)
 	if err != nil || len(text) > maxNote {
@@ -108,7 +112,7 @@ func (n note) String() string {
 	return string(text)
 }
 
-// noteOf returns the note in an annotation; the zero note if there is none.
+// noteOf returns the note in an annotation, or zero.
 func noteOf(lease *coordinationv1.Lease, annotation string) note {
 	var n note
 	if err := json.Unmarshal([]byte(lease.Annotations[annotation]), &n); err != nil {
@@ -122,13 +126,13 @@ func (a Attempt) Is(other Attempt) bool {
 	return a.Key == other.Key && a.Version == other.Version && a.Type == other.Type
 }
 
-// ofLastRelease returns what a Lease of the last release notes about the attempt.
+// ofLastRelease returns the part of the attempt that a Lease of the last release notes.
 func (a Attempt) ofLastRelease() Attempt {
 	a.Image, a.PrecedingVersion, a.CommenceTime, a.Notified = "", "", "", ""
 	return a
 }
 
-// fit returns the attempt without what does not fit into the note.
+// fit drops what does not fit into the note.
 func (a Attempt) fit(holder Holder) Attempt {
 	if (note{holder.identity(), a}).String() == "" {
 		return a.ofLastRelease()
@@ -155,52 +159,90 @@ func (a Attempt) annotations(holder Holder) map[string]string {
 type Lock struct {
 	// Client reads the Lease from a cache and writes it.
 	Client client.Client
+	// Live reads the Lease from the API server.
+	Live client.Reader
 	// Key names the Lease.
 	Key client.ObjectKey
-	// Former is the namespace in which the last release had the Lease of the cluster, with the name Name;
-	// empty if there was none. Others may write there, so Lease counts only if its holder is of the same
-	// kind, is in that namespace, and is in progress. All others are deleted.
+	// Former is the namespace of the Lease of the cluster in the last release, named Name, or empty if there
+	// was none. Others may write there, so that Lease counts only if its holder is of the same kind, is in that
+	// namespace, and is in progress. Otherwise, it is deleted.
 	Former string
 	// Labels are the labels of a new Lease.
 	Labels map[string]string
-	// DeleteFree deletes the Lease once it is free; otherwise it stays, without a holder.
+	// DeleteFree deletes a free Lease. Otherwise, the Lease stays without a holder.
 	DeleteFree bool
-	// Clock provides the time at which the lock is acquired.
+	// Clock provides the acquire time.
 	Clock clock.PassiveClock
-	// InProgress reports whether the upgrade of a holder is still in progress. An error means that
-	// it is unknown: the holder then keeps the lock.
+	// InProgress reports whether the upgrade of a holder is still in progress. After an error, the holder keeps
+	// the lock.
 	InProgress func(context.Context, Holder, Attempt) (bool, error)
-	// Abandon cleans up after a holder whose upgrade is not in progress, unless it still exists; nil if there is
-	// nothing to do. It is called before its lock is released or acquired by another one, and reports whether the
-	// upgrade has commenced and continues. If it returns an error, the lock stays.
+	// Abandon cleans up after a holder that no longer exists, before another one acquires the lock, or it is
+	// released. It reports whether the upgrade has commenced and continues. After an error, the lock stays.
+	// Abandon may be nil.
 	Abandon Abandon
 
-	written string // the resource version of the last write; empty if there was none
+	written *coordinationv1.Lease // as this Lock last wrote it, or nil
 }
 
-// Acquire acquires the lock for an attempt of the holder. It returns the current holder if that is
-// another one, and nil if the lock is acquired or was held already.
+// Acquire acquires the lock for an attempt of the holder, based on the cache. It returns another current
+// holder, or nil if the lock is acquired or was already held.
 func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Holder, error) {
-	return l.acquire(ctx, holder, attempt, func(lease *coordinationv1.Lease, attempt Attempt) bool { return AttemptOf(lease) == attempt })
+	lease, err := l.cached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, lease, holder, attempt, isNoted)
 }
 
-// Renew does what Acquire does, and changes the Lease in any case.
+// AcquireConfirmed is Acquire with the confirmation of the API server.
+func (l *Lock) AcquireConfirmed(ctx context.Context, holder Holder, attempt Attempt) (*Holder, error) {
+	return l.confirm(ctx, holder, attempt, isNoted)
+}
+
+// Renew is AcquireConfirmed, but always changes the Lease.
 func (l *Lock) Renew(ctx context.Context, holder Holder, attempt Attempt) (*Holder, error) {
-	return l.acquire(ctx, holder, attempt, func(*coordinationv1.Lease, Attempt) bool { return false })
+	return l.confirm(ctx, holder, attempt, func(*coordinationv1.Lease, Attempt) bool { return false })
 }
 
-// acquire acquires the lock. Current reports whether the Lease of the holder stays as it is.
-func (l *Lock) acquire(ctx context.Context, holder Holder, attempt Attempt, current func(*coordinationv1.Lease, Attempt) bool) (*Holder, error) {
-	attempt = attempt.fit(holder)
+func isNoted(lease *coordinationv1.Lease, attempt Attempt) bool { return AttemptOf(lease) == attempt }
+
+func (l *Lock) confirm(ctx context.Context, holder Holder, attempt Attempt, current func(*coordinationv1.Lease, Attempt) bool) (*Holder, error) {
 	if l.Former != "" {
 		if other, err := l.formerHolder(ctx, holder); err != nil || other != nil {
 			return other, err
 		}
 	}
-	lease, err := l.get(ctx, l.Key)
+	lease, err := l.latest(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if owner := HolderOf(lease); owner == (Holder{}) || owner.Is(holder) {
+		_, err := l.acquire(ctx, lease, holder, attempt, current)
+		switch {
+		case err == nil && l.written != nil:
+			return nil, nil
+		case err != nil && !isOutdated(err):
+			return nil, err
+		}
+	}
+	if lease, err = l.live(ctx); err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, lease, holder, attempt, current)
+}
+
+// isOutdated reports whether the API server has refused a write because the Lease has changed since it was
+// read.
+func isOutdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// acquire acquires the lock, based on a Lease or nil. Current reports whether the Lease of the holder may stay
+// as it is.
+func (l *Lock) acquire(
+	ctx context.Context, lease *coordinationv1.Lease, holder Holder, attempt Attempt, current func(*coordinationv1.Lease, Attempt) bool,
+) (*Holder, error) {
+	attempt = attempt.fit(holder)
 	if lease == nil {
 		return nil, l.create(ctx, holder, attempt)
 	}
@@ -223,7 +265,7 @@ func (l *Lock) acquire(ctx context.Context, holder Holder, attempt Attempt, curr
 			return nil, err
 		}
 	}
-	err = l.write(ctx, lease, &holder, attempt, continues)
+	err := l.write(ctx, lease, &holder, attempt, continues)
 	if apierrors.IsNotFound(err) { // it was released since it was read
 		return nil, l.create(ctx, holder, attempt)
 	}
@@ -233,29 +275,57 @@ func (l *Lock) acquire(ctx context.Context, holder Holder, attempt Attempt, curr
 	return nil, nil
 }
 
-// Replace replaces what the Lease notes about the attempt of its holder, unless the Lease has changed since it had that
-// resource version, or since this Lock has written it.
+// Replace replaces the noted attempt of the holder, unless the Lease has changed since it had that resource
+// version, or since this Lock last wrote it.
 func (l *Lock) Replace(ctx context.Context, version string, holder Holder, attempt Attempt) (*Holder, error) {
-	expected := cmp.Or(l.written, version)
-	return l.acquire(ctx, holder, attempt, func(lease *coordinationv1.Lease, attempt Attempt) bool {
-		lease.ResourceVersion = expected // the write is conditional on it
-		return AttemptOf(lease) == attempt
+	lease, err := l.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, lease, holder, attempt, func(lease *coordinationv1.Lease, attempt Attempt) bool {
+		lease.ResourceVersion = version // the write is conditional on it
+		if l.written != nil {
+			lease.ResourceVersion = l.written.ResourceVersion
+		}
+		return isNoted(lease, attempt)
 	})
 }
 
-// Held reports whether that holder holds the lock, and for which attempt.
+// Held reports whether the holder holds the lock, and for which attempt, based on the cache.
 func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
-	lease, err := l.get(ctx, l.Key)
+	return held(ctx, l.cached, holder)
+}
+
+// HeldLive is Held, based on the API server.
+func (l *Lock) HeldLive(ctx context.Context, holder Holder) (Attempt, bool, error) {
+	return held(ctx, l.live, holder)
+}
+
+func held(ctx context.Context, read readLease, holder Holder) (Attempt, bool, error) {
+	lease, err := read(ctx)
 	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
 		return Attempt{}, false, err
 	}
 	return AttemptOf(lease), true, nil
 }
 
-// Continuing returns what the Lease notes about an upgrade that continues without its object, which had the name of
-// the holder and another UID; false if there is none.
+// Continuing returns the noted attempt that continues without its object, and whether there is one. The object
+// had the name of the holder and another UID. Continuing is based on the cache.
 func (l *Lock) Continuing(ctx context.Context, holder Holder) (Attempt, bool, error) {
-	lease, err := l.get(ctx, l.Key)
+	return continuing(ctx, l.cached, holder)
+}
+
+// ContinuingConfirmed is Continuing with the confirmation of the API server.
+func (l *Lock) ContinuingConfirmed(ctx context.Context, holder Holder) (Attempt, bool, error) {
+	read := l.live
+	if l.written != nil {
+		read = l.latest
+	}
+	return continuing(ctx, read, holder)
+}
+
+func continuing(ctx context.Context, read readLease, holder Holder) (Attempt, bool, error) {
+	lease, err := read(ctx)
 	if err != nil || lease == nil {
 		return Attempt{}, false, err
 	}
@@ -266,32 +336,46 @@ func (l *Lock) Continuing(ctx context.Context, holder Holder) (Attempt, bool, er
 	return n.Attempt, true, nil
 }
 
-// ResourceVersion returns the version of the Lease; empty if it does not exist.
+// ResourceVersion returns the version of the cached Lease, or an empty string if there is none.
 func (l *Lock) ResourceVersion(ctx context.Context) (string, error) {
-	lease, err := l.get(ctx, l.Key)
+	lease, err := l.cached(ctx)
 	if err != nil || lease == nil {
 		return "", err
 	}
 	return lease.ResourceVersion, nil
 }
 
-// Release releases the lock if that holder holds it. The Lease keeps the note of an attempt that continues; the zero
-// Attempt means that none does.
+// Release releases the lock if the holder holds it, based on the cache. The Lease keeps the note of an attempt
+// that continues, if it is not zero.
 func (l *Lock) Release(ctx context.Context, holder Holder, continues Attempt) error {
-	lease, err := l.get(ctx, l.Key)
-	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
-		return err
-	}
-	if err := l.free(ctx, lease, continues); err != nil {
-		return fmt.Errorf("releasing the lease %s: %w", l.Key.Name, err)
-	}
-	return nil
+	_, err := l.release(ctx, l.cached, holder, continues)
+	return err
 }
 
-// ReleaseOrphaned releases the lock if its holder has the name of that one and another UID, and its
-// upgrade is not in progress: it was deleted before the deletion could wait for the upgrade.
+// ReleaseConfirmed is Release with the confirmation of the API server.
+func (l *Lock) ReleaseConfirmed(ctx context.Context, holder Holder, continues Attempt) error {
+	released, err := l.release(ctx, l.latest, holder, continues)
+	if !released && (err == nil || isOutdated(err)) {
+		_, err = l.release(ctx, l.live, holder, continues)
+	}
+	return err
+}
+
+func (l *Lock) release(ctx context.Context, read readLease, holder Holder, continues Attempt) (released bool, err error) {
+	lease, err := read(ctx)
+	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
+		return false, err
+	}
+	if err := l.free(ctx, lease, continues); err != nil {
+		return false, fmt.Errorf("releasing the lease %s: %w", l.Key.Name, err)
+	}
+	return true, nil
+}
+
+// ReleaseOrphaned releases a lock whose holder has the given name and another UID if its upgrade is not in
+// progress: the holder was deleted before the deletion could wait for the upgrade.
 func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
-	lease, err := l.get(ctx, l.Key)
+	lease, err := l.cached(ctx)
 	if err != nil || lease == nil {
 		return err
 	}
@@ -313,7 +397,8 @@ func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
 	return nil
 }
 
-// abandon cleans up after the holder of a Lease, unless it exists, and returns its attempt if that continues.
+// abandon cleans up after the holder of a Lease if it no longer exists, and returns its attempt if that
+// continues.
 func (l *Lock) abandon(ctx context.Context, lease *coordinationv1.Lease) (Attempt, error) {
 	if l.Abandon == nil {
 		return Attempt{}, nil
@@ -337,9 +422,28 @@ func (l *Lock) inProgress(ctx context.Context, current Holder, attempt Attempt) 
 	return inProgress, nil
 }
 
-func (l *Lock) get(ctx context.Context, key client.ObjectKey) (*coordinationv1.Lease, error) {
+// readLease returns the Lease; nil if it does not exist.
+type readLease func(context.Context) (*coordinationv1.Lease, error)
+
+func (l *Lock) cached(ctx context.Context) (*coordinationv1.Lease, error) {
+	return get(ctx, l.Client, l.Key)
+}
+
+func (l *Lock) live(ctx context.Context) (*coordinationv1.Lease, error) {
+	return get(ctx, l.Live, l.Key)
+}
+
+// latest returns the Lease as this Lock last wrote it, or else the cached one.
+func (l *Lock) latest(ctx context.Context) (*coordinationv1.Lease, error) {
+	if l.written != nil {
+		return l.written, nil
+	}
+	return l.cached(ctx)
+}
+
+func get(ctx context.Context, r client.Reader, key client.ObjectKey) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
-	err := l.Client.Get(ctx, key, &lease)
+	err := r.Get(ctx, key, &lease)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -357,16 +461,17 @@ func (l *Lock) create(ctx context.Context, holder Holder, attempt Attempt) error
 	if err := l.Client.Create(ctx, lease); err != nil {
 		return fmt.Errorf("creating the lease %s: %w", l.Key.Name, err)
 	}
-	l.written = lease.ResourceVersion
+	l.written = lease
 	return nil
 }
 
-// free removes the holder, or deletes the Lease, unless another client has changed it since it was read. A Lease that
-// is not deleted keeps the note of an attempt that continues.
+// free removes the holder, or deletes the Lease, unless it has changed since it was read. A Lease that stays
+// keeps the note of an attempt that continues.
 func (l *Lock) free(ctx context.Context, lease *coordinationv1.Lease, continues Attempt) error {
 	if !l.DeleteFree {
 		return l.write(ctx, lease, nil, Attempt{}, continues)
 	}
+	l.written = nil
 	return l.delete(ctx, lease)
 }
 
@@ -376,10 +481,9 @@ func (l *Lock) delete(ctx context.Context, lease *coordinationv1.Lease) error {
 	return client.IgnoreNotFound(l.Client.Delete(ctx, lease, unchanged))
 }
 
-// formerHolder returns the holder of the Lease of the last release, and deletes that Lease if it does not
-// count.
+// formerHolder returns the holder of the Lease of the last release, or deletes that Lease if it does not count.
 func (l *Lock) formerHolder(ctx context.Context, holder Holder) (*Holder, error) {
-	lease, err := l.get(ctx, client.ObjectKey{Namespace: l.Former, Name: Name})
+	lease, err := get(ctx, l.Live, client.ObjectKey{Namespace: l.Former, Name: Name})
 	if err != nil || lease == nil {
 		return nil, err
 	}
@@ -398,9 +502,8 @@ func (l *Lock) formerHolder(ctx context.Context, holder Holder) (*Holder, error)
 	return nil, nil
 }
 
-// write changes the holder, nil if it has none, and its attempt unless another client has changed the Lease since it was read.
-// The Lease keeps the note of an attempt of the former holder that continues. Once another attempt has commenced, no former
-// one does.
+// write changes the holder, nil for none, and its attempt, unless the Lease has changed since it was read. The
+// Lease keeps the note of an attempt of the former holder that continues, until another attempt commences.
 func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *Holder, attempt, continues Attempt) error {
 	changed := lease.DeepCopy()
 	changed.Spec = l.spec(holder)
@@ -411,7 +514,7 @@ func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *H
 	notes := map[string]string{}
 	if holder != nil {
 		notes = attempt.annotations(*holder)
-		// the Lease changes also if the clock shows the same time
+		// the Lease changes even if the clock shows the same time
 		changed.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 	}
 	if former := HolderOf(lease); continues != (Attempt{}) && attempt.CommenceTime == "" && !l.DeleteFree {
@@ -423,11 +526,11 @@ func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *H
 	if err := l.Client.Patch(ctx, changed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	l.written = changed.ResourceVersion
+	l.written = changed
 	return nil
 }
 
-// spec returns the spec of a Lease that is held, or nil if it is free.
+// spec returns the spec of a Lease with that holder, or of a free one.
 func (l *Lock) spec(holder *Holder) coordinationv1.LeaseSpec {
 	if holder == nil {
 		return coordinationv1.LeaseSpec{}
@@ -437,15 +540,15 @@ func (l *Lock) spec(holder *Holder) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{HolderIdentity: &identity, AcquireTime: &now}
 }
 
-// HolderOf returns the holder that a Lease names; the zero Holder means that it is free.
+// HolderOf returns the holder of a Lease, or zero if it is free or nil.
 func HolderOf(lease *coordinationv1.Lease) Holder {
-	if lease.Spec.HolderIdentity == nil {
+	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return Holder{}
 	}
 	return parseHolder(*lease.Spec.HolderIdentity)
 }
 
-// AttemptOf returns the attempt for which a Lease is held, or zero if it names none.
+// AttemptOf returns the noted attempt of a Lease, or zero.
 func AttemptOf(lease *coordinationv1.Lease) Attempt {
 	number, err := strconv.ParseInt(lease.Annotations[annotationNumber], 10, 32)
 	if err != nil {

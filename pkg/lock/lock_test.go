@@ -50,7 +50,7 @@ func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world 
 		w.server = simulation.NewFakeClient(t, lease(identity))
 	}
 	w.Lock = lock.Lock{
-		Client: w.countingClient(interceptor.Funcs{}), Key: client.ObjectKey{Namespace: namespace, Name: lock.Name}, Clock: clocktesting.NewFakePassiveClock(noon),
+		Client: w.countingClient(interceptor.Funcs{}), Live: w.server, Key: client.ObjectKey{Namespace: namespace, Name: lock.Name}, Clock: clocktesting.NewFakePassiveClock(noon),
 		InProgress: func(_ context.Context, h lock.Holder, _ lock.Attempt) (bool, error) {
 			return slices.Contains(inProgress, h), nil
 		},
@@ -203,7 +203,7 @@ func TestRenew_makes_earlier_reads_conflict(t *testing.T) {
 			if err := tc.between(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
-			process := lock.Lock{Client: w.Client, Key: w.Key, Clock: w.Clock, InProgress: w.InProgress} // another one
+			process := lock.Lock{Client: w.Client, Live: w.server, Key: w.Key, Clock: w.Clock, InProgress: w.InProgress} // another one
 			_, err = process.Replace(t.Context(), version, me, lock.Attempt{Key: "k", Version: "4.4.6"})
 			if apierrors.IsConflict(err) != tc.conflict || !tc.conflict && err != nil {
 				t.Errorf("got %v, want a conflict: %t", err, tc.conflict)
@@ -312,6 +312,98 @@ func TestLock_with_a_stale_cache_breaks_nothing(t *testing.T) {
 	}
 }
 
+// The write confirms the lock if the API server accepts it. The Lease is read if there is no write, or if the
+// cache is stale. Only a holder in the Lease of the API server is cleaned up after.
+func TestAcquireConfirmed(t *testing.T) {
+	t.Parallel()
+	free, held := lease(nil), lease(new(mine))
+	for name, tc := range map[string]struct {
+		held      *string
+		there     []lock.Holder
+		stale     bool // whether the cache shows another Lease: the cached one, none if it is nil
+		cached    *coordinationv1.Lease
+		want      *lock.Holder
+		after     string
+		reads     int
+		abandoned int
+	}{
+		"created":                                {after: mine},
+		"free":                                   {held: new(""), after: mine},
+		"held already":                           {held: new(mine), after: mine, reads: 1},
+		"held by another":                        {held: new(theirs), there: []lock.Holder{other}, want: &other, after: theirs, reads: 1},
+		"of a holder that is gone":               {held: new(theirs), after: mine, reads: 1, abandoned: 1},
+		"free, which the cache does not show":    {held: new(""), stale: true, after: mine, reads: 1},
+		"held by another for a while":            {held: new(theirs), there: []lock.Holder{other}, stale: true, cached: free, want: &other, after: theirs, reads: 1},
+		"lost to another":                        {held: new(theirs), there: []lock.Holder{other}, stale: true, cached: held, want: &other, after: theirs, reads: 1},
+		"mine, and of one that is gone before":   {held: new(mine), stale: true, cached: lease(new(theirs)), after: mine, reads: 1},
+		"deleted, which the cache does not show": {stale: true, cached: free, after: mine},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.held, tc.there...)
+			if tc.stale {
+				if tc.cached != nil {
+					tc.cached = tc.cached.DeepCopy()
+					tc.cached.ResourceVersion = "1000"
+				}
+				w.Client = w.countingClient(stale(tc.cached))
+			}
+			reads, abandoned := 0, 0
+			w.Live = interceptor.NewClient(w.server, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, obj, opts...)
+				},
+			})
+			w.Abandon = func(context.Context, lock.Holder, lock.Attempt) (bool, error) { abandoned++; return false, nil }
+			got, err := w.AcquireConfirmed(t.Context(), me, lock.Attempt{})
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%v, the other holder (-want +got):\n%s", err, diff)
+			}
+			if held := w.currentHolder(t); held != tc.after || reads != tc.reads || abandoned != tc.abandoned {
+				t.Errorf("it is held by %q after %d reads, %d were abandoned, want %q, %d, %d", held, reads, abandoned, tc.after, tc.reads, tc.abandoned)
+			}
+		})
+	}
+}
+
+// The lock is released without a read if the cache shows the holder.
+func TestReleaseConfirmed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		held   string
+		cached *coordinationv1.Lease
+		after  string
+		reads  int
+	}{
+		"mine":                                {held: mine, after: ""},
+		"mine, which the cache does not show": {held: mine, cached: lease(new(theirs)), after: "", reads: 1},
+		"acquired by another":                 {held: theirs, cached: lease(new(mine)), after: theirs, reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, new(tc.held))
+			reads := 0
+			w.Live = interceptor.NewClient(w.server, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, obj, opts...)
+				},
+			})
+			if tc.cached != nil {
+				tc.cached.ResourceVersion = "1000"
+				w.Client = w.countingClient(stale(tc.cached))
+			}
+			if err := w.ReleaseConfirmed(t.Context(), me, lock.Attempt{}); err != nil {
+				t.Fatal(err)
+			}
+			if held := w.currentHolder(t); held != tc.after || reads != tc.reads {
+				t.Errorf("it is held by %q after %d reads, want %q after %d", held, reads, tc.after, tc.reads)
+			}
+		})
+	}
+}
+
 func TestLock_errors_change_nothing(t *testing.T) {
 	t.Parallel()
 	get := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -370,8 +462,8 @@ func TestLock_is_kept_while_its_holder_is_unknown(t *testing.T) {
 	}
 }
 
-// A lock that is deleted once it is free leaves nothing behind, and is created again, also by a client
-// whose cache still holds it.
+// A free lock that was deleted leaves nothing behind, and is created again, even by a client that still caches
+// it.
 func TestDeleteFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -68,7 +68,7 @@ func TestNoteOfAnUpgradeThatContinues(t *testing.T) {
 	expect(again, lock.Attempt{})
 }
 
-// An object that takes the lock of one that had its name, and that is gone, finds the note.
+// An object that takes over the lock of an earlier object of its name finds the note.
 func TestNoteIsKeptByAnObjectOfTheSameName(t *testing.T) {
 	t.Parallel()
 	again := me

@@ -79,7 +79,8 @@ func TestAcquireNotesTheRequest(t *testing.T) {
 	}
 }
 
-// A holder that acquires the lock of one that is gone cleans up after it, and keeps the note of its upgrade if that continues.
+// A holder that acquires the lock of one that no longer exists cleans up after it, and keeps the note of an
+// upgrade that continues.
 func TestAcquireAbandonsAHolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	left := lock.Attempt{Key: "2020-06-20T12:00:00Z", Version: "4.4.6", Type: "OSD", CommenceTime: "2020-06-20T12:05:00Z"}

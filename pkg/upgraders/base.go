@@ -11,12 +11,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// base has the lines that the tables of all kinds of upgrades share: those that delay machine config pools and those
-// that run hooks.
+// base has the lines that the tables of all kinds of upgrades share: delays of machine config pools, and hooks.
 type base struct {
 	Deps
 	announcer
@@ -24,11 +24,11 @@ type base struct {
 	owner  maintenance.Owner
 	record history.Record
 	target clusterstate.Target
-	start  time.Time // of the window of this attempt; the delays are relative to it
-	failBy time.Time // when the upgrade times out; zero means never
+	start  time.Time // of the window of this attempt, from which the delays count
+	failBy time.Time // when the upgrade times out, or zero for never
 
 	delays      []pools.Delay
-	delaySource string   // how messages name the list of delays
+	delaySource string   // the name of the list of delays in messages
 	knownPools  []string // that the attempt has delayed, see pools.Delayed
 	drains      checks.Drains
 
@@ -37,6 +37,11 @@ type base struct {
 
 func (t Deps) newBase(owner maintenance.Owner, record history.Record, target clusterstate.Target) base {
 	return base{Deps: t, owner: owner, record: record, target: target, notSuperseded: controlplane.NotSuperseded(t.Client, t.Live, target)}
+}
+
+// installedVersionKnown is the first gate in the admission of every table.
+func (s base) installedVersionKnown() engine.Gate {
+	return engine.Gate{Name: "InstalledVersionKnown", Check: admission.InstalledVersionKnown(s.Client)}
 }
 
 // hooksOnly reports whether the upgrade has no version.

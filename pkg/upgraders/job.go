@@ -14,7 +14,7 @@ import (
 // lockStep is the step of a Job that acquires the lock of the cluster.
 const lockStep = "LockAcquired"
 
-// The reasons for which an UpgradeJob ends.
+// The reasons why an UpgradeJob ends.
 const (
 	reasonExpired               = maintenance.ReasonExpired
 	reasonClusterUnhealthy      = "ClusterUnhealthy"
@@ -22,13 +22,14 @@ const (
 	reasonUnhealthyAfterUpgrade = "UnhealthyAfterUpgrade"
 )
 
-// Job upgrades a cluster as an UpgradeJob requests, or runs its hooks only if that names no version.
+// Job upgrades a cluster for an UpgradeJob. If the UpgradeJob names no version, Job only runs its hooks.
 type Job struct{ Deps }
 
 // Runbook returns the table of the steps of an attempt.
 func (j Job) Runbook(attempt Attempt) engine.Runbook {
 	s := newJobSteps(j.Deps, attempt.job(), attempt.Record)
 	return engine.Runbook{
+		Admission: []engine.Gate{s.installedVersionKnown()},
 		Steps: s.unlessHooksOnly(s.unlessResumed([]engine.Step{
 			s.CreateHooksDone(),
 			s.StartTimeReached(),
@@ -67,7 +68,7 @@ func (j Job) Runbook(attempt Attempt) engine.Runbook {
 	}
 }
 
-// skipReasons are the reasons of a failure before the commit that mean that the upgrade was skipped.
+// skipReasons are the reasons that skip an upgrade before the commit.
 func skipReasons() []string {
 	return []string{
 		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, engine.ReasonAlreadyAtVersion,

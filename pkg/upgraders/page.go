@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Page returns the page of a runbook: its steps, gates, and deadlines. of names the objects that it is
-// for, and times describes where the deadlines come from.
+// Page returns the page of a runbook: its steps, gates, and deadlines. of names the objects of the runbook, and
+// times describes the source of the deadlines.
 func Page(name, of, times string, book engine.Runbook) (string, error) {
 	if err := book.Validate(); err != nil {
 		return "", err
@@ -27,8 +27,12 @@ func Page(name, of, times string, book engine.Runbook) (string, error) {
 		for _, gate := range book.Admission {
 			gates = append(gates, gate.Name)
 		}
-		fmt.Fprintf(&page, "Before the first step, the time must have come, nothing may hold the upgrade, and these gates must pass: %s.\n"+
-			"They are evaluated ahead of time, in each pass, and not recorded.\n\n", strings.Join(gates, ", "))
+		before := "the first step"
+		if commit := book.CommitStep(); commit != nil && commit.Commit.After != "" {
+			before = "step " + commit.Commit.After + " is done"
+		}
+		fmt.Fprintf(&page, "Before %s, the time must have come, nothing may hold the upgrade, and these gates must pass: %s.\n"+
+			"They are evaluated ahead of time, in each pass, and not recorded.\n\n", before, strings.Join(gates, ", "))
 	}
 	page.WriteString("All gates of a step must pass in the pass in which it acts. Keep-alives are renewed while it waits.\n\n")
 	commit := slices.IndexFunc(book.Steps, func(s engine.Step) bool { return s.Commit != nil })
@@ -49,7 +53,7 @@ func Page(name, of, times string, book engine.Runbook) (string, error) {
 	return page.String(), nil
 }
 
-// writeTable adds the steps to the page; those up to commit end when the window closes.
+// writeTable adds the steps to the page. The steps up to commit end when the window closes.
 func writeTable(page *strings.Builder, steps []engine.Step, commit int) {
 	page.WriteString("| step | what it does | gates | keep-alives | slow after | fails |\n| --- | --- | --- | --- | --- | --- |\n")
 	for i, step := range steps {

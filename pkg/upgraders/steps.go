@@ -25,15 +25,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// StepSet has the lines of the tables of managed clusters, for one UpgradeConfig, and those that delay machine config
-// pools and run hooks. Each method returns one line and is named for its step. Tables of other projects mix these lines
-// with lines of their own.
+// StepSet has the lines of the tables of managed clusters, for one UpgradeConfig, including delays of machine
+// config pools and hooks. Each method returns one line and is named for its step. Tables of other projects
+// combine these lines with their own.
 type StepSet struct {
 	base
 
 	attempt attempt
 
-	// NoOtherUpdate and Upgradeable are gates of CommenceUpgrade: a table has one of them.
+	// NoOtherUpdate and Upgradeable are gates of CommenceUpgrade. A table has one of them.
 	NoOtherUpdate, Upgradeable engine.UpgradeStep
 
 	updateAvailable, healthy engine.UpgradeStep
@@ -77,9 +77,10 @@ func configStart(of Attempt) time.Time {
 	return start
 }
 
-// WithDelayedPools returns the lines of an upgrade that delays machine config pools: PoolsPaused pauses them, and
-// DelayedPoolsUpdated unpauses them. The delays and the timeout of the upgrade begin with its window. The other lines
-// tolerate pools that are delayed, and unpause them in their time while they wait. Every attempt must have the same.
+// WithDelayedPools returns the lines of an upgrade that delays machine config pools: PoolsPaused pauses them,
+// and DelayedPoolsUpdated unpauses them. The delays and the timeout of the upgrade start with its window. The
+// other lines tolerate delayed pools, and unpause them in time while they wait. The delays must be the same for
+// every attempt.
 func (s StepSet) WithDelayedPools(timeout time.Duration, delays ...pools.Delay) StepSet {
 	if s.delays = delays; !s.start.IsZero() {
 		s.failBy = s.start.Add(timeout)
@@ -88,15 +89,15 @@ func (s StepSet) WithDelayedPools(timeout time.Duration, delays ...pools.Delay) 
 	return s
 }
 
-// PauseReasons are the reasons for which an upgrade with delayed pools counts as paused: nothing is left to do until the
-// time of a pool, or until a user unpauses one.
+// PauseReasons are the reasons that pause an upgrade with delayed pools: it can only wait for the time of a
+// pool, or for a user to unpause one.
 func (s StepSet) PauseReasons() []string { return pauseReasons() }
 
 func (t Deps) silenceSettings() silence.Settings {
 	return silence.Settings{Lease: t.Config.Maintenance.Lease.Duration, Timeout: t.Config.Maintenance.Timeout.Duration}
 }
 
-// updatePlan is the UpdatePlan of a version, which an upgrade needs by the configuration.
+// updatePlan is the UpdatePlan of a version. The configuration decides whether an upgrade requires it.
 func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
 	plan := prechecks.Plan{Client: t.Client, Target: target, Required: t.Config.PreChecks.Mode == config.PreChecksRequire}
 	if t.Sources != nil {
@@ -105,21 +106,18 @@ func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
 	return plan
 }
 
-// preChecksStillAccepted is the gate of the steps behind PreChecksAccepted that depend on the plan. An
-// accepted finding blocks them again when the analysis is an hour old, so they report its age, not the
-// finding.
+// preChecksStillAccepted is the gate of the steps behind PreChecksAccepted that depend on the plan. An accepted
+// finding blocks them again once the analysis is an hour old. They then report its age, not the finding.
 func preChecksStillAccepted(plan prechecks.Plan) engine.Gate {
 	return engine.Gate{Name: "PreChecksAccepted", Check: plan.CheckAccepted()}
 }
 
-// keepAnalyzed requests the analysis of a plan while the steps behind PreChecksAccepted wait that depend
-// on it.
+// keepAnalyzed requests the analysis of a plan while the steps behind PreChecksAccepted that depend on it wait.
 func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
 	return engine.KeepAlive{Name: "Analysis", Renew: plan.KeepAnalyzed()}
 }
 
-// preHealthChecks are the checks before an upgrade. Findings that are accepted in its UpdatePlan do
-// not block.
+// preHealthChecks are the checks before an upgrade. Findings accepted in its UpdatePlan do not block.
 func (s StepSet) preHealthChecks() checks.Runner {
 	runner := s.healthChecks()
 	runner.Accepted = s.plan.Accepted
@@ -141,16 +139,16 @@ func (s StepSet) healthChecks() checks.Runner {
 	}}
 }
 
-// postHealthChecks are the checks after an upgrade. A Prometheus that restarts starts the waiting time of each alert
-// anew, so pending alerts also count.
+// postHealthChecks are the checks after an upgrade. Pending alerts also count, because a Prometheus that
+// restarts starts the waiting time of each alert anew.
 func (s StepSet) postHealthChecks() checks.Runner {
 	runner := s.healthChecks()
 	runner.Options.PendingAlerts = true
 	return runner
 }
 
-// drainsWithin explains what holds the drains of nodes. nodekeeper forces pods by the same deadlines; the deadline of
-// pods with a PodDisruptionBudget depends on the upgrade.
+// drainsWithin explains what holds the drains of nodes. nodekeeper forces pods by the same deadlines, and the
+// deadline of pods with a PodDisruptionBudget depends on the upgrade.
 func (t Deps) drainsWithin(pdbTimeout time.Duration) checks.Drains {
 	drains := checks.Drains{
 		Reader: t.Client, TimeOut: t.Config.NodeDrain.TimeOut.Duration, PDBTimeout: pdbTimeout,
@@ -162,8 +160,8 @@ func (t Deps) drainsWithin(pdbTimeout time.Duration) checks.Drains {
 	return drains
 }
 
-// WithDelayNotification adds a keep-alive to the steps up to the committing one: it notifies once that
-// the upgrade takes long to commence.
+// WithDelayNotification adds a keep-alive to the steps up to the committing one. It notifies once that the
+// upgrade takes long to commence.
 func (s StepSet) WithDelayNotification(table ...engine.Step) []engine.Step {
 	for i := range table {
 		table[i].KeepAlive = append(table[i].KeepAlive, engine.KeepAlive{
@@ -176,8 +174,8 @@ func (s StepSet) WithDelayNotification(table ...engine.Step) []engine.Step {
 	return table
 }
 
-// Admission returns the gates before the first step. A retry of an upgrade that had commenced does what is left, although
-// the cluster has the version.
+// Admission returns the gates before the first step. A retry of an upgrade that had commenced finishes the rest
+// although the cluster has the version.
 func (s StepSet) Admission() []engine.Gate {
 	notThereYet := admission.NotThereYet(s.Client, s.target)
 	if s.attempt.commencedBefore() {
@@ -185,7 +183,11 @@ func (s StepSet) Admission() []engine.Gate {
 			return engine.Done("an earlier attempt had commenced"), nil
 		}
 	}
-	return []engine.Gate{{Name: "SpecValid", Check: admission.SpecValid(s.Client, s.target)}, {Name: "NotThereYet", Check: notThereYet}}
+	return []engine.Gate{
+		s.installedVersionKnown(),
+		{Name: "SpecValid", Check: admission.SpecValid(s.Client, s.target)},
+		{Name: "NotThereYet", Check: notThereYet},
+	}
 }
 
 // StartedNotificationSent is the first step.
@@ -199,7 +201,7 @@ func (s StepSet) StartedNotificationSent() engine.Step {
 	}
 }
 
-// ApprovalGranted waits until another client approves the upgrade, for that time at most. No table of this
+// ApprovalGranted waits for the approval of another client, for at most the given time. No table of this
 // package has it.
 func (s StepSet) ApprovalGranted(within time.Duration) engine.Step {
 	granted := approval.WaitUntilApproved(s.Client, s.attempt.cfg)
@@ -239,8 +241,8 @@ func (s StepSet) ClusterUpgradeable() engine.Step {
 	}
 }
 
-// PreChecksAccepted waits until an administrator accepts the risks. If the window closes before, the upgrade fails with
-// the reason of this step.
+// PreChecksAccepted waits until an administrator accepts the risks. If the window closes first, the upgrade
+// fails with the reason of this step.
 func (s StepSet) PreChecksAccepted() engine.Step {
 	step := preChecksAccepted(s.plan)
 	step.KeepAlive = []engine.KeepAlive{s.channel}
@@ -270,7 +272,7 @@ func (s StepSet) PreHealthCheck() engine.Step {
 	}
 }
 
-// ExternalDependenciesAvailable checks what the upgrade needs outside of the cluster.
+// ExternalDependenciesAvailable checks what the upgrade needs outside the cluster.
 func (s StepSet) ExternalDependenciesAvailable() engine.Step {
 	available := externaldeps.WaitUntilAvailable(s.Dependencies)
 	return engine.Step{
@@ -282,7 +284,7 @@ func (s StepSet) ExternalDependenciesAvailable() engine.Step {
 	}
 }
 
-// ScaleUpExtraNodes adds nodes if that is requested.
+// ScaleUpExtraNodes adds the requested nodes.
 func (s StepSet) ScaleUpExtraNodes() engine.Step {
 	return engine.Step{
 		Name: "ScaleUpExtraNodes",
@@ -304,8 +306,8 @@ func (s StepSet) ControlPlaneMaintWindow() engine.Step {
 	}
 }
 
-// CommenceUpgrade is the point of no return. The pass in which it acts repeats the earlier checks, the
-// slow ones last, and repeats the decisions on the object that it patches.
+// CommenceUpgrade is the point of no return. The pass that makes the request also repeats the earlier checks,
+// the slow ones last, and repeats the decisions on the ClusterVersion that it patches.
 func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
 	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
 	step := engine.Step{
@@ -399,7 +401,7 @@ func (s StepSet) AllWorkerNodesUpgraded() engine.Step {
 	}
 }
 
-// RemoveExtraScaledNodes removes the nodes that were added.
+// RemoveExtraScaledNodes removes the added nodes.
 func (s StepSet) RemoveExtraScaledNodes() engine.Step {
 	return engine.Step{
 		Name:      "RemoveExtraScaledNodes",
@@ -468,7 +470,7 @@ func ifRequested(withdraw engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// Cleanup returns the steps that run instead of the rest once an upgrade has failed.
+// Cleanup returns the steps that replace the rest after an upgrade has failed.
 func (s StepSet) Cleanup() []engine.Step {
 	steps := []engine.Step{
 		{
@@ -513,8 +515,7 @@ func (s StepSet) Cleanup() []engine.Step {
 	return append(steps, s.PoolsReleased())
 }
 
-// Abandon removes silences and extra nodes, because no controller will do so once the upgrade is
-// abandoned.
+// Abandon removes silences and extra nodes. After the upgrade is abandoned, no controller would.
 func (s StepSet) Abandon(ctx context.Context) error {
 	s.Silencer.CloseNow(ctx, s.attempt.ref())
 	return s.ExtraNodes.RemoveNow(ctx, s.attempt.ref())

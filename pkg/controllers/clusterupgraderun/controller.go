@@ -326,7 +326,7 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
 		Book:   table,
-		Window: -1, CancelTimeout: cancelTimeout, FinalizerPreset: true,
+		Window: -1, CancelTimeout: cancelTimeout,
 		Heartbeat: never, MessageInterval: never,
 		Retry: "raise spec.attempt of the ManagedClustersUpgrade",
 	}
@@ -351,10 +351,5 @@ func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 // Hold returns no reason: Request pauses a held cluster.
 func (kind) Hold(context.Context) (string, error) { return "", nil }
 
-// Observe returns nothing: the steps decide.
-func (kind) Observe(context.Context, *fleetv1alpha1.ClusterUpgradeRun, history.Record) (lifecycle.Observation, error) {
-	return lifecycle.Observation{}, nil
-}
-
-// CacheIsCurrent returns true: nothing is decided by Observe.
+// CacheIsCurrent returns true: the runbook has no admission.
 func (kind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }

@@ -6,12 +6,15 @@ package facts
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -26,6 +29,22 @@ func Hold(ctx context.Context, cache client.Reader) (string, error) {
 		return "", nil
 	}
 	return "held by annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
+}
+
+// Observe returns a function that observes the installed version, and, if a channel is requested, the channel that is
+// set unless the attempt of the record has set it.
+func Observe(cache client.Reader, channel string) func(context.Context, history.Record) (lifecycle.Observation, error) {
+	return func(ctx context.Context, record history.Record) (lifecycle.Observation, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, cache)
+		if err != nil {
+			return lifecycle.Observation{}, err
+		}
+		seen := lifecycle.Observation{Version: version.Installed, RequestedChannel: channel}
+		if channel != "" && !slices.Contains(record.Channels, version.Channel) && (version.Channel != channel || record.PrecedingChannel == nil) {
+			seen.Channel = &version.Channel
+		}
+		return seen, nil
+	}
 }
 
 // IsCurrent reports whether the cache holds the latest ClusterVersion. It queries the API server.

@@ -83,6 +83,31 @@ func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 	}
 }
 
+// An upgrade whose type a later release does not know is cleaned up as far as the known types can do that.
+func TestDeletionAbandonsAnUpgradeOfAnUnknownType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.AcceptDelay = 6 * time.Hour
+	w.runUntilRequested()
+	tries := 0
+	w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"ARO": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(context.Context) error {
+		tries++
+		return nil
+	}}}
+	w.RunFor(time.Minute)
+	if tries > 0 || w.cluster.ClusterVersion().Spec.DesiredUpdate == nil {
+		t.Fatalf("%d tries before the deletion; %s", tries, w.describe())
+	}
+	w.remove(upgrade)
+	w.runUntil(func() bool { return !w.exists(upgrade) })
+	if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; tries != 1 || update != nil || w.holder() != "" {
+		t.Errorf("%d tries, desiredUpdate is %+v, the lock is held by %q", tries, update, w.holder())
+	}
+	if n := w.events("CancellationAbandoned"); n != 1 {
+		t.Errorf("%d Events CancellationAbandoned", n)
+	}
+}
+
 // The timeout bounds how long a deletion waits for the cleanup, not whether it is tried.
 func TestDeletionTriesTheCleanupHoweverLate(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func TestPendingAttemptIsNotEndedByALaggingCache(t *testing.T) {
 	w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
 }
 
-// A start after the requested time that is still in the future comes from a clock that was ahead.
+// A start after the requested time that lies in the future comes from a clock that was ahead.
 func TestStartOfAClockThatWasAheadIsHeldUntilTheWindow(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"a day": 24 * time.Hour, "a little more than clocks differ": 12 * time.Minute} {

@@ -23,14 +23,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// Snapshot holds the upgraders and the configuration for upgrades. It is derived from the operator's configuration and
-// replaced as a whole when that changes.
+// Snapshot is a configuration and its upgraders. It is replaced as a whole when the configuration of the
+// operator changes.
 type Snapshot struct {
 	// Upgraders are the known upgraders by spec.type.
 	Upgraders map[string]upgraders.ClusterUpgrader
 	// Config is the configuration in effect.
 	Config config.Config
-	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
+	// ConfigError explains why the current configuration is not in effect, or is empty.
 	ConfigError string
 }
 
@@ -44,18 +44,18 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is the namespace of the cluster's lock.
 	Namespace string
-	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces of the reconciled UpgradeConfigs. If empty, all are.
 	WatchNamespaces []string
-	// Config returns what upgrades are carried out with now.
+	// Config returns the current snapshot.
 	Config func() Snapshot
-	// ConfigChanged receives an event whenever Config returns another snapshot; nil means never.
+	// ConfigChanged receives an event whenever Config returns another snapshot. It may be nil.
 	ConfigChanged chan event.GenericEvent
-	// Watches declares further kinds that steps read from the cache. A change of an object reconciles
-	// each upgrade that is not finished, unless the kind declares other requests.
+	// Watches declares further kinds that steps read from the cache. A change of an object triggers a pass over
+	// every unfinished upgrade, unless the kind declares other requests.
 	Watches []manager.Kind
-	// Holders decides whether a lock may be broken; nil means one that knows UpgradeConfigs only.
+	// Holders decides whether a lock may be broken. If nil, it knows only UpgradeConfigs.
 	Holders *lock.Holders
-	// Notifier publishes what happens to upgrades, Metrics counts it.
+	// Notifier publishes events of upgrades, and Metrics counts them.
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
@@ -74,8 +74,7 @@ func (r *Reconciler) Kind() manager.Kind {
 	return facts.Upgrades(r.WatchNamespaces)
 }
 
-// Controller declares the controller. The runbooks of the upgraders must be ones that Validate
-// accepts.
+// Controller declares the controller. The runbooks of the upgraders must pass Validate.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: kind{r}}
 	c := r.lifecycle.Controller(lifecycle.Declaration{

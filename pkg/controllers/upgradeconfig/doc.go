@@ -1,12 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgradeconfig runs UpgradeConfigs. It describes them to package lifecycle, which does the
-// work: what a spec requests, by which runbook it is carried out, and which facts of the cluster
-// decide whether an upgrade can start.
+// Package upgradeconfig runs UpgradeConfigs. It describes them to package lifecycle: what a spec requests, with
+// which runbook, and what the record notes of the cluster.
 //
-// It does not know what the steps do or which runbooks exist.
+// It does not know the steps or the runbooks.
 //
-// Stability: Snapshot and Reconciler may
-// change in every version.
+// Stability: Snapshot and Reconciler may change in every version.
 package upgradeconfig

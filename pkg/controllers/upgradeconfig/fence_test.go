@@ -16,7 +16,7 @@ func (w *world) isNoted() bool {
 	return w.getLease().Annotations["upgrade.managed.openshift.io/requested"] == "true"
 }
 
-// requestOf reports whether a write is the request for the target, and by which life of the operator.
+// requestOf reports whether a write requests the target, and which life of the operator made it.
 func (w *world) isRequest(r simulation.Request) bool {
 	return nameOf(r) == "patch ClusterVersion" && w.isNoted() && w.cluster.ClusterVersion().Spec.DesiredUpdate == nil
 }
@@ -59,8 +59,8 @@ func TestConflictIsNoEvidenceThatNothingIsRequested(t *testing.T) {
 	}
 }
 
-// A process that is suspended at its request must not make it after another process has withdrawn it: the
-// note is taken back only behind a fence.
+// A process that is suspended before its request must not make it after another process has withdrawn it: the
+// note is removed only behind a fence.
 func TestSuspendedRequestDoesNotPassTheFence(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*world){

@@ -16,7 +16,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
@@ -42,7 +41,7 @@ func (kind) Finalizer() string { return upgradev1alpha1.Finalizer }
 // New returns an empty UpgradeConfig.
 func (kind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.UpgradeConfig{} }
 
-// HistoryKey returns the version: the history has a record per version.
+// HistoryKey returns ByVersion: the history has a record per version.
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByVersion }
 
 // MaxHistory returns the number of versions in the history.
@@ -92,7 +91,7 @@ func (kind) Request(cfg *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
 	return request
 }
 
-// Plan returns how the attempt is carried out by the present configuration.
+// Plan returns how to carry out the attempt with the current configuration.
 func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, runbookType string, _ engine.UpgradeStep) lifecycle.Plan {
 	snapshot := k.Config()
 	plan := lifecycle.Plan{
@@ -101,23 +100,43 @@ func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, ru
 		PreCheckLead:  snapshot.Config.PreChecks.LeadTime.Duration,
 		CancelTimeout: snapshot.Config.Cancellation.Timeout.Duration,
 		ConfigError:   snapshot.ConfigError,
+		Observe:       facts.Observe(k.Client, cfg.Spec.Desired.Channel),
 		Retry:         "set spec.upgradeAt to another time, or the annotation " + upgradev1alpha1.RetryAnnotation + " to another value",
 	}
+	attempt := upgraders.Attempt{Config: withVersion(cfg, record.Version), Record: record}
 	upgrader := snapshot.Upgraders[runbookType]
 	if upgrader == nil {
 		known := slices.Sorted(maps.Keys(snapshot.Upgraders))
 		plan.Unknown = fmt.Sprintf("spec.type %q is unknown; this operator knows %s", runbookType, strings.Join(known, ", "))
+		plan.Book.Abandon = func(ctx context.Context) error { return k.abandonAs(ctx, known, snapshot.Upgraders, attempt) }
 		return plan
 	}
 	plan.Known, plan.Type = true, runbookType
-	attempt := upgraders.Attempt{Config: withVersion(cfg, record.Version), Record: record}
 	if plan.Book = upgrader.Runbook(attempt); plan.Book.Admission == nil { // a list of functions
 		plan.Book.Admission = upgraders.NewStepSet(upgraders.Deps{Client: k.Client, Live: k.Live}, attempt).Admission()
 	}
 	return plan
 }
 
-// withVersion returns the UpgradeConfig for which the runbook of an attempt at the version is made.
+// abandonAs abandons an attempt of an unknown type by means of every known type, because the steps of all types
+// leave the same kinds of things behind.
+func (k kind) abandonAs(ctx context.Context, types []string, known map[string]upgraders.ClusterUpgrader, attempt upgraders.Attempt) error {
+	run := engine.Run{
+		Now: k.Clock.Now(), Requested: attempt.Record.RequestTime != nil && attempt.Record.CommenceTime == nil,
+		RequestedImage: attempt.Record.RequestedImage,
+	}
+	var errs []error
+	for _, name := range types {
+		book := known[name].Runbook(attempt)
+		errs = append(errs, book.Withdraw(ctx, run))
+		if book.Abandon != nil {
+			errs = append(errs, book.Abandon(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withVersion returns the UpgradeConfig for the runbook of an attempt at the version.
 func withVersion(cfg *upgradev1alpha1.UpgradeConfig, version string) *upgradev1alpha1.UpgradeConfig {
 	if cfg.Spec.Desired.Version == version {
 		return cfg
@@ -127,25 +146,8 @@ func withVersion(cfg *upgradev1alpha1.UpgradeConfig, version string) *upgradev1a
 	return cfg
 }
 
-// Hold returns why no upgrade may commence on the cluster; empty if nothing holds it.
+// Hold returns why no upgrade may commence on the cluster, or an empty string.
 func (k kind) Hold(ctx context.Context) (string, error) { return facts.Hold(ctx, k.Client) }
-
-// Observe returns the installed version, and the channels that are set and requested.
-func (k kind) Observe(ctx context.Context, cfg *upgradev1alpha1.UpgradeConfig, record history.Record) (lifecycle.Observation, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, k.Client)
-	if err != nil {
-		return lifecycle.Observation{}, err
-	}
-	if version.Installed == "" {
-		return lifecycle.Observation{}, errors.New("the ClusterVersion names no installed version yet")
-	}
-	requested := cfg.Spec.Desired.Channel
-	seen := lifecycle.Observation{Version: version.Installed, RequestedChannel: requested}
-	if !slices.Contains(record.Channels, version.Channel) && (version.Channel != requested || record.PrecedingChannel == nil) {
-		seen.Channel = &version.Channel
-	}
-	return seen, nil
-}
 
 // CacheIsCurrent reports whether the cache holds the newest ClusterVersion.
 func (k kind) CacheIsCurrent(ctx context.Context) (bool, error) {

@@ -112,7 +112,8 @@ func TestLockOfAFinishedUpgradeIsBroken(t *testing.T) {
 	}
 }
 
-// The lock of an upgrade that is gone in mid-attempt, because another client removed its finalizer, is released at once.
+// The lock of an upgrade that disappears in mid-attempt, because another client removes its finalizer, is
+// released at once.
 func TestLockOfAnUpgradeThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
@@ -226,7 +227,7 @@ func TestPostponedUpgradeReleasesTheLock(t *testing.T) {
 
 func TestStaleCacheOfAReleasedLock(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.9" })) // which is not offered
+	w := newWorld(t, upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.9" })) // not offered
 	w.runTo(time.Minute)
 	w.Process.Lag("Lease", 24*time.Hour) // the cache shows the lock as held from now on
 	w.runUntil(func() bool { return w.isFinished(upgrade) })

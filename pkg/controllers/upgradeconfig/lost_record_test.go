@@ -107,7 +107,7 @@ func TestLostRecordOfAChangedSpecIsCleanedUpFirst(t *testing.T) {
 				w.cluster.AcceptDelay = 6 * time.Hour
 				w.runUntilRequested()
 				w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) {
-					s.Paused = new(true) // so that nothing else is started
+					s.Paused = new(true) // to start nothing else
 					change(s)
 				})
 				w.clearStatus(upgrade)
@@ -318,7 +318,7 @@ func TestRequestIsWithdrawnAfterTheRecordWasForged(t *testing.T) {
 			w := newWorld(t, upgradeConfig(upgrade))
 			w.cluster.AcceptDelay = 6 * time.Hour
 			w.runUntilRequested()
-			w.cordonWorker(true) // so that the forged attempt does not request it again
+			w.cordonWorker(true) // or the forged attempt would request it again
 			w.forgeStarted()
 			w.RunFor(time.Minute)
 			if got := w.requested(); got != desired {

@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// An upgrade whose record and lock were lost ends as one that has nothing to do, and that is published.
+// An upgrade whose record and lock were lost ends with nothing to do, and its end is published.
 func TestEndWithoutEvidenceIsPublished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))

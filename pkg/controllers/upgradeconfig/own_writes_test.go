@@ -29,7 +29,8 @@ func TestOwnWritesCauseNoPass(t *testing.T) {
 	}
 }
 
-// The finalizer is removed after the lock was released: an object that is gone could not release it.
+// The finalizer is removed after the release of the lock, because an object that no longer exists could not
+// release it.
 func TestFinalizerIsRemovedAfterTheLock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))

@@ -164,8 +164,8 @@ func TestRequestsOfAnUpgrade(t *testing.T) {
 	}
 	// The UpgradeConfig when the process starts, because its last write may have come from another
 	// process, and when the finalizer is set and removed, because the cache does not hold the finalizers
-	// of other clients. The Lease when it is acquired, when it is certain that it notes no upgrade without an object, when it is noted in, noted in again right before the request, and released.
-	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 3, "get Lease": 5}, reads); diff != "" {
+	// of other clients. The Lease is only written: the API server refuses a write that a stale cache is the reason for.
+	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 3}, reads); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
 	}
 }

@@ -36,7 +36,7 @@ func (w *world) notified() map[string]int {
 func TestUpgradeIsAdoptedByAnObjectThatIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		until    string        // the step in which the object is deleted
+		until    string        // the step during which the object is deleted
 		again    time.Duration // after its deletion
 		spec     func(*upgradev1alpha1.UpgradeConfigSpec)
 		between  func(*world) // while there is no object

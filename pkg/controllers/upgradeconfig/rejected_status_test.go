@@ -91,7 +91,7 @@ func TestStatus_that_is_too_large_loses_its_oldest_records(t *testing.T) {
 	}
 }
 
-// An object that is too large for anything that the operator adds does not hold the lock.
+// An object that is too large for any addition of the operator does not hold the lock.
 func TestObject_that_is_too_large_does_not_hold_the_lock(t *testing.T) {
 	t.Parallel()
 	for name, requests := range map[string][]string{
@@ -138,7 +138,7 @@ func TestObject_that_is_invalid_for_a_while_is_upgraded_afterwards(t *testing.T)
 	}
 }
 
-// A save that is rejected in the middle of a pass ends the attempt: the pass must not go on.
+// A rejected save in the middle of a pass ends the attempt, and the pass stops.
 func TestRejectedStatus_stops_the_pass(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name,

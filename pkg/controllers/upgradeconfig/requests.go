@@ -18,9 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// answerRequests answers the requests of users to start the upgrade now. It reports whether it has: the change of
-// the UpgradeConfig requests the next pass. While an attempt is in progress, the lifecycle answers them, see
-// CompleteStatus.
+// answerRequests answers requests of users to start the upgrade now, and reports whether it did. The change of
+// the UpgradeConfig triggers the next pass. During an attempt, the lifecycle answers them, see CompleteStatus.
 func (r *Reconciler) answerRequests(ctx context.Context, cfg *upgradev1alpha1.UpgradeConfig) (bool, error) {
 	after := cfg.DeepCopy()
 	open := maintenance.StartRequests(after)
@@ -37,7 +36,7 @@ func (r *Reconciler) answerRequests(ctx context.Context, cfg *upgradev1alpha1.Up
 	}
 	patch := client.MergeFromWithOptions(cfg, client.MergeFromWithOptimisticLock{})
 	switch err := r.Client.Status().Patch(ctx, after, patch); {
-	case apierrors.IsConflict(err): // the cache is behind; the change requests another pass
+	case apierrors.IsConflict(err): // the cache is behind; the change triggers another pass
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("answering a request to start the upgrade: %w", err)
@@ -45,7 +44,7 @@ func (r *Reconciler) answerRequests(ctx context.Context, cfg *upgradev1alpha1.Up
 	return true, nil
 }
 
-// refusal returns why a request to start the upgrade has no effect, or "" if it has one.
+// refusal returns why a request to start the upgrade has no effect, or an empty string.
 func refusal(cfg *upgradev1alpha1.UpgradeConfig, annotation string) string {
 	record := ended(cfg)
 	switch {
@@ -60,7 +59,7 @@ func refusal(cfg *upgradev1alpha1.UpgradeConfig, annotation string) string {
 	return ""
 }
 
-// ended returns the record of the requested attempt if that has ended, or nil if it has not.
+// ended returns the record of the requested attempt if it has ended, or nil.
 func ended(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	start, err := maintenance.UpgradeStart(cfg)
 	if err != nil {
@@ -76,7 +75,7 @@ func ended(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	return &cfg.Status.History[at]
 }
 
-// inProgress returns the record of the attempt in progress, or nil if there is none.
+// inProgress returns the record of the attempt in progress, or nil.
 func inProgress(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	at := slices.IndexFunc(cfg.Status.History, history.Record.InProgress)
 	if at < 0 {
@@ -85,8 +84,8 @@ func inProgress(cfg *upgradev1alpha1.UpgradeConfig) *history.Record {
 	return &cfg.Status.History[at]
 }
 
-// CompleteStatus answers requests to start an upgrade that is in progress. If the status was lost, the attempt
-// may be the one that the request has started: its start is the answer.
+// CompleteStatus answers requests to start an upgrade that is in progress. If the status was lost, the request
+// may have started the attempt: the answer is then its start.
 func (kind) CompleteStatus(cfg *upgradev1alpha1.UpgradeConfig) {
 	record := inProgress(cfg)
 	if record == nil {

@@ -85,7 +85,8 @@ func answerOf(status upgradev1alpha1.UpgradeConfigStatus, annotation string) upg
 	return *answer
 }
 
-// A retry does not wait until the end of the attempt is published, which keeps its finalizer for minutes.
+// A retry does not wait for the end of the attempt to be published, although that keeps the finalizer for
+// minutes.
 func TestRetry_by_annotation_before_the_end_is_published(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
@@ -109,7 +110,7 @@ func TestRetry_by_annotation_before_the_end_is_published(t *testing.T) {
 	}
 }
 
-// A request that is made while the upgrade waits or runs has no effect on what is done later.
+// A request during the wait or the run of an upgrade has no effect later.
 func TestRetry_by_annotation_before_the_end(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -140,7 +141,7 @@ func TestRetry_by_annotation_before_the_end(t *testing.T) {
 	}
 }
 
-// An upgrade that is scheduled for later starts now; another spec.upgradeAt replaces the request.
+// An upgrade scheduled for later starts now. Another spec.upgradeAt replaces the request.
 func TestRunNow_by_annotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade, newTime(noon.Add(48*time.Hour))))
@@ -171,8 +172,7 @@ func TestRunNow_by_annotation(t *testing.T) {
 	}
 }
 
-// A status that is lost with the answer to a request neither cancels the attempt that the request has started nor
-// starts another one.
+// Losing the status with the answer to a request neither cancels the started attempt nor starts another one.
 func TestRequest_by_annotation_and_lost_status(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"PreHealthCheck", "ControlPlaneUpgraded"} {

@@ -39,7 +39,7 @@ var (
 	tenPast = noon.Truncate(time.Minute).Add(10 * time.Minute)
 )
 
-// world is a scripted cluster with the operator, the only upgrader of which is OSD.
+// world is a scripted cluster with the operator, whose only upgrader is OSD.
 type world struct {
 	*simulation.Harness
 	cluster *openshift.Script
@@ -115,7 +115,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{controller}, nil
 }
 
-// describeRequest returns the text of a request, which it also records if it is a write.
+// describeRequest returns the text of a request, and records it if it is a write.
 func (w *world) describeRequest(r simulation.Request) string {
 	if r.IsWrite() {
 		w.writes = append(w.writes, nameOf(r))

@@ -19,7 +19,7 @@ func TestRetry_while_the_clock_is_ahead(t *testing.T) {
 	t.Parallel()
 	const ahead = 3 * time.Hour
 	for name, tc := range map[string]struct {
-		event   maintenancev1beta1.HookEvent // of a hook during which the clock is set back
+		event   maintenancev1beta1.HookEvent // of a hook while the clock is set back
 		step    string
 		message string
 		locked  bool

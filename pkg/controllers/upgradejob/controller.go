@@ -31,23 +31,23 @@ type Upgrader interface {
 	upgraders.ClusterUpgrader
 	// PoolStatus returns the state of the machine config pools that the attempt delays or has paused.
 	PoolStatus(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, error)
-	// PoolStatusAfterEnd returns the state of the machine config pools once the attempt is over: pools that the
-	// UpgradeJob still has paused, beside what its status shows of others. It also returns when that may change next
-	// without a change of a pool; the zero time means never.
+	// PoolStatusAfterEnd returns the state of the machine config pools after the attempt: pools that the
+	// UpgradeJob still pauses, and what its status shows of the others. It also returns when that may change
+	// without a change of a pool, or zero for never.
 	PoolStatusAfterEnd(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, time.Time, error)
-	// ConfigProblem returns the reason for which the UpgradeJob does not suit the machine config pools of the
-	// cluster, with a message; empty if it does.
+	// ConfigProblem returns why the UpgradeJob does not suit the machine config pools of the cluster: a reason
+	// and a message, or empty strings.
 	ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 }
 
-// Snapshot holds the upgraders and the configuration for upgrades. It is derived from the operator's configuration and
-// replaced as a whole when that changes.
+// Snapshot is a configuration and its upgrader. It is replaced as a whole when the configuration of the
+// operator changes.
 type Snapshot struct {
 	// Upgrader carries out UpgradeJobs.
 	Upgrader Upgrader
 	// Config is the configuration in effect.
 	Config config.Config
-	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
+	// ConfigError explains why the current configuration is not in effect, or is empty.
 	ConfigError string
 }
 
@@ -61,18 +61,18 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is the namespace of the cluster's lock.
 	Namespace string
-	// WatchNamespaces lists the namespaces whose UpgradeJobs are reconciled; empty means all.
+	// WatchNamespaces lists the namespaces of the reconciled UpgradeJobs. If empty, all are.
 	WatchNamespaces []string
-	// Config returns what upgrades are carried out with now.
+	// Config returns the current snapshot.
 	Config func() Snapshot
-	// ConfigChanged receives an event whenever Config returns another snapshot; nil means never.
+	// ConfigChanged receives an event whenever Config returns another snapshot. It may be nil.
 	ConfigChanged <-chan event.GenericEvent
-	// Watches declares further kinds that steps read from the cache. A change of an object reconciles
-	// each upgrade that is not finished, unless the kind declares other requests.
+	// Watches declares further kinds that steps read from the cache. A change of an object triggers a pass over
+	// every unfinished upgrade, unless the kind declares other requests.
 	Watches []manager.Kind
 	// Holders decides whether a lock may be broken. The controllers of all kinds share it.
 	Holders *lock.Holders
-	// Notifier publishes what happens to upgrades, Metrics counts it.
+	// Notifier publishes events of upgrades, and Metrics counts them.
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
@@ -95,7 +95,7 @@ type Reconciler struct {
 // Kind declares the UpgradeJobs that are reconciled, for all controllers that read them.
 func (r *Reconciler) Kind() manager.Kind { return facts.UpgradeJobs(r.WatchNamespaces) }
 
-// Controller declares the controller. The runbook of the upgrader must be one that Validate accepts.
+// Controller declares the controller. The runbook of the upgrader must pass Validate.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*maintenancev1beta1.UpgradeJob]{Kind: kind{r}}
 	reads := append(r.withPoolRequests(facts.Watches()), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.RequiredPlans())

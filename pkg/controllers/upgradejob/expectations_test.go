@@ -60,8 +60,7 @@ func (w *world) expectReleased() {
 	}
 }
 
-// events returns the reasons of the Events about UpgradeJobs, in the order in which they were
-// written.
+// events returns the reasons of the Events about UpgradeJobs in the order of creation.
 func (w *world) events() []string {
 	w.TB.Helper()
 	var list corev1.EventList

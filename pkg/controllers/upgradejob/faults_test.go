@@ -117,13 +117,13 @@ func TestRecordLost(t *testing.T) {
 	}
 }
 
-// TestRecordLost_retry removes the status of an UpgradeJob during its second attempt, which continues:
-// the Lease notes its number and its time, which the spec does not.
+// TestRecordLost_retry removes the status of an UpgradeJob during its second attempt, and the attempt
+// continues: the Lease notes its number and its time, and the spec does not.
 func TestRecordLost_retry(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		hook maintenancev1beta1.HookEvent // of a hook that never ends; empty means none
-		step string                       // during which the status is lost
+		hook maintenancev1beta1.HookEvent // of a hook that never ends, or empty
+		step string                       // when the status is lost
 		want outcome
 	}{
 		"before the commit": {
@@ -191,7 +191,7 @@ func TestRejectedStatus_is_accepted_again(t *testing.T) {
 	w.Create(newJob(soon, delayWorker("2h", "150m")))
 	w.untilStep("UpgradeCompleted")
 	rejected = true
-	w.cluster.ControlPlaneDuration = 10 * time.Minute // it goes on, which cannot be saved
+	w.cluster.ControlPlaneDuration = 10 * time.Minute // it goes on, but this cannot be saved
 	w.RunTo(w.Now().Add(20 * time.Minute))
 	if got := claimant(); got != "" {
 		t.Errorf("while every status is rejected, %q keeps others from starting", got)

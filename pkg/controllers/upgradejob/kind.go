@@ -6,7 +6,6 @@ package upgradejob
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
@@ -27,14 +25,14 @@ import (
 // maxHistory is the number of attempts in the history.
 const maxHistory = 5
 
-// Changes that only people read are saved at most this often: a maintenance takes hours.
+// A message alone is saved at most this often, because a maintenance takes hours.
 const (
 	minSaveInterval = 5 * time.Minute
 	maxSaveInterval = 15 * time.Minute
 )
 
-// saveInterval returns how often the record of the step that waits is saved although only its message
-// has changed, or nothing: the longer it has been waiting, the less often.
+// saveInterval returns how often a waiting step is saved if only its message, or nothing, has changed. The
+// interval grows with the wait.
 func saveInterval(record history.Record, now time.Time) time.Duration {
 	if len(record.Conditions) == 0 {
 		return minSaveInterval
@@ -64,7 +62,7 @@ func (kind) Finalizer() string { return maintenancev1beta1.Finalizer }
 // New returns an empty UpgradeJob.
 func (kind) New() *maintenancev1beta1.UpgradeJob { return &maintenancev1beta1.UpgradeJob{} }
 
-// HistoryKey returns the attempt: an UpgradeJob that runs only hooks has no version.
+// HistoryKey returns ByAttempt, because an UpgradeJob that only runs hooks has no version.
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
 
 // MaxHistory returns the number of attempts in the history.
@@ -97,8 +95,7 @@ func (kind) Status(job *maintenancev1beta1.UpgradeJob) lifecycle.Status {
 	}
 }
 
-// Request returns the attempt that is requested: the first one, or the last one that a user has
-// requested.
+// Request returns the first attempt, or the last one that a user has requested.
 func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 	request := lifecycle.Request{Version: job.Spec.DesiredVersion.Version, RunbookType: runbookType}
 	start, _, err := maintenance.Window(job)
@@ -113,7 +110,7 @@ func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 	return request
 }
 
-// Plan returns how the attempt is carried out by the present configuration.
+// Plan returns how to carry out the attempt with the current configuration.
 func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
 	snapshot := k.Config()
 	if job.Spec.DesiredVersion.Version == "" && record.Version != "" { // the UpgradeJob is gone: only the Lease names its version
@@ -125,6 +122,7 @@ func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ 
 		Book:          snapshot.Upgrader.Runbook(upgraders.Attempt{Job: job, Record: record, Acquire: acquire}),
 		CancelTimeout: snapshot.Config.Cancellation.Timeout.Duration,
 		ConfigError:   snapshot.ConfigError,
+		Observe:       facts.Observe(k.Client, ""),
 		Retry:         "set the annotation " + maintenancev1beta1.RetryAnnotation + " to another value",
 	}
 	plan.MessageInterval = saveInterval(record, k.Clock.Now())
@@ -143,20 +141,8 @@ func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ 
 	return plan
 }
 
-// Hold returns why no upgrade may commence on the cluster; empty if nothing holds it.
+// Hold returns why no upgrade may commence on the cluster, or an empty string.
 func (k kind) Hold(ctx context.Context) (string, error) { return facts.Hold(ctx, k.Client) }
-
-// Observe returns the installed version. The steps decide whether the upgrade can start.
-func (k kind) Observe(ctx context.Context, _ *maintenancev1beta1.UpgradeJob, _ history.Record) (lifecycle.Observation, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, k.Client)
-	if err != nil {
-		return lifecycle.Observation{}, err
-	}
-	if version.Installed == "" {
-		return lifecycle.Observation{}, errors.New("the ClusterVersion names no installed version yet")
-	}
-	return lifecycle.Observation{Version: version.Installed}, nil
-}
 
 // CacheIsCurrent reports whether the cache holds the newest ClusterVersion.
 func (k kind) CacheIsCurrent(ctx context.Context) (bool, error) {

@@ -218,7 +218,7 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 	}
 }
 
-// lockHolder returns the identity of the holder of the lock; empty means none.
+// lockHolder returns the identity of the holder of the lock, or an empty string.
 func (w *world) lockHolder() string {
 	var lease coordinationv1.Lease
 	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)

@@ -33,7 +33,7 @@ import (
 type outcome struct {
 	phase   history.Phase
 	reason  string // of the condition Succeeded
-	step    string // that failed the attempt; empty means none
+	step    string // that failed the attempt, or empty
 	commits int    // how often a version was requested
 }
 
@@ -147,8 +147,8 @@ func TestOutcomes(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		job     []func(*maintenancev1beta1.UpgradeJob)
-		cluster func(*world) // before the UpgradeJob is created; nil means nothing
-		then    func(*world) // after that; nil means nothing
+		cluster func(*world) // before the creation of the UpgradeJob, or nil
+		then    func(*world) // after that, or nil
 		want    outcome
 		message string // part of the outcome's message
 	}{
@@ -429,7 +429,7 @@ func TestCleanup_releases_delayed_pools(t *testing.T) {
 	for name, tc := range map[string]struct {
 		step    string // of the cleanup that waits in the window
 		replace configv1.UpdateState
-		hook    string // annotation of the pod of the hook for event Failure; empty means no hook
+		hook    string // annotation of the pod of the hook for event Failure, or empty for no hook
 	}{
 		"while hooks run":              {step: "FailureHooksDone", replace: configv1.CompletedUpdate, hook: kubelet.NeverEnds},
 		"while the cluster is changed": {step: "ClusterSettled", replace: configv1.PartialUpdate},
@@ -575,7 +575,7 @@ func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		job     func(*maintenancev1beta1.UpgradeJob)
-		event   maintenancev1beta1.HookEvent // of the hook, which never ends
+		event   maintenancev1beta1.HookEvent // of a hook that never ends
 		step    string                       // that waits for it
 		within  time.Duration                // the UpgradeJob is gone
 		outcome string                       // the Event about the end; the other ones are missing
@@ -654,7 +654,7 @@ func (w *world) untilStep(name string) {
 	}
 }
 
-// deleteJob deletes the UpgradeJob, which has to be gone within that time. It reports whether a Job of
+// deleteJob deletes the UpgradeJob, waits for its end for at most the given time, and reports whether a Job of
 // event Finish was created.
 func (w *world) deleteJob(within time.Duration) bool {
 	w.TB.Helper()

@@ -21,15 +21,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// observedPools holds what the last pass over an UpgradeJob has found of the machine config pools.
+// observedPools is what the last pass over an UpgradeJob has seen of the machine config pools.
 type observedPools struct {
 	uid             types.UID
 	statuses        []maintenancev1beta1.MachineConfigPoolStatus
-	reason, problem string // why the UpgradeJob does not suit them; empty if it does
+	reason, problem string // why the UpgradeJob does not suit them, or empty
 }
 
-// poolFacts holds what passes have found of the pools, for the status. The zero poolFacts is ready for
-// use.
+// poolFacts keeps what passes have seen of the pools, for the status. The zero poolFacts is ready for use.
 type poolFacts struct {
 	mu    sync.Mutex
 	byJob map[client.ObjectKey]observedPools
@@ -57,10 +56,9 @@ func (f *poolFacts) delete(key client.ObjectKey) {
 	delete(f.byJob, key)
 }
 
-// observePools reads the pools from the cache for the status of an UpgradeJob. If a pool cannot be
-// read, its state stays as it was: the steps report the error. It returns when the state of a pool
-// changes by time after the end of the UpgradeJob; the zero time means never, or that the lifecycle
-// knows.
+// observePools reads the pools from the cache for the status of an UpgradeJob. If a pool cannot be read, its
+// state stays, and the steps report the error. It returns when the state of a pool changes by time after the
+// end of the UpgradeJob. Zero stands for never, and for a time that the lifecycle knows.
 func (r *Reconciler) observePools(ctx context.Context, job *maintenancev1beta1.UpgradeJob) (next time.Time) {
 	observed := observedPools{uid: job.UID}
 	upgrader := r.Config().Upgrader
@@ -88,7 +86,7 @@ func (r *Reconciler) observePools(ctx context.Context, job *maintenancev1beta1.U
 	return time.Time{}
 }
 
-// withPoolRequests returns the kinds, of which machine config pools request what poolChanged returns.
+// withPoolRequests returns the kinds, with poolChanged for machine config pools.
 func (r *Reconciler) withPoolRequests(kinds []manager.Kind) []manager.Kind {
 	for i := range kinds {
 		if _, ok := kinds[i].Object.(*mcfgv1.MachineConfigPool); ok {
@@ -98,9 +96,9 @@ func (r *Reconciler) withPoolRequests(kinds []manager.Kind) []manager.Kind {
 	return kinds
 }
 
-// poolChanged returns a request for each UpgradeJob that is not finished, and one for the UpgradeJob
-// that has marked the pool: it lists the pool until that is unpaused. Both the old and the new state of
-// a changed pool request it.
+// poolChanged returns a request for each unfinished UpgradeJob, and for the UpgradeJob that has marked the
+// pool, whose status lists the pool until it is unpaused. It is called with the old and the new state of a
+// changed pool.
 func (r *Reconciler) poolChanged(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.lifecycle.Active(ctx)
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)

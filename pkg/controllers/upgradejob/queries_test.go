@@ -29,7 +29,7 @@ import (
 
 // monitor is an HTTP server in place of Prometheus that counts queries by their text.
 type monitor struct {
-	samples func(query string) string // of a result; nil means results are empty
+	samples func(query string) string // of a result, or nil for empty results
 
 	mu      sync.Mutex
 	queries map[string]int
@@ -153,11 +153,11 @@ func TestQueries_with_a_huge_result(t *testing.T) {
 // address is the address of a test server.
 var address = regexp.MustCompile(`127\.0\.0\.1:\d+/api/v1/query`)
 
-// Prometheus that is down ends neither check later than its timeout.
+// If Prometheus is down, neither check ends later than its timeout.
 func TestHealthChecksEndAtTheirTimeoutWithoutPrometheus(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		down  string // the step from which on Prometheus is down
+		down  string // the first step without Prometheus
 		phase history.Phase
 		step  string
 	}{
@@ -196,7 +196,7 @@ func TestHealthChecksEndAtTheirTimeoutWithoutPrometheus(t *testing.T) {
 	}
 }
 
-// A critical alert that is only pending fails no upgrade that is complete, and one that fires does.
+// After an upgrade, a critical alert that is only pending fails nothing, and a firing one does.
 func TestPendingAlertsAfterTheUpgrade(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -228,7 +228,7 @@ func TestPendingAlertsAfterTheUpgrade(t *testing.T) {
 	}
 }
 
-// failingSource is a source of alerts that is down or has these.
+// failingSource is a source of alerts. It is down or has the given alerts.
 type failingSource struct {
 	down   bool
 	alerts []clusterstate.Alert

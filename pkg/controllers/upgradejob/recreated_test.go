@@ -14,7 +14,8 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// An UpgradeJob that is deleted and created again in mid-upgrade is the same attempt, also if its times are others.
+// An UpgradeJob that is deleted and created again in mid-upgrade continues the same attempt, even with other
+// times.
 func TestUpgradeJobIsCreatedAgainInMidUpgrade(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*maintenancev1beta1.UpgradeJob){

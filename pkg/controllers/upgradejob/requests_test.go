@@ -316,7 +316,7 @@ func TestWrites(t *testing.T) {
 	steps := len(w.record().Conditions)
 	others, reads := 0, 0
 	for request, n := range count {
-		if verb, kind, _ := strings.Cut(request, " "); kind != "Lease" && (verb == "get" || verb == "list") {
+		if verb, _, _ := strings.Cut(request, " "); verb == "get" || verb == "list" {
 			reads += n
 		}
 		if verb, kind, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && kind != "UpgradeJob" && kind != "Event" {
@@ -330,8 +330,8 @@ func TestWrites(t *testing.T) {
 	if others > 15 || count["patch ClusterVersion"] != 1 {
 		t.Errorf("%d other writes: %v", others, count)
 	}
-	if reads > 4 || count["get Lease"] > 5 {
-		t.Errorf("%d reads from the API server besides Leases: %v", reads, count)
+	if reads > 6 || count["get Lease"] > 1 { // once, before it is known whether an upgrade continues without its object
+		t.Errorf("%d reads from the API server: %v", reads, count)
 	}
 }
 

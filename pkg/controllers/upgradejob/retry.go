@@ -19,9 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// answerRetry answers a request for another attempt at an UpgradeJob that has ended: it adds a record
-// whose window starts now, together with the token. It reports whether it has: the change of the
-// UpgradeJob requests the next pass.
+// answerRetry answers a request for another attempt at an UpgradeJob that has ended, and reports whether it
+// did. It adds a record with the token whose window starts now. The change of the UpgradeJob triggers the next
+// pass.
 func (r *Reconciler) answerRetry(ctx context.Context, job *maintenancev1beta1.UpgradeJob) (bool, error) {
 	token := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation)
 	if token == "" || token == answeredToken(job) || !isOver(job) {
@@ -38,14 +38,14 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *maintenancev1beta1.Up
 	records = append([]history.Record{record}, records...)
 	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
 	var err error
-	for keep := maxHistory; keep > 0; keep /= 2 { // earlier attempts that the API server does not accept are dropped
+	for keep := maxHistory; keep > 0; keep /= 2 { // drops earlier attempts that the API server does not accept
 		after.Status.History = records[:min(len(records), keep)]
 		if err = r.Client.Status().Patch(ctx, after, patch); !manager.IsTooLarge(err) && !apierrors.IsInvalid(err) {
 			break
 		}
 	}
 	switch {
-	case apierrors.IsConflict(err): // the cache is behind; the change requests another pass
+	case apierrors.IsConflict(err): // the cache is behind; the change triggers another pass
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("answering the request for another attempt: %w", err)

@@ -19,9 +19,9 @@ const (
 	reasonBeforeEnd    = "BeforeEnd"
 )
 
-// CompleteStatus answers the annotations of users. What was requested before the attempt had an outcome is answered
-// without an effect: the template of an UpgradeConfig may contain the annotations, and they stay when another attempt
-// begins. It also shows the state of the machine config pools.
+// CompleteStatus answers the annotations of users, and shows the state of the machine config pools. A request
+// has no effect if it was made before the attempt ended: annotations may come from the template of an
+// UpgradeConfig, and they stay when another attempt begins.
 func (k kind) CompleteStatus(job *maintenancev1beta1.UpgradeJob) {
 	ended := meta.FindStatusCondition(job.Status.Conditions, maintenancev1beta1.ConditionSucceeded) != nil
 	if token := maintenance.RequestToken(job, maintenancev1beta1.RetryAnnotation); token != "" && !ended {
@@ -33,8 +33,8 @@ func (k kind) CompleteStatus(job *maintenancev1beta1.UpgradeJob) {
 	}
 }
 
-// acknowledge sets the condition Acknowledged: True if the end of the attempt was acknowledged by a
-// token that was set after it.
+// acknowledge sets the condition Acknowledged. It is True if a token that was set after the end of the attempt
+// acknowledges that end.
 func (k kind) acknowledge(job *maintenancev1beta1.UpgradeJob, ended bool) {
 	token := maintenance.RequestToken(job, maintenancev1beta1.AcknowledgedAnnotation)
 	if token == "" {

@@ -58,8 +58,8 @@ type world struct {
 	holders  *lock.Holders
 	runner   *hooks.Runner
 	sources  *checks.Sources
-	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
-	alerts   checks.Prometheus                                 // the source of alerts; nil means they are disabled
+	extra    func(simulation.Env, *world) []manager.Controller // more controllers, or nil
+	alerts   checks.Prometheus                                 // the source of alerts, or nil if they are disabled
 	writes   int                                               // of the operator
 	commits  int                                               // how often a version was requested
 

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,11 +15,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// The reasons for which a version cannot be upgraded to.
+// The reasons why a version cannot be upgraded to.
 const (
 	ReasonInvalidVersion = "InvalidVersion"
 	ReasonDowngrade      = "Downgrade"
 )
+
+// InstalledVersionKnown returns an error unless the ClusterVersion names the installed version.
+func InstalledVersionKnown(r client.Reader) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, r)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if version.Installed == "" {
+			return engine.Result{}, errors.New("the ClusterVersion names no installed version yet")
+		}
+		return engine.Done("%s is installed", version.Installed), nil
+	}
+}
 
 // SpecValid fails unless the requested release is an upgrade.
 func SpecValid(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
@@ -43,8 +58,8 @@ func SpecValid(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	}
 }
 
-// NotThereYet fails if the cluster and its machine config pools are at the release. If the cache is behind, the steps
-// find out.
+// NotThereYet fails if the cluster and its machine config pools have the release. If the cache is behind, the
+// steps detect that.
 func NotThereYet(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		installed, err := checks.IsInstalled(ctx, r, target)
