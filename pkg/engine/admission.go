@@ -11,18 +11,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Admission is what Admit finds out about an attempt that has begun no step. The attempt may begin if it is zero.
+// Admission describes an attempt whose steps have not begun. The attempt may begin if it is zero.
 type Admission struct {
-	// Closed is the answer of the first gate of Runbook.Admission that does not pass; the zero Result means that all do.
+	// Closed is the answer of the first gate that does not pass, or zero if all gates pass.
 	Closed Result
-	// Begun reports that the cluster is past the commit. The attempt begins whatever is in the way: Pass adopts the update.
+	// Begun reports that the cluster is past the commit. Such an attempt begins in any case: Pass adopts the
+	// update.
 	Begun bool
-	// Early reports that the time of the attempt has not come, Expired that its window is over.
+	// Early reports that the time of the attempt has not come, and Expired that its window is over.
 	Early, Expired bool
 }
 
-// Admit evaluates the gates of a runbook and the window. It changes nothing. An attempt whose time has not come, or
-// whose spec is invalid, adopts no update. An error means that the answer is unknown.
+// Admit evaluates the gates of a runbook and the window. It changes nothing. An early attempt, or one with an
+// invalid spec, adopts no update. Admit returns an error if it cannot determine the answer.
 func Admit(ctx context.Context, by clock.PassiveClock, book Runbook, record history.Record, c Constraints) (Admission, error) {
 	now := by.Now()
 	a := Admission{Early: c.isEarly(now), Expired: c.IsExpired(now)}
@@ -35,7 +36,7 @@ func Admit(ctx context.Context, by clock.PassiveClock, book Runbook, record hist
 	return a, err
 }
 
-// Admitted returns the answer of the first gate of Admission that does not pass; the zero Result means that all do.
+// Admitted returns the answer of the first gate of Admission that does not pass, or zero if all gates pass.
 func (b Runbook) Admitted(ctx context.Context, by clock.PassiveClock, run Run) (Result, error) {
 	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// twenty returns a table of 20 steps and 5 cleanup steps. All are done at once, except the last of
-// the 20, which returns last.
+// twenty returns a table of 20 steps and 5 cleanup steps. All steps are done at once, except the last of the
+// 20, whose answer is last.
 func twenty(last engine.Result) engine.Runbook {
 	answers := func(result engine.Result) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) { return result, nil }
@@ -61,7 +61,7 @@ func BenchmarkSteadyPass(b *testing.B) {
 	}
 }
 
-// BenchmarkWholeUpgrade measures one pass that runs 20 steps, each of which is ready.
+// BenchmarkWholeUpgrade measures one pass over 20 steps that are all ready.
 func BenchmarkWholeUpgrade(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	saves := 0

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// keepAliveTimeout bounds one renewal. It has nothing to do with the time that the step takes.
+	// keepAliveTimeout bounds one renewal. It does not depend on how long the step takes.
 	keepAliveTimeout = 30 * time.Second
-	// keepAliveRetry is when a keep-alive that failed is renewed again: sooner than what it keeps
-	// alive is likely to lapse.
+	// keepAliveRetry is when a failed keep-alive is renewed again, before what it keeps alive is likely to
+	// lapse.
 	keepAliveRetry = time.Minute
 )
 
@@ -43,7 +43,7 @@ type timeoutClock interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// WithTimeout is context.WithTimeout by a clock: the deadlines of a simulation must not depend on how
+// WithTimeout is context.WithTimeout by a clock, because the deadlines of a simulation must not depend on how
 // fast the machine is.
 func WithTimeout(ctx context.Context, by clock.PassiveClock, d time.Duration) (context.Context, context.CancelFunc) {
 	if c, ok := by.(timeoutClock); ok {
@@ -74,8 +74,8 @@ func (p *pass) newRun(step Step, now time.Time) Run {
 	return run
 }
 
-// answer returns what the step answers. The context of a call ends at the step's deadline, so that
-// a slow one does not act after it.
+// answer asks the step for its answer. The context of a call ends at the deadline of the step, so a slow call
+// cannot act after it.
 func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	c := p.condition(step.Name)
 	if b := p.blocked(step, *c, run.Now); b != nil {
@@ -141,11 +141,10 @@ func (p *pass) renewRequest(ctx context.Context, image string) error {
 // sameImage reports whether two images that may not be recorded are the same.
 func sameImage(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forgetRequest records that the request of the committing step was taken back.
+// forgetRequest records that the request of the committing step was withdrawn.
 func (p *pass) forgetRequest() { p.record.RequestTime, p.record.RequestedImage = nil, nil }
 
-// untilRequest returns how long the committing step must not make a request, and how long one is not
-// taken back; 0 means that it may.
+// untilRequest returns for how long the committing step must neither make nor withdraw a request.
 func (e *Engine) untilRequest() time.Duration {
 	since := e.Clock.Now().Sub(e.UnrequestedAt)
 	if e.UnrequestedAt.IsZero() || since < 0 { // a clock that has jumped back
@@ -154,8 +153,8 @@ func (e *Engine) untilRequest() time.Duration {
 	return max(minRetry-since, 0)
 }
 
-// commit returns what the committing step does next, and its answer if it does nothing: the update has
-// begun, or the request waits.
+// commit returns what the committing step does next. If the update has begun, or the request is waiting, there
+// is nothing to do, and commit returns the answer of the step.
 func (p *pass) commit(ctx context.Context, step Step, run Run) (reaction, Result, error) {
 	phase, answer, err := p.book.phase(ctx, p.engine.Clock, p.record, run)
 	next := reactions[phase][unhindered]
@@ -178,13 +177,13 @@ func (p *pass) commit(ctx context.Context, step Step, run Run) (reaction, Result
 	return wait, Result{}, nil
 }
 
-// shownFor returns what a step shows that does nothing for a while: what it showed before.
+// shownFor returns the last recorded answer of a step that does nothing for a while.
 func (p *pass) shownFor(step Step, after time.Duration) Result {
 	last := LastAnswer(*p.condition(step.Name))
 	return Result{after: max(after, minRetry), reason: last.Reason, message: last.Message}
 }
 
-// firstClosed returns the answer of the first gate that does not pass; the zero Result means that all do.
+// firstClosed returns the answer of the first gate that does not pass, or zero if all gates pass.
 func firstClosed(ctx context.Context, gates []Gate, run Run) (Result, error) {
 	for _, gate := range gates {
 		result, err := gate.Check(ctx, run)
@@ -200,14 +199,14 @@ func firstClosed(ctx context.Context, gates []Gate, run Run) (Result, error) {
 	return Result{}, nil
 }
 
-// blocker is why a step may not act.
+// blocker explains why a step may not act.
 type blocker struct {
 	result Result
 	cause  string // the message of the result without what the step was waiting for
 	is     situation
 }
 
-// blocked returns why the step may not act at that time; nil means that it may.
+// blocked returns why the step may not act at that time, or nil if it may.
 func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *blocker {
 	pending := beforeCommit(p.book, p.record.Conditions, step)
 	constraints := p.constraints
@@ -240,9 +239,8 @@ func missed(c history.StepCondition, reason, cause string) *blocker {
 	return &blocker{result: Fail(reason, "%s", message), cause: cause, is: expired}
 }
 
-// whileBlocked answers for a step that may not act: it is done if what it is named for holds
-// already, and it is passed if the upgrade is committed already. Anything else ends the wait, an error
-// included.
+// whileBlocked answers for a step that may not act. The step is done if its condition already holds, and passed
+// if the upgrade is committed. Anything else, including an error, ends the wait.
 func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
 	if beforeCommit(p.book, p.record.Conditions, step) {
 		phase, err := p.book.ask(ctx, p.engine.Clock, p.record, b.is != held) // a hold ends nothing
@@ -273,8 +271,8 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 // couldNotBeDetermined is the message about a wait that has ended although its state is unknown.
 func couldNotBeDetermined(err error) string { return "CouldNotBeDetermined: " + err.Error() }
 
-// undo takes back what the committing step did while the upgrade is held. If the cluster has begun by
-// then, the upgrade is adopted.
+// undo withdraws the request of the committing step while the upgrade is held. If the cluster has begun the
+// update by then, the attempt adopts it.
 func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Result, error) {
 	if !p.canUndo() {
 		return held, nil
@@ -293,9 +291,9 @@ func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Resul
 	return held, nil
 }
 
-// takeBack takes back what the committing step did before an upgrade fails: what the cluster begins in
-// between is adopted, so that no upgrade is recorded as failed while the cluster is upgraded. The record
-// still holds the request, since the cleanup takes it back once more.
+// takeBack withdraws the request of the committing step before an upgrade fails. If the cluster begins the
+// update in between, the attempt adopts it: an upgrade must not be recorded as failed while the cluster is
+// being upgraded. The record keeps the request, because the cleanup withdraws it once more.
 func (p *pass) takeBack(ctx context.Context, step Step, failed Result, run Run) (Result, error) {
 	if !p.canUndo() || !beforeCommit(p.book, p.record.Conditions, step) {
 		return failed, nil
@@ -315,17 +313,17 @@ func (p *pass) takeBack(ctx context.Context, step Step, failed Result, run Run) 
 	return failed, nil
 }
 
-// canUndo reports whether the record holds that the committing step acted, and whether that can be taken
-// back.
+// canUndo reports whether the record shows a request that can be withdrawn.
 func (p *pass) canUndo() bool {
 	commit := p.book.CommitStep()
 	return commit != nil && commit.Commit.Withdraw != nil && p.record.RequestTime != nil
 }
 
-// withdraw takes back what the committing step did, and confirms that the cluster has not begun: a request that is on its way may begin until it is taken back. If
-// the cluster has begun, withdraw returns the answer for the current step. A forged or recovered record may
-// hold a request while an earlier step runs. If this process has withdrawn a request in the last second,
-// another process whose clock differs has made it since: without a pause, they would do so in turn.
+// withdraw takes back the request of the committing step, and confirms that the cluster has not begun the
+// update: a request in flight may begin it until then. If it has begun, withdraw returns the answer of the
+// current step. That may be an earlier step if the record was forged or recovered. It does nothing within a
+// second of the last withdrawal: another process with another clock has repeated the request, and the two would
+// repeat and withdraw it in turns.
 func (p *pass) withdraw(ctx context.Context, current Step, run Run) (undone, answer Result, err error) {
 	if rest := p.engine.untilRequest(); rest > 0 {
 		return Result{after: rest}, Result{}, nil
@@ -347,8 +345,8 @@ func (p *pass) withdraw(ctx context.Context, current Step, run Run) (undone, ans
 	return undone, Result{}, nil
 }
 
-// renew renews the keep-alives of a step that waits. What it returns is the step's answer, with
-// what they report.
+// renew renews the keep-alives of a waiting step. It returns the answer of the step with the errors of the
+// keep-alives.
 func (p *pass) renew(ctx context.Context, step Step, run Run, result Result, err error) (Result, error) {
 	for _, keepAlive := range step.KeepAlive {
 		run.Requested = p.record.RequestTime != nil
@@ -395,7 +393,7 @@ func (s Step) reached(ctx context.Context, by clock.PassiveClock) (bool, error) 
 	return s.Reached(ctx)
 }
 
-// withItems returns the answer of a step whose Do may no longer be called, with its items.
+// withItems adds the items of a step whose Do may no longer be called to its answer.
 func (s Step) withItems(ctx context.Context, by clock.PassiveClock, result Result) (Result, error) {
 	if s.Items == nil {
 		return result, nil

@@ -83,8 +83,8 @@ func TestEngine_saves_as_often_as_it_is_set(t *testing.T) {
 	const never = -1
 	for name, tc := range map[string]struct {
 		heartbeat, messages time.Duration
-		want                int // saves in an hour in which the message changes every ten seconds
-		wantQuiet           int // in an hour in which nothing changes
+		want                int // saves in an hour of a new message every ten seconds
+		wantQuiet           int // in an hour without changes
 	}{
 		"by default":             {0, 0, 60, 12},
 		"no heartbeat":           {never, 0, 60, 0},
@@ -216,7 +216,7 @@ func TestError_keeps_the_time_of_the_reason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		first, after engine.Result
-		want         int // the minute of the reason; 0 means the first reason
+		want         int // the minute of the reason; 0 for the first reason
 	}{
 		"the first reason":  {first: engine.Wait("Busy", "a node"), after: engine.Wait("Busy", "another node")},
 		"a later reason":    {first: engine.Wait("Early", "it is"), after: engine.Wait("Busy", "a node"), want: 2},

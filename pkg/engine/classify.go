@@ -9,25 +9,23 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Class says what a condition means. It is the only classification of conditions: events, metrics, and the status
-// derive from it.
+// Class classifies a condition. Events, metrics, and the status all derive from it.
 type Class string
 
 const (
-	// ClassWaiting is a step that is not finished. Its reason is ReasonStarted if it has not
-	// answered yet.
+	// ClassWaiting is an unfinished step. Its reason is ReasonStarted until its first answer.
 	ClassWaiting Class = "Waiting"
-	// ClassUnknown is a step that is not finished and whose state cannot be determined at present.
+	// ClassUnknown is an unfinished step whose state cannot be determined at present.
 	ClassUnknown Class = "Unknown"
-	// ClassDone is a step that is done.
+	// ClassDone is a step that has completed.
 	ClassDone Class = "Done"
-	// ClassSkipped is a step that was left out; the reason says why.
+	// ClassSkipped is a step that was left out. Its reason says why.
 	ClassSkipped Class = "Skipped"
 	// ClassFailed is a step that has failed.
 	ClassFailed Class = "Failed"
 )
 
-// Classify returns what a condition means.
+// Classify returns the class of a condition.
 func Classify(c history.StepCondition) Class {
 	switch {
 	case !isFinished(c) && c.Status == metav1.ConditionUnknown:

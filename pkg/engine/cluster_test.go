@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// target is the version to which the simulated cluster is upgraded.
+// target is the version of the simulated upgrade.
 const target = "4.4.6"
 
 // cluster is a world with a small cluster, and a runbook that upgrades it within two hours.
@@ -31,7 +31,7 @@ type cluster struct {
 type facts struct {
 	Channel      string
 	Offered      bool
-	Unhealthy    string // the problem; empty means none
+	Unhealthy    string // the problem, or empty
 	ExtraNode    bool
 	Desired      string
 	DesiredSet   int // number of requests for the target
@@ -51,7 +51,7 @@ func newCluster(t tester) *cluster {
 	return c
 }
 
-// notify receives a notification, which may be repeated.
+// notify receives a notification, possibly a repeated one.
 func (c *cluster) notify(what string) {
 	if !slices.Contains(c.Notified, what) {
 		c.Notified = append(c.Notified, what)

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// deadlines are all ways in which a step can have a deadline. Each runs a script until it waits in
-// the step, and returns the deadline.
+// deadlines lists all kinds of deadlines. Each entry runs a script until it waits in the step, and returns the
+// deadline.
 var deadlines = map[string]struct {
 	step, reason string
 	set          func(w *world, s *script)
@@ -65,7 +65,7 @@ func TestDeadline_stops_the_step(t *testing.T) {
 	reached := map[string]struct {
 		so     func(s *script, step string)
 		status metav1.ConditionStatus
-		reason string // empty means the deadline's
+		reason string // by default the deadline's
 		over   bool
 	}{
 		"not reached":             {func(s *script, step string) { s.setReached(step, false, nil) }, metav1.ConditionFalse, "", true},

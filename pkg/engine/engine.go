@@ -26,50 +26,47 @@ const (
 	stepTimeout            = time.Minute     // of one call of a step, its gates included
 )
 
-// Engine runs runbooks. It keeps nothing between passes: all that it knows of an upgrade is the
-// record.
+// Engine runs runbooks. It keeps no state between passes apart from the record.
 type Engine struct {
 	Clock clock.PassiveClock
-	// Save stores the record. Once it has returned nil, the next pass must get this record or one
-	// that was made from it; after an error, the one that is really stored, which may be either.
+	// Save stores the record. After it has returned nil, the next pass must get this record or a successor of
+	// it. After an error, the next pass must get the stored record, old or new.
 	Save func(context.Context, history.Record) error
-	// Renew notes again what Save has noted about the request of the committing step, and its image (nil: not known), by a
-	// write. Another process that
-	// takes the note back notes the state of the note first, makes each earlier request conflict by a fence, and removes the
-	// note only if it has not changed: a request that was read after the fence is noted after it. Nil notes nothing.
+	// Renew repeats, by a write, the note of Save about the request of the committing step. The image is nil if
+	// it is not known. A process that removes the note reads it first, makes earlier requests conflict by a
+	// fence, and removes the note only if it has not changed. A request that was read after the fence is noted
+	// after it, so its note stays. If Renew is nil, nothing is noted.
 	Renew func(ctx context.Context, image *string) error
-	// OnTransition is called with each transition after Save has returned nil for it; so not with
-	// one that was stored but answered with an error. Nil means that no caller is interested.
+	// OnTransition is called with each transition after Save has returned nil. It is not called for a record
+	// that was stored although Save returned an error. It may be nil.
 	OnTransition func(Transition)
-	// Heartbeat is how often the record of a waiting step is saved although nothing has changed.
-	// 0 means every five minutes, a negative value means never.
+	// Heartbeat is how often the record of a waiting step is saved although nothing has changed: every five
+	// minutes if 0, never if negative.
 	Heartbeat time.Duration
-	// MessageInterval is how often the record of a waiting step is saved at most because its reason
-	// or its message changes. 0 means once a minute; a negative value means once a minute for the
-	// reason and never for a message alone.
+	// MessageInterval is the shortest time between two saves of a waiting step for a new reason or message: a
+	// minute if 0. If negative, a new reason is saved once a minute, and a new message alone is not saved.
 	MessageInterval time.Duration
-	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat, or a
-	// time that was in the future, is not saved again within a minute: two processes whose clocks differ
-	// would save it in turns.
+	// SavedAt is when this process last saved the record, if ever. A heartbeat, or the correction of a time in
+	// the future, is not saved again within a minute: two processes whose clocks differ would save it in turns.
 	SavedAt time.Time
-	// UnrequestedAt is when this process saved last that a request of the committing step was withdrawn
-	// or had no effect; zero means that it did not. The step makes no other request within a second:
-	// the save itself is a reason for the next pass, and the cache may not show yet what was in the way.
+	// UnrequestedAt is when this process last saved that a request of the committing step was withdrawn or had
+	// no effect, if ever. The step makes no other request within a second: the save triggers the next pass, and
+	// the cache may not show yet what was in the way.
 	UnrequestedAt time.Time
 }
 
-// Constraints are the arguments of a pass that are not part of the table. They affect the steps up
-// to the committing one, and only until it is done.
+// Constraints are the arguments of a pass that are not part of the table. They affect only the steps up to the
+// committing one, until it is done.
 type Constraints struct {
-	// NotBefore is the time of the attempt. Until then, Admit adopts no update. Zero means that it is not known.
+	// NotBefore is the time of the attempt, or zero if it is unknown. Until then, Admit adopts no update.
 	NotBefore time.Time
-	// CommitBy is the end of the window: an upgrade that is not committed by then fails. Zero means
-	// that the window never ends.
+	// CommitBy is the end of the window: an upgrade that has not committed by then fails. A zero time never
+	// ends.
 	CommitBy time.Time
-	// Hold is why no step may act; empty means that the upgrade is not held.
+	// Hold explains why no step may act. It is empty if the upgrade is not held.
 	Hold string
-	// Cancel says why the upgrade should be aborted; empty means that it should not. It also affects the steps after a
-	// committing one that was skipped for ReasonNoUpdate.
+	// Cancel explains why the upgrade must be aborted. It is empty if the upgrade is not cancelled. It also
+	// affects the steps after a committing one that was skipped for ReasonNoUpdate.
 	Cancel string
 }
 
@@ -91,44 +88,44 @@ func (c Constraints) IsExpired(now time.Time) bool {
 	return !c.CommitBy.IsZero() && !now.Before(c.CommitBy)
 }
 
-// isEarly reports whether what the cluster does cannot be the update of the attempt, because its time has not come or
-// is not known.
+// isEarly reports whether an update of the cluster cannot belong to the attempt, because its time has not come
+// or is unknown.
 func (c Constraints) isEarly(now time.Time) bool {
 	return c.NotBefore.IsZero() || now.Before(c.NotBefore)
 }
 
 // Transition is the beginning of a step, a change of its status or reason, or its end.
 type Transition struct {
-	// From is the condition as it was saved before; zero for a step that begins.
+	// From is the condition as it was last saved, or zero for a step that begins.
 	From history.StepCondition
 	// To is the condition as it is saved now.
 	To history.StepCondition
 }
 
-// Pass runs the steps that are ready. It returns the record as it is stored now, and when to call
-// Pass again at the latest (zero: never, the upgrade is finished). That time is not before the
-// clock's as Pass returns. Pass returns an error if the record could not be saved, if an empty record
-// could not be compared with the cluster, or if ctx ended; errors of steps are recorded.
+// Pass runs the steps that are ready. It returns the stored record, and when Pass must be called again at the
+// latest: zero if the upgrade is finished, otherwise not before the time of the clock. It returns an error if
+// the record could not be saved, if an empty record could not be compared with the cluster, or if ctx ended.
+// Errors of steps are recorded.
 //
-// The record must be the one that is stored (see Save): with a stale one, Pass cannot know that a
-// step is finished, and runs it again. The runbook must be one that Validate accepts.
+// The record must be the stored one (see Save): with a stale record, Pass would run a finished step again. The
+// runbook must pass Validate.
 //
-//   - Order: a step runs only when all before it are finished.
-//   - Done is done: a step that is finished is not called again.
-//   - Record first: that a step started is saved before it is called, and its result before the
-//     next one is, unless that is Repeatable. If a save fails, nothing more is done.
-//   - Nothing is done after its deadline: past it Reached decides. Yes is done, no is failed, an
-//     error is retried.
-//   - One point of no return: the constraints affect the steps up to the committing one and no
-//     others. Whether it is passed is decided by PhaseOf.
-//   - At least once: a crash can make a step run again; it never makes one be missed.
-//   - The record may be lost, and another client may commit: the steps up to the committing one are
-//     then recorded as AlreadyReached, and the rest runs.
+//   - Order: a step runs only after all steps before it are finished.
+//   - Done is done: a finished step is not called again.
+//   - Record first: the start of a step is saved before the step is called, and its result before the next
+//     step is called, unless that is Repeatable. After a failed save, nothing more is done.
+//   - Nothing is done after its deadline. Past it, Reached decides: a step that is reached is done, and any
+//     other fails. Errors are retried.
+//   - One point of no return: the constraints affect only the steps up to the committing one. PhaseOf decides
+//     whether it is passed.
+//   - At least once: a crash can make a step run again, but no step is missed.
+//   - The record may be lost, and another client may commit: the steps up to the committing one are then
+//     recorded as AlreadyReached, and the rest runs.
 //   - The table may change: steps are matched by name and former names.
-//   - Every wait has an end: the earliest of what the step requested, the next deadline, and five
-//     minutes.
-//   - A quiet pass is free: a pass in which nothing changed saves nothing, except a heartbeat; a
-//     step whose reason or message changes all the time is saved at most once a minute.
+//   - Every wait has an end: the time that the step requested, the next deadline, or five minutes, whichever
+//     comes first.
+//   - A quiet pass is free: if nothing has changed, only heartbeats are saved. A step whose reason or message
+//     keeps changing is saved at most once a minute.
 func (e *Engine) Pass(ctx context.Context, book Runbook, record history.Record, c Constraints) (history.Record, time.Time, error) {
 	record.Conditions = renameSteps(book, record.Conditions)
 	p := &pass{engine: e, book: book, constraints: c, saved: record, record: copyRecord(record)}
@@ -187,8 +184,8 @@ func (p *pass) run(ctx context.Context) error {
 	}
 }
 
-// begin returns the current step, nil after the last one, and whether it begins now. It adds the
-// conditions of this step and of those that are skipped before it.
+// begin returns the current step, or nil after the last one, and whether it begins now. It adds the condition
+// of the step, and the conditions of the steps that are skipped before it.
 func (p *pass) begin() (step *Step, isNew bool) {
 	for {
 		step, at := current(p.book, p.record.Conditions)
@@ -204,7 +201,7 @@ func (p *pass) begin() (step *Step, isNew bool) {
 	}
 }
 
-// milestone returns the milestone of a step that begins: for an upgrade that failed, it depends on the failure.
+// milestone returns the milestone of a step that begins. If the upgrade has failed, it depends on the failure.
 func (p *pass) milestone(step Step) Milestone {
 	f := failure(p.book, p.record.Conditions)
 	if step.Milestone != MilestoneFailed || f == nil {
@@ -225,8 +222,8 @@ func (p *pass) condition(name string) *history.StepCondition {
 	return &p.record.Conditions[indexOfCondition(p.record.Conditions, name)]
 }
 
-// wait ends the pass at a step that is not finished: it decides when the next pass is although
-// nothing may have changed, and saves what is worth it.
+// wait ends the pass at an unfinished step. It saves the record if that is worthwhile, and decides when the
+// next pass is due if nothing changes.
 func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, result Result, failing bool, calledAt time.Time) error {
 	now := p.engine.Clock.Now()
 	var saved history.StepCondition
@@ -245,7 +242,7 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 	if !result.until.IsZero() {
 		p.next = later(result.until, now.Add(minRetry))
 	}
-	noLaterThan := func(t time.Time) { // what fell due during the call counts
+	noLaterThan := func(t time.Time) { // includes what fell due during the call
 		if t.After(calledAt) && t.Before(p.next) {
 			p.next = t
 		}
@@ -280,9 +277,9 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 	return nil
 }
 
-// saveDue reports whether the record of a waiting step should be saved: as a heartbeat, because the step is slow now,
-// because another step has changed, or because its answer has changed and the last save was long enough ago. A clock
-// that has jumped back makes it due.
+// saveDue reports whether the record of a waiting step should be saved: for the heartbeat, because the step is
+// slow now, because another step has changed, or because the answer has changed and the last save is old
+// enough. It is also due if the clock has jumped back.
 func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result, now time.Time) bool {
 	probed := text.TimeOf(saved.LastProbeTime)
 	since := now.Sub(probed)
@@ -297,21 +294,21 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 	return p.changedBeside(c, saved) || (isPauseChange(c, saved) || p.becomesSlow(step, saved, now)) && !now.Before(p.engine.pauseDue(now))
 }
 
-// becomesSlow reports whether a saved step is slow now, unless it has made progress that is not saved, and was not slow
-// when it was saved.
+// becomesSlow reports whether a step is slow now and was not slow when it was saved, unless it has made
+// progress since.
 func (p *pass) becomesSlow(step Step, saved history.StepCondition, now time.Time) bool {
 	slowAt := p.book.slowAt(step, saved)
 	return !slowAt.IsZero() && text.TimeOf(saved.LastProbeTime).Before(slowAt) && !now.Before(slowAt)
 }
 
-// isPauseChange reports whether a step is held and was not, or is no longer held.
+// isPauseChange reports whether a hold of the step has begun or ended.
 func isPauseChange(c, saved history.StepCondition) bool {
 	return (saved.Reason == ReasonPaused) != (c.Reason == ReasonPaused)
 }
 
-// pauseDue returns when to save that a step is held, no longer held, or slow: at once, unless this process has saved the
-// record in the last second. Two processes whose clocks differ may disagree about it, and would overwrite the answer of
-// each other without a pause.
+// pauseDue returns when to save that a step is slow, or that its hold has begun or ended: at once, unless this
+// process saved the record within the last second. Two processes whose clocks differ would otherwise overwrite
+// the answers of each other without a pause.
 func (e *Engine) pauseDue(now time.Time) time.Time {
 	if due := e.SavedAt.Add(minRetry); !now.Before(e.SavedAt) && now.Before(due) {
 		return due
@@ -319,8 +316,8 @@ func (e *Engine) pauseDue(now time.Time) time.Time {
 	return now
 }
 
-// changedBeside reports whether something has changed that is always saved at once: another step,
-// the first answer of this one, or that one of its items has ended.
+// changedBeside reports whether there is a change to save at once: another step, the first answer of this step,
+// or the end of one of its items.
 func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	if p.saved.StartTime == nil {
 		return true
@@ -336,15 +333,15 @@ func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	return false
 }
 
-// hasNewEnd reports whether an item has ended that has not ended in what is saved.
+// hasNewEnd reports whether an item has ended since the last save.
 func hasNewEnd(items, saved []history.StepItem) bool {
 	return slices.ContainsFunc(items, func(item history.StepItem) bool {
 		return item.Ended() && !slices.ContainsFunc(saved, func(s history.StepItem) bool { return s.Name == item.Name && s.Ended() })
 	})
 }
 
-// changeDue returns when to save the answer of a waiting step because it differs from the saved one; zero means never.
-// A reason that changes for the first time is saved at once.
+// changeDue returns when to save the answer of a waiting step, or zero if the answer is saved. The first change
+// of a reason is saved at once.
 func (e *Engine) changeDue(c, saved history.StepCondition) time.Time {
 	interval := cmp.Or(max(e.MessageInterval, 0), defaultMessageInterval)
 	switch {
@@ -360,8 +357,8 @@ func (e *Engine) changeDue(c, saved history.StepCondition) time.Time {
 	return time.Time{}
 }
 
-// heartbeat returns how often a step with this answer is saved although nothing has changed; not
-// positive means never.
+// heartbeat returns how often a step with this answer is saved although nothing has changed. If it is not
+// positive, the step is not saved.
 func (e *Engine) heartbeat(result Result) time.Duration {
 	if !result.until.IsZero() {
 		return -1
@@ -377,8 +374,9 @@ func (p *pass) save(ctx context.Context) error {
 	return p.persist(ctx)
 }
 
-// isMended reports whether a time in the future was replaced, which must be saved: until then, what counts from it starts
-// again in each pass. It is not saved again within a minute: another process, whose clock is ahead, would restore it.
+// isMended reports whether a time in the future was replaced. The replacement must be saved, or each pass would
+// start counting from it again. It is not saved again within a minute, because another process whose clock is
+// ahead would restore it.
 func (p *pass) isMended() bool {
 	if age := p.now().Sub(p.engine.SavedAt); age >= 0 && age < defaultMessageInterval {
 		return false
@@ -389,7 +387,7 @@ func (p *pass) isMended() bool {
 	})
 }
 
-// persist stores the record, and then calls OnTransition with what has changed.
+// persist stores the record, and then calls OnTransition with the changes.
 func (p *pass) persist(ctx context.Context) error {
 	now := p.now()
 	for i := range p.record.Conditions {
@@ -419,15 +417,15 @@ func (p *pass) persist(ctx context.Context) error {
 	return nil
 }
 
-// hasOtherReason reports whether a step waits for another reason than before. That its state became unknown, or is known
-// again, is none.
+// hasOtherReason reports whether the reason of a waiting step has changed. An unknown state, or its end, does
+// not count as a change.
 func hasOtherReason(from, to history.StepCondition) bool {
 	before := LastAnswer(from).Reason
 	return before != "" && before != ReasonStarted && before != LastAnswer(to).Reason
 }
 
-// noteProgress notes that the answer of a waiting step differs from the one that is saved, unless the step knows
-// when it has progressed. That its state became unknown, or is known again, is no progress.
+// noteProgress notes that the answer of a waiting step has changed since the last save, unless the step reports
+// its progress itself. An unknown state, or its end, does not count as progress.
 func (p *pass) noteProgress(now metav1.Time) {
 	for i := range p.record.Conditions {
 		c := &p.record.Conditions[i]
@@ -445,13 +443,13 @@ func (p *pass) noteProgress(now metav1.Time) {
 	}
 }
 
-// transitions returns the conditions whose status or reason differs from what is stored, or that
-// begin or are finished now.
+// transitions returns the conditions that have begun or ended since the last save, or whose status or reason
+// has changed.
 func (p *pass) transitions() []Transition {
 	var changed []Transition
 	for i, c := range p.record.Conditions {
 		if indexOfCondition(p.record.Conditions, c.Type) != i {
-			continue // a duplicate in a damaged record, which is ignored
+			continue // a duplicate in a damaged record
 		}
 		var from history.StepCondition
 		if at := indexOfCondition(p.saved.Conditions, c.Type); at >= 0 {

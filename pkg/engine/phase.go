@@ -13,10 +13,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Observed says what became of the request for the target, as the cluster shows it.
+// Observed is the state of the request for the target, as the cluster shows it.
 type Observed int
 
-// What became of a request. The order is the order of clusterstate.Observed.
+// The states of a request, in the order of clusterstate.Observed.
 const (
 	ObservedNone    Observed = iota // the target is not requested
 	ObservedIgnored                 // it is requested, and the cluster does nothing about it
@@ -27,22 +27,23 @@ const (
 	ObservedDone                    // the target is installed
 )
 
-// Recorded says what the record of an attempt holds about its commit, or the Lease if the record was lost.
+// Recorded is the state of the commit in the record of an attempt, or in the Lease if the record was lost.
 type Recorded int
 
-// What is recorded.
+// The recorded states.
 const (
-	// RecordedEarly is an attempt that may not request the target yet: what the cluster does is not its update.
+	// RecordedEarly is an attempt that may not request the target yet. An update of the cluster does not belong
+	// to it.
 	RecordedEarly Recorded = iota
 	// RecordedNotRequested is an attempt that has requested nothing.
 	RecordedNotRequested
 	// RecordedRequested is an attempt that may have requested the target.
 	RecordedRequested
-	// RecordedCommitted is an attempt that is past the point of no return.
+	// RecordedCommitted is an attempt past the point of no return.
 	RecordedCommitted
 )
 
-// Phase is whether an attempt is committed, and whose the request for the target is.
+// Phase tells whether an attempt is committed, and who made the request for the target.
 type Phase int
 
 // The phases of a commit.
@@ -58,7 +59,7 @@ const (
 	PhaseThere                   // the target is installed, and this attempt has not requested it
 )
 
-// phases is the table of PhaseOf: what is recorded, by what is observed.
+// phases is the table of PhaseOf, by recorded and observed state.
 var phases = [...][7]Phase{
 	//                    None            Ignored          Pending          Refused          Other            Begun           Done
 	RecordedEarly:        {PhaseOpen, PhaseOpen, PhaseForeign, PhaseForeign, PhaseForeign, PhaseForeign, PhaseThere},
@@ -67,8 +68,8 @@ var phases = [...][7]Phase{
 	RecordedCommitted:    {PhaseSuperseded, PhaseSuperseded, PhaseSuperseded, PhaseSuperseded, PhaseSuperseded, PhaseCommitted, PhaseCommitted},
 }
 
-// PhaseOf is the only answer to the questions whether an attempt is committed, and whose the request is. What
-// would end an attempt, or drop its request, counts only if the API server has confirmed it.
+// PhaseOf is the only place that decides whether an attempt is committed, and who made the request. An answer
+// that would end an attempt or drop its request counts only if the API server has confirmed it.
 func PhaseOf(r Recorded, o Observed, confirmed bool, err error) Phase {
 	switch {
 	case r == RecordedCommitted && (err != nil || !confirmed):
@@ -87,7 +88,7 @@ func PhaseOf(r Recorded, o Observed, confirmed bool, err error) Phase {
 	}
 }
 
-// situation says what is in the way of a step before the commit.
+// situation tells what prevents a step before the commit from acting.
 type situation int
 
 const (
@@ -97,7 +98,7 @@ const (
 	cancelled            // by a user, or because the object is deleted
 )
 
-// reaction says what follows from a phase in a situation.
+// reaction is the consequence of a phase in a situation.
 type reaction int
 
 const (
@@ -105,12 +106,12 @@ const (
 	act                      // the gates, and then the request
 	wait                     // the gates, and then for the cluster or for another client
 	stop                     // a held step waits, and any other fails; what the cluster shows is left alone
-	takeBack                 // the request is withdrawn first; what begins before that is adopted
+	takeBack                 // the request is withdrawn, unless the update begins before: then it is adopted
 	adopt                    // the update is the update of this attempt
 )
 
-// reactions is the table of what follows from a phase, by what is in the way. What ends an attempt, or takes
-// back its request, is confirmed by the API server before. Once committed, nothing is in the way.
+// reactions is the table of reactions by phase and situation. The API server confirms a phase that ends an
+// attempt or withdraws its request. After the commit, no situation matters.
 var reactions = [...][4]reaction{
 	//               unhindered, held, expired, cancelled
 	PhaseUnknown:    {ask, ask, ask, ask},
@@ -124,7 +125,7 @@ var reactions = [...][4]reaction{
 	PhaseThere:      {adopt, stop, adopt, stop},
 }
 
-// recorded returns what a record holds about its commit.
+// recorded returns the state of the commit in a record.
 func (b Runbook) recorded(record history.Record) Recorded {
 	commit := b.CommitStep()
 	switch {
@@ -138,8 +139,8 @@ func (b Runbook) recorded(record history.Record) Recorded {
 	return RecordedNotRequested
 }
 
-// phase returns the phase of an attempt, and the present answer of its committing step. The API server is asked if
-// Run.Confirm requires it, or if the cache does not suffice. An error means PhaseUnknown.
+// phase returns the phase of an attempt, and the present answer of its committing step. It asks the API server
+// if Run.Confirm is set or the cache does not suffice. After an error, the phase is PhaseUnknown.
 func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record history.Record, run Run) (Phase, Result, error) {
 	recorded, commit := b.recorded(record), b.CommitStep()
 	if recorded == RecordedEarly || recorded == RecordedCommitted || commit.Commit.Observe == nil {
@@ -158,14 +159,14 @@ func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record histor
 	return phase, answer, err
 }
 
-// CurrentPhase returns the phase of an attempt by its record and the cluster. The cluster counts although
-// there is a record: another client may have started the very update. The clock measures the timeout.
+// CurrentPhase returns the phase of an attempt by its record and the cluster. The cluster counts although there
+// is a record, because another client may have started the same update. The clock measures the timeout.
 func CurrentPhase(ctx context.Context, by clock.PassiveClock, book Runbook, record history.Record) (Phase, error) {
 	record.Conditions = renameSteps(book, record.Conditions)
 	return book.ask(ctx, by, record, len(record.Conditions) > 0) // if no step has begun, a no ends nothing
 }
 
-// ask is phase for a decision that does not need the answer of the step.
+// ask is phase without the answer of the step.
 func (b Runbook) ask(ctx context.Context, by clock.PassiveClock, record history.Record, confirm bool) (Phase, error) {
 	phase, _, err := b.phase(ctx, by, record, Run{Confirm: confirm, Now: by.Now()})
 	if err != nil {
@@ -174,8 +175,8 @@ func (b Runbook) ask(ctx context.Context, by clock.PassiveClock, record history.
 	return phase, err
 }
 
-// FailedAfterCommit returns the failure that a gate after the commit reports of an update that has begun, such as that
-// another one has replaced it; the zero Result means that none does.
+// FailedAfterCommit returns the failure that a gate after the commit reports, for example because another
+// update has replaced this one, or zero if no gate fails.
 func (b Runbook) FailedAfterCommit(ctx context.Context, by clock.PassiveClock) (Result, error) {
 	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()

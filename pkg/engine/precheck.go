@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// PreCheckResult holds what the pre-check of a step found, or a gate of the admission.
+// PreCheckResult is the result of a pre-check of a step, or of a gate of the admission.
 type PreCheckResult struct {
 	Step, Reason, Message string
-	// Blocking reports whether the upgrade would wait for it. If not, the step is left out for now,
-	// and the message says why.
+	// Blocking reports whether the upgrade would wait. Otherwise, the step would be skipped, and the message
+	// says why.
 	Blocking bool
 }
 
-// RunPreChecks evaluates the admission and the pre-checks of the steps up to the committing one ahead of time, and returns
-// what they would wait for, in the order of the runbook. The cluster and the upgrade are not changed, but a pre-check may
-// create an object for administrators, such as the UpdatePlan of the version. A state that cannot be determined is also
-// blocking. The clock measures the timeout of each.
+// RunPreChecks evaluates the admission and the pre-checks of the steps up to the committing one ahead of time.
+// It returns what they would wait for, in the order of the runbook; an error is also blocking. It changes
+// neither the cluster nor the upgrade, but a pre-check may create an object for administrators, such as the
+// UpdatePlan of the version. The clock measures the timeout of each pre-check.
 func RunPreChecks(ctx context.Context, by clock.PassiveClock, book Runbook, run Run) []PreCheckResult {
 	rows := slices.Clone(book.Admission)
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {

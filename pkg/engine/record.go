@@ -28,13 +28,13 @@ const (
 	reasonRemovedFromRunbook = "RemovedFromRunbook"
 )
 
-// isFinished reports whether a step has ended, well or not.
+// isFinished reports whether a step has ended, successfully or not.
 func isFinished(c history.StepCondition) bool { return c.CompleteTime != nil }
 
-// hasFailed reports whether a step has ended, and not well.
+// hasFailed reports whether a step has failed.
 func hasFailed(c history.StepCondition) bool { return Classify(c) == ClassFailed }
 
-// LastAnswer returns the last reason and message that were no error.
+// LastAnswer returns the last reason and message of a step, apart from errors.
 func LastAnswer(c history.StepCondition) history.StepAnswer {
 	if c.LastAnswer != nil {
 		return *c.LastAnswer
@@ -42,8 +42,8 @@ func LastAnswer(c history.StepCondition) history.StepAnswer {
 	return history.StepAnswer{Reason: c.Reason, Message: c.Message}
 }
 
-// indexOfCondition returns the index of the condition of that type, or -1. If a damaged record has
-// several, a finished one counts: a finished step stays finished.
+// indexOfCondition returns the index of the condition of that type, or -1. If a damaged record has several, it
+// prefers a finished one, because a finished step stays finished.
 func indexOfCondition(conditions []history.StepCondition, name string) int {
 	at := -1
 	for i := range conditions {
@@ -54,9 +54,9 @@ func indexOfCondition(conditions []history.StepCondition, name string) int {
 	return at
 }
 
-// migrate makes the renamed record fit the table as it is now: it finishes what stands before the
-// furthest finished step but was added later, and what is waited for but was removed. Nothing is
-// dropped. If nothing changes, it returns the same slice, otherwise a new one.
+// migrate adapts a record to the current table. It finishes steps that were added before the furthest finished
+// step, and running steps that were removed. It drops nothing. If nothing changes, it returns the same slice,
+// otherwise a new one.
 func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
 	conditions = slices.Clip(repair(book, conditions, now))
 
@@ -75,8 +75,8 @@ func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) 
 	return conditions
 }
 
-// renameSteps gives each condition the name that its step has now. If nothing changes, it returns
-// the same slice, otherwise a new one.
+// renameSteps gives each condition the current name of its step. If nothing changes, it returns the same slice,
+// otherwise a new one.
 func renameSteps(book Runbook, conditions []history.StepCondition) []history.StepCondition {
 	copied := false
 	for _, step := range book.allSteps() {
@@ -94,9 +94,8 @@ func renameSteps(book Runbook, conditions []history.StepCondition) []history.Ste
 	return conditions
 }
 
-// repair finishes steps that were removed from the table while they were running. It records now as
-// the start of a running step without a start, and instead of times in the future. If nothing changes, it
-// returns the same slice, otherwise a new one.
+// repair finishes running steps that were removed from the table, and replaces missing start times and times in
+// the future with now. If nothing changes, it returns the same slice, otherwise a new one.
 func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
 	damaged := func(c history.StepCondition) bool {
 		return !isFinished(c) && (c.StartTime == nil || hasFutureTime(&c, now) || book.indexOf(c.Type) < 0)
@@ -125,13 +124,13 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) [
 	return conditions
 }
 
-// recordedTimes returns the times of a running step from which others count.
+// recordedTimes returns the recorded times of a running step that start a duration.
 func recordedTimes(c *history.StepCondition) []**metav1.Time {
 	return []**metav1.Time{&c.StartTime, &c.ReasonTime, &c.ProgressTime, &c.LastTransitionTime}
 }
 
-// hasFutureTime reports whether a time of a running step is in the future. A clock that was a day ahead must not move a
-// deadline by a day.
+// hasFutureTime reports whether a time of a running step is in the future. A clock that was a day ahead must
+// not move a deadline by a day.
 func hasFutureTime(c *history.StepCondition, now metav1.Time) bool {
 	return slices.ContainsFunc(recordedTimes(c), func(at **metav1.Time) bool { return isFuture(*at, now) })
 }
@@ -140,7 +139,7 @@ func isFuture(at *metav1.Time, now metav1.Time) bool {
 	return at != nil && at.After(now.Add(text.MaxClockSkew))
 }
 
-// insert adds a condition where the table has its step.
+// insert adds a condition in the order of the table.
 func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) []history.StepCondition {
 	index := book.indexOf(c.Type)
 	at := slices.IndexFunc(conditions, func(other history.StepCondition) bool { return book.indexOf(other.Type) > index })
@@ -150,7 +149,7 @@ func insert(book Runbook, conditions []history.StepCondition, c history.StepCond
 	return slices.Insert(conditions, at, c)
 }
 
-// startedCondition returns the condition of a step that is about to run for the first time.
+// startedCondition returns the condition of a step before its first call.
 func startedCondition(step Step, milestone Milestone, now metav1.Time) history.StepCondition {
 	return history.StepCondition{
 		Type: step.Name, Status: metav1.ConditionFalse, Reason: ReasonStarted, Message: step.Doc, Milestone: milestone,
@@ -158,15 +157,15 @@ func startedCondition(step Step, milestone Milestone, now metav1.Time) history.S
 	}
 }
 
-// finishedCondition returns the condition of a step that is finished without having run.
+// finishedCondition returns the condition of a step that finishes without a call.
 func finishedCondition(step Step, result Result, now metav1.Time) history.StepCondition {
 	c := history.StepCondition{Type: step.Name, Milestone: step.Milestone, StartTime: &now}
 	applyResult(&c, result, nil, now)
 	return c
 }
 
-// complete adds what a record of an earlier release lacks: what the steps mean, and that the
-// committing step may have acted.
+// complete adds what records of earlier releases lack: the milestones, and that the committing step may have
+// acted.
 func (p *pass) complete() {
 	for _, step := range p.book.allSteps() {
 		at := indexOfCondition(p.record.Conditions, step.Name)
@@ -181,8 +180,8 @@ func (p *pass) complete() {
 	}
 }
 
-// applyResult writes the answer of the step into the condition. The time of the last probe of a
-// waiting step is set when it is saved. An error does not erase the last answer.
+// applyResult writes the answer of the step into the condition. It leaves the probe time of a waiting step to
+// the save, and keeps the last answer if there is an error.
 func applyResult(c *history.StepCondition, result Result, err error, now metav1.Time) {
 	status := metav1.ConditionFalse
 	if err != nil {
@@ -222,7 +221,7 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 	}
 }
 
-// lastSeen introduces what a step answered earlier; preposition relates that to a time, which may be nil.
+// lastSeen introduces an earlier answer of a step, with its time unless it is nil.
 func lastSeen(preposition string, t *metav1.Time) string {
 	if t == nil {
 		return "; last seen: "
@@ -230,7 +229,7 @@ func lastSeen(preposition string, t *metav1.Time) string {
 	return "; last seen " + preposition + " " + text.FormatTime(t.Time) + ": "
 }
 
-// keepLastAnswer keeps what a step answered before its first error in a row.
+// keepLastAnswer keeps the last answer of a step before a series of errors.
 func keepLastAnswer(c *history.StepCondition) {
 	if c.LastAnswer == nil && c.Status == metav1.ConditionFalse && c.Reason != ReasonStarted && c.Reason != "" {
 		c.LastAnswer = &history.StepAnswer{Reason: c.Reason, Message: limit(c.Message, maxMessage)}
@@ -240,13 +239,13 @@ func keepLastAnswer(c *history.StepCondition) {
 // maxFingerprint bounds a fingerprint, in bytes.
 const maxFingerprint = 64
 
-// maxMessage bounds a message, in bytes: people read it, and the record is part of one object.
+// maxMessage bounds a message, in bytes, because all messages are part of one object.
 const maxMessage = 2048
 
-// validUTF8 returns the message as valid UTF-8: JSON could not hold it otherwise.
+// validUTF8 returns the message as valid UTF-8, as JSON requires.
 func validUTF8(message string) string { return strings.ToValidUTF8(message, "\uFFFD") }
 
-// limit returns a text of at most that many bytes, as valid UTF-8 if it is shortened.
+// limit shortens a text to a number of bytes, as valid UTF-8.
 func limit(message string, maxBytes int) string {
 	if len(message) <= maxBytes {
 		return message
@@ -254,17 +253,17 @@ func limit(message string, maxBytes int) string {
 	return text.Fit(validUTF8(message), maxBytes)
 }
 
-// toMetaTime returns a time as the record can hold it: whole seconds.
+// toMetaTime returns a time in whole seconds, as the record stores it.
 func toMetaTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// copyRecord returns a copy whose conditions can be changed. The times stay shared: they are
-// replaced, never written into.
+// copyRecord returns a copy whose conditions can be changed. It shares the times: they are replaced, never
+// written into.
 func copyRecord(record history.Record) history.Record {
 	record.Conditions = slices.Clone(record.Conditions)
 	return record
 }
 
-// minNonZero returns the smaller of two durations of which 0 means none.
+// minNonZero returns the smaller of two durations, ignoring zero.
 func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -11,20 +11,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Retry is how a step tries something whose failure is no reason to stop an upgrade.
+// Retry repeats an action whose failure must not stop an upgrade.
 type Retry struct {
 	// Timeout is how long the step tries before it is skipped.
 	Timeout time.Duration
 	// Reason is the reason of the step while it fails, and of the skip.
 	Reason string
-	// Failing says what does not work, for the message, e.g. "the alerts are not silenced".
+	// Failing describes the failure for the message, for example "the alerts are not silenced".
 	Failing string
 }
 
-// Step returns a step that calls do until it returns no error. After an error, do is called again
-// after half as long as the step has been running, and a last time when the timeout is over or when the
-// step yields to the window (see Run.YieldAt); then the step is skipped. A step whose first call is later
-// than that calls do once.
+// Step returns a step that calls do until it succeeds. After an error, it waits for half as long as the step
+// has been running. It makes the last try at the timeout, or when the step yields to the window (see
+// Run.YieldAt), and is then skipped. Even a step that starts later makes one try.
 func (r Retry) Step(do UpgradeStep) UpgradeStep {
 	return func(ctx context.Context, run Run) (Result, error) {
 		result, err := do(ctx, run)

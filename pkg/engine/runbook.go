@@ -15,21 +15,20 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Gate is a read-only check that a step depends on. It is evaluated in the very pass in which the
-// step acts.
+// Gate is a read-only check. A step acts only if all of its gates pass in the same pass.
 type Gate struct {
 	Name  string      // one CamelCase word, unique among the gates of the step
 	Check UpgradeStep `json:"-"`
 }
 
-// KeepAlive renews what must stay alive while a step waits, such as a lease. It never blocks the
-// step: its errors are appended to the step's message.
+// KeepAlive renews something, such as a lease, while a step waits. It never blocks the step. Its errors are
+// appended to the message of the step.
 type KeepAlive struct {
 	Name  string      // one CamelCase word, unique among the keep-alives of the step
 	Renew UpgradeStep `json:"-"`
 }
 
-// Milestone says what a step means to notifications and to the status.
+// Milestone marks a step that notifications and the status refer to.
 type Milestone = history.Milestone
 
 // The milestones of an upgrade.
@@ -38,110 +37,107 @@ const (
 	MilestoneDelayed              Milestone = "Delayed"              // it takes long to commence
 	MilestoneCommenced            Milestone = "Commenced"            // the point of no return is passed
 	MilestoneControlPlaneUpgraded Milestone = "ControlPlaneUpgraded" // the control plane is at the version
-	MilestoneWorkersUpgraded      Milestone = "WorkersUpgraded"      // the step takes as long as the worker nodes do
+	MilestoneWorkersUpgraded      Milestone = "WorkersUpgraded"      // all worker nodes are at the version
 	MilestoneCompleted            Milestone = "Completed"            // the upgrade is complete
-	MilestoneFailed               Milestone = "Failed"               // the upgrade failed; recorded as Cancelled or Skipped where it was that
+	MilestoneFailed               Milestone = "Failed"               // the upgrade failed; recorded as Cancelled or Skipped if it did not fail
 	MilestoneCancelled            Milestone = "Cancelled"            // the upgrade was cancelled before its commit
 	MilestoneSkipped              Milestone = "Skipped"              // the upgrade was skipped, see Runbook.SkipReasons
 )
 
-// Commit is how the committing step learns what became of its request, and how it withdraws that. Do of the
-// step makes the request.
+// Commit observes and withdraws the request of the committing step. Do of the step makes it.
 type Commit struct {
-	// After names the step from whose end on the update of the cluster to the target can be the update of this
-	// attempt; empty means from the start.
+	// After names a step. An update of the cluster to the target cannot belong to this attempt before that step
+	// is done. It may be empty.
 	After string
-	// Observe reads what became of the request, from the cache, or from the API server if Run.Confirm is set. A
-	// Result other than the zero one answers for the step: neither the gates nor Do are called.
+	// Observe reads the state of the request, from the cache, or from the API server if Run.Confirm is set. If
+	// the Result is not zero, it is the answer of the step: neither the gates nor Do are called.
 	Observe func(context.Context, Run) (Observed, Result, error) `json:"-"`
-	// Withdraw takes back the request if the cluster has not begun, and makes sure that none which is on its way
-	// is served later. It is idempotent. That a request is made is saved before, see Run.Requested. Nil means
-	// that a request stays.
+	// Withdraw withdraws the request if the cluster has not begun the update, and makes sure that no request in
+	// flight takes effect later. It is idempotent. Requests are saved before they are made, see Run.Requested.
+	// If Withdraw is nil, a request stays.
 	Withdraw UpgradeStep `json:"-"`
 }
 
-// Step is one line of a runbook.
+// Step is a line of a runbook.
 type Step struct {
-	// Name is the condition's type: what holds once the step is done. It is unique in the runbook.
+	// Name is the type of the condition: what holds once the step is done. It is unique in the runbook.
 	Name string
-	// FormerNames are the names that the step had in earlier releases.
+	// FormerNames are the names of the step in earlier releases.
 	FormerNames []string
 	// Doc is one sentence for people.
 	Doc string
-	// Gates must all pass before Do is called, in the same pass. The first that does not pass, or
-	// that returns an error, answers for the step.
+	// Gates must all pass before Do is called, in the same pass. The first gate that does not pass, or that
+	// returns an error, answers for the step.
 	Gates []Gate
-	// Do does the step, or reports why it cannot yet.
+	// Do does the step, or reports why it cannot do it yet.
 	Do UpgradeStep `json:"-"`
-	// KeepAlive is renewed while the step waits, also while it is held.
+	// KeepAlive is renewed while the step waits or is held.
 	KeepAlive []KeepAlive
-	// PreCheck reports what the step would wait for if the upgrade began now. It changes nothing of the
-	// cluster; it may request an analysis. Nil means that this cannot be determined ahead of time.
+	// PreCheck reports what the step would wait for if the upgrade began now. It does not change the cluster,
+	// but it may request an analysis. It is nil if this cannot be determined ahead of time.
 	PreCheck UpgradeStep `json:"-"`
-	// Reached is read-only: it reports whether what the step is named for holds already, for this
-	// target. It decides where Do may no longer be called, except for the committing step. Nil means that it
-	// does not hold.
+	// Reached reports whether the condition that the step is named for already holds for this target. It is
+	// read-only. It decides for a step whose Do may no longer be called, except the committing one. If nil, the
+	// condition does not hold.
 	Reached func(context.Context) (bool, error) `json:"-"`
-	// Items is read-only: it returns the items of the step as they are when Do may no longer be called.
-	// Nil means that those recorded stay.
+	// Items returns the items of a step whose Do may no longer be called. It is read-only. If nil, the recorded
+	// items stay.
 	Items func(context.Context) ([]history.StepItem, error) `json:"-"`
-	// Commit marks the point of no return. One step of a runbook has it at most.
+	// Commit marks the point of no return. At most one step of a runbook has it.
 	Commit *Commit
-	// Skip answers for a step that has nothing to do in this upgrade, which is known from the start. The
-	// step is not called, and saved with what follows. The zero Result means that it is called.
+	// Skip is the answer of a step that has nothing to do in this upgrade. The step is not called, and is saved
+	// with the next change. If zero, the step is called.
 	Skip Result
-	// Repeatable marks a step whose first call may be lost in a crash together with the result of the
-	// step before: both are then called again. That the step began is saved with its first answer, by one
-	// write instead of two.
+	// Repeatable marks a step that may be called again, together with the step before it, if the process
+	// crashes during its first call. Its start is saved with its first answer, in one write instead of two.
 	Repeatable bool
-	// Milestone says what the step means to notifications and to the status; empty means nothing.
+	// Milestone marks the step for notifications and the status. It may be empty.
 	Milestone Milestone
-	// SlowAfter is the time without progress after which the step is reported as stalled; 0 means never.
-	// A change of its answer is progress, and a wait for one of PauseReasons does not count.
+	// SlowAfter is how long the step may go without progress before it is reported as slow, or 0 for no limit. A
+	// change of the answer is progress. Waits for one of PauseReasons do not count.
 	SlowAfter time.Duration
-	// FailAfter is the time after which the step fails; 0 means never.
+	// FailAfter is how long the step may take before it fails, or 0 for no limit.
 	FailAfter time.Duration
-	// FailBy is the time at which the step fails; zero means never.
+	// FailBy is when the step fails, or zero for never.
 	FailBy time.Time
-	// FailReason says what failing this step means; empty means TimedOut. A step that misses the window fails for this
-	// reason only if it was waiting for this reason.
+	// FailReason is the reason of the failure, by default TimedOut. A step that misses the window fails with
+	// this reason only if it was its last reason to wait.
 	FailReason string
 }
 
-// Runbook is a table: an ordered list of steps, and what is done instead of the rest of them once
-// the upgrade has failed. Its JSON has everything but the functions.
+// Runbook is a table: an ordered list of steps, and of the steps that replace the rest once the upgrade has
+// failed. Its JSON omits the functions.
 type Runbook struct {
-	// Admission must pass before the first step, or before the step of Commit.After. Its gates are read-only, evaluated in
-	// each pass until then, and not recorded. One that fails says why the spec cannot be carried out; it can be corrected
-	// until the window closes. ReasonAlreadyAtVersion says that there is nothing to do.
+	// Admission must pass before the first step, or before the step of Commit.After. Its gates are read-only,
+	// are evaluated in each pass until then, and are not recorded. A gate fails if the spec cannot be carried
+	// out; the spec can be corrected until the window closes. With ReasonAlreadyAtVersion, there is nothing to
+	// do.
 	Admission []Gate `json:",omitempty"`
 	Steps     []Step
-	// Cleanup runs instead of the remaining steps once a step has failed.
+	// Cleanup runs instead of the remaining steps after a step has failed.
 	Cleanup []Step
-	// Finally runs after the last step or after the cleanup. The outcome is in the record before.
+	// Finally runs after the last step or after the cleanup. The outcome is recorded before.
 	Finally []Step
-	// MissedAs is the reason of an upgrade that did not commit in its window; empty means
-	// WindowMissed.
+	// MissedAs is the reason of an upgrade that did not commit in its window, by default WindowMissed.
 	MissedAs string
-	// SkipReasons are the reasons of a failure before the commit that mean that the upgrade was
-	// skipped, not that it failed.
+	// SkipReasons are the reasons that skip an upgrade before the commit, instead of failing it.
 	SkipReasons []string
-	// PauseReasons are the reasons of a waiting step that pause the upgrade: nothing is left to do
-	// until a time has come or a user has acted.
+	// PauseReasons are the reasons of a waiting step that pause the upgrade: it can only wait for a time or a
+	// user.
 	PauseReasons []string
-	// Abandon removes what would be orphaned if the controller stopped managing an unfinished upgrade. It does not
-	// wait. The engine never calls it. Nil means that nothing needs to be removed.
+	// Abandon removes what would be orphaned if the controller stopped managing an unfinished upgrade. It does
+	// not wait, and may be nil. The engine never calls it.
 	Abandon func(context.Context) error `json:"-"`
 
-	problems []error // what could not be inserted
+	problems []error // of InsertBefore and InsertAfter
 }
 
-// InsertBefore returns the runbook with another step before the one of that name. If no step of
-// that name exists, Validate returns an error.
+// InsertBefore returns the runbook with a step inserted before the named one. If the named step does not exist,
+// Validate returns an error.
 func (b Runbook) InsertBefore(name string, step Step) Runbook { return b.insert(name, 0, step) }
 
-// InsertAfter returns the runbook with another step after the one of that name. If no step of that
-// name exists, Validate returns an error.
+// InsertAfter returns the runbook with a step inserted after the named one. If the named step does not exist,
+// Validate returns an error.
 func (b Runbook) InsertAfter(name string, step Step) Runbook { return b.insert(name, 1, step) }
 
 func (b Runbook) insert(name string, offset int, step Step) Runbook {
@@ -155,8 +151,7 @@ func (b Runbook) insert(name string, offset int, step Step) Runbook {
 	return b
 }
 
-// WithCommitGates returns the runbook with more gates of the committing step, evaluated before its
-// other gates.
+// WithCommitGates returns the runbook with gates added before the gates of the committing step.
 func (b Runbook) WithCommitGates(gates ...Gate) Runbook {
 	b.Steps = slices.Clone(b.Steps)
 	if commit := b.CommitStep(); commit != nil {
@@ -167,7 +162,7 @@ func (b Runbook) WithCommitGates(gates ...Gate) Runbook {
 
 var namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 
-// Validate returns an error that lists everything that is wrong with the table.
+// Validate returns an error that lists all problems of the table.
 func (b Runbook) Validate() error {
 	errs := append(slices.Clone(b.problems), validateGates("the admission", "gate", b.Admission)...)
 	names := map[string]bool{}
@@ -203,7 +198,7 @@ func (b Runbook) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateGates returns what is wrong with gates, or with what else has a name and a function.
+// validateGates returns the problems of gates, or of other pairs of a name and a function.
 func validateGates(of, kind string, gates []Gate) []error {
 	var errs []error
 	inUse := map[string]bool{}
@@ -221,7 +216,7 @@ func validateGates(of, kind string, gates []Gate) []error {
 	return errs
 }
 
-// validateNames adds the names of the step to those that are in use.
+// validateNames adds the names of the step to the names in use, and returns their problems.
 func (s *Step) validateNames(inUse map[string]bool) []error {
 	var errs []error
 	for _, name := range append([]string{s.Name}, s.FormerNames...) {
@@ -261,7 +256,7 @@ func (s *Step) validate() []error {
 	return append(errs, validateGates("step "+s.Name, "keep-alive", keepAlives)...)
 }
 
-// allSteps returns the steps, the steps of the cleanup, and the final ones, each with its index.
+// allSteps returns the steps, the cleanup steps, and the final steps, each with its index.
 func (b Runbook) allSteps() iter.Seq2[int, *Step] {
 	return func(yield func(int, *Step) bool) {
 		index := 0
@@ -276,8 +271,7 @@ func (b Runbook) allSteps() iter.Seq2[int, *Step] {
 	}
 }
 
-// indexOf returns the index of the step of that name, or -1. Those of the cleanup come after all
-// steps, and the final ones come last.
+// indexOf returns the index of a step in allSteps, or -1.
 func (b Runbook) indexOf(name string) int {
 	for i, step := range b.allSteps() {
 		if step.Name == name {
@@ -287,7 +281,7 @@ func (b Runbook) indexOf(name string) int {
 	return -1
 }
 
-// commitIndex returns the index of the step that commits, or the number of steps.
+// commitIndex returns the index of the committing step, or the number of steps.
 func (b Runbook) commitIndex() int {
 	for i := range b.Steps {
 		if b.Steps[i].Commit != nil {
@@ -297,7 +291,7 @@ func (b Runbook) commitIndex() int {
 	return len(b.Steps)
 }
 
-// CommitStep returns the step that commits; nil means that none does.
+// CommitStep returns the committing step, or nil if there is none.
 func (b Runbook) CommitStep() *Step {
 	if i := b.commitIndex(); i < len(b.Steps) {
 		return &b.Steps[i]
@@ -305,7 +299,7 @@ func (b Runbook) CommitStep() *Step {
 	return nil
 }
 
-// outcome returns what a failure before or after the commit makes of the upgrade.
+// outcome returns the outcome of an upgrade that failed before or after the commit.
 func (b Runbook) outcome(failure *history.StepCondition, committed bool) Outcome {
 	switch {
 	case failure.Reason == ReasonCancelled && !committed:

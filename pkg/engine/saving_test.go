@@ -83,8 +83,8 @@ func TestMessage_is_saved_at_most_once_a_minute_and_never_lost(t *testing.T) {
 	}
 }
 
-// TestHold_is_saved_by_a_process_at_most_once_a_second checks that two processes whose clocks differ,
-// and which disagree about whether a step is held, do not save it in turns without a pause.
+// TestHold_is_saved_by_a_process_at_most_once_a_second checks that two processes with different clocks that
+// disagree about a hold do not save it in turns without a pause.
 func TestHold_is_saved_by_a_process_at_most_once_a_second(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")

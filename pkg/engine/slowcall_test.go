@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// bubble is the clock of synctest bubbles, in which sleeping takes no time.
+// bubble is the clock of synctest bubbles: sleeping takes no time.
 var bubble = clock.RealClock{}
 
 // A slow step must not act after its deadline, must not block the pass, and anything that fell due in that time is due

@@ -11,48 +11,46 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// UpgradeStep does one piece of an upgrade, or reports why it cannot yet. It is idempotent: it
-// looks before it acts and may be called again at any time. An error means that it could not
-// determine the state; it is retried with growing delays, or earlier if the result says when.
+// UpgradeStep does a piece of an upgrade, or reports why it cannot do it yet. It is idempotent: it looks before
+// it acts and may be called again at any time. It returns an error if it cannot determine the state. The call
+// is then retried with growing delays, or earlier if the result says when.
 type UpgradeStep func(ctx context.Context, run Run) (Result, error)
 
-// Run holds what the engine passes to a step.
+// Run is the input of a step.
 type Run struct {
 	Started time.Time // when the first step of the upgrade began
 	Since   time.Time // when this step began
 	Now     time.Time
-	// CommitBy is when the window of a step up to the committing one closes; zero means never.
+	// CommitBy is the end of the window for a step up to the committing one, or zero if there is none.
 	CommitBy time.Time
-	// Requested reports whether the record holds that Do of the committing step was called and not
+	// Requested reports whether Do of the committing step was called, according to the record, and not
 	// withdrawn since. It is recorded only if that step has Commit.Withdraw.
 	Requested bool
-	// RequestedImage is the image that was requested, empty if the version alone was; nil means that the record does
-	// not hold it.
+	// RequestedImage is the requested image, empty if only the version was requested, or nil if the record does
+	// not show it.
 	RequestedImage *string
-	// Renew notes again that Do of the committing step acts, and the image that it requests. It is called between
-	// the read on which the request of that step is conditional and the request; see Engine.Renew. Nil means that
-	// nothing is noted.
+	// Renew repeats the note that Do of the committing step makes a request, with its image. The step calls it
+	// before the request, after the read that the request depends on; see Engine.Renew. It may be nil.
 	Renew func(ctx context.Context, image string) error
-	// Confirm tells Commit.Observe that an attempt may end by its answer, which the API server must confirm.
+	// Confirm tells Commit.Observe that its answer may end the attempt, so the API server must confirm it.
 	Confirm bool
-	// Committed reports whether the record holds that the point of no return is passed.
+	// Committed reports whether the record is past the point of no return.
 	Committed bool
-	// Failure is the step that failed; nil means that none did.
+	// Failure is the step that failed, or nil.
 	Failure *history.StepCondition
-	// Progress holds what the record says about the progress of the step.
+	// Progress is the recorded progress of the step.
 	Progress Progress
-	// Blocked reports to a keep-alive that the step may not act at present: it is held or past its
-	// deadline.
+	// Blocked tells a keep-alive that the step may not act at present: it is held or past its deadline.
 	Blocked bool
-	// Outcome says what became of the upgrade; empty while that is open.
+	// Outcome is the outcome of the upgrade, or empty until it is decided.
 	Outcome Outcome
 }
 
-// yieldBefore is how long before the end of the window optional steps yield to the others.
+// yieldBefore is how long before the end of the window optional steps stop waiting.
 const yieldBefore = 10 * time.Minute
 
-// YieldAt returns when a step that is optional stops waiting, so that the window is not missed because of
-// it; zero means never.
+// YieldAt returns when an optional step stops waiting so as not to miss the window, or zero if there is no
+// window.
 func (r Run) YieldAt() time.Time {
 	if r.CommitBy.IsZero() {
 		return time.Time{}
@@ -60,23 +58,23 @@ func (r Run) YieldAt() time.Time {
 	return r.CommitBy.Add(-yieldBefore)
 }
 
-// Progress holds what a step that waits remembers, so that it can tell later whether what it waits for has changed.
+// Progress lets a waiting step detect later whether there was a change.
 type Progress struct {
-	// Fingerprint identifies what the step waits for; empty means that nothing is remembered.
+	// Fingerprint identifies the state that the step waits to change. It may be empty.
 	Fingerprint string
-	// Changed is when that last changed: at the start of the step at the earliest.
+	// Changed is when that state last changed, at the earliest the start of the step.
 	Changed time.Time
 }
 
-// Result is the answer of a step: one of Done, Wait, WaitFor, WaitUntil, Skip, and Fail. The zero
-// Result means "not yet".
+// Result is the answer of a step: one of Done, Wait, WaitFor, WaitUntil, Skip, and Fail. The zero Result is
+// "not yet".
 type Result struct {
 	outcome outcome
 	after   time.Duration
 	until   time.Time
 	reason  string
 	message string
-	items   *[]history.StepItem // a pointer, so that results can be compared
+	items   *[]history.StepItem // a pointer makes results comparable
 	undone  bool
 
 	progress Progress
@@ -92,55 +90,51 @@ const (
 )
 
 const (
-	// ReasonStarted is the reason of a step that has not answered yet.
+	// ReasonStarted is the reason of a step before its first answer.
 	ReasonStarted = "Started"
 	// ReasonCancelled is the reason of a step that failed because the upgrade was cancelled.
 	ReasonCancelled = "Cancelled"
-	// ReasonDone is the reason of every step that is done. A skipped step has another one.
+	// ReasonDone is the reason of all steps that are done, but not of skipped ones.
 	ReasonDone = "Done"
-	// ReasonAlreadyAtVersion is the reason of a step that failed because the cluster is at the version
-	// already.
+	// ReasonAlreadyAtVersion is the reason of a step that failed because the cluster already has the version.
 	ReasonAlreadyAtVersion = "AlreadyAtVersion"
-	// ReasonNoUpdate is the reason of a committing step that is skipped because the upgrade leads to no
-	// version: the point of no return is not passed.
+	// ReasonNoUpdate is the reason of a committing step that skips because there is no version. The upgrade is
+	// then not past the point of no return.
 	ReasonNoUpdate = "NoUpdate"
-	// ReasonNotDelivered is the reason of a step that was skipped because its notification could not
-	// be delivered.
+	// ReasonNotDelivered is the reason of a step that was skipped because its notification could not be
+	// delivered.
 	ReasonNotDelivered = "NotDelivered"
 )
 
-// Done reports that the step is finished: what it is named for holds.
+// Done reports that the condition that the step is named for holds.
 func Done(format string, args ...any) Result {
 	return Result{outcome: done, reason: ReasonDone, message: fmt.Sprintf(format, args...)}
 }
 
-// Wait reports that the step is not finished yet, and why. It is called again when the cluster
-// changes, and every five minutes.
+// Wait reports why the step is not finished. It is called again when the cluster changes, and every five
+// minutes.
 func Wait(reason, format string, args ...any) Result {
 	return Result{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitFor is Wait with a time after which the step is called again although nothing may have
-// changed: at least a second.
+// WaitFor is Wait for a step to be called again after a time, at least a second, even if nothing changes.
 func WaitFor(after time.Duration, reason, format string, args ...any) Result {
 	return Result{after: max(after, minRetry), reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitUntil waits for a time and for nothing else. Nothing is saved during the wait, and the step need not be called
-// again before.
+// WaitUntil waits for a time only. Nothing is saved during the wait, and the step need not be called before.
 func WaitUntil(t time.Time, reason, format string, args ...any) Result {
 	return Result{until: t, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WithProgress returns the result of a step that knows when what it waits for last changed. Without it, each
-// change of the answer is progress.
+// WithProgress returns the result of a step that knows its progress. Otherwise, each change of the answer is
+// progress.
 func (r Result) WithProgress(p Progress) Result {
 	r.progress = p
 	return r
 }
 
-// NoLaterThan returns a result with which a waiting step is called again after that time at the
-// latest; 0 changes nothing.
+// NoLaterThan bounds the time until a waiting step is called again. It ignores 0.
 func (r Result) NoLaterThan(after time.Duration) Result {
 	if after > 0 {
 		r.after = minNonZero(r.after, max(after, minRetry))
@@ -148,28 +142,28 @@ func (r Result) NoLaterThan(after time.Duration) Result {
 	return r
 }
 
-// Undone is Done for a keep-alive that has taken back what Do of the committing step did. The record
-// then no longer holds that Do was called; the step may call it again.
+// Undone is Done for a keep-alive that has withdrawn the request of the committing step. The record no longer
+// shows the request, and the step may repeat it.
 func Undone(format string, args ...any) Result {
 	result := Done(format, args...)
 	result.undone = true
 	return result
 }
 
-// WithoutEffect marks the result of a call of Do of the committing step that has changed nothing and that proves that
-// no earlier call can still take effect; a conflict proves nothing. The record then no longer holds that one has acted:
-// what another client does at the same moment is not undone.
+// WithoutEffect marks a result of Do of the committing step that has changed nothing, and that proves that no
+// earlier call can still take effect. A conflict proves nothing. The record then no longer shows a request, so
+// a request that another client makes at the same moment is not withdrawn.
 func (r Result) WithoutEffect() Result {
 	r.undone = true
 	return r
 }
 
-// Skip reports that the step does not apply, or is left out, and why. The runbook continues.
+// Skip reports why the step does not apply or is left out. The runbook continues.
 func Skip(reason, format string, args ...any) Result {
 	return Result{outcome: skipped, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Fail reports that the step can no longer succeed, and why. The upgrade fails.
+// Fail reports why the step can no longer succeed. The upgrade fails.
 func Fail(reason, format string, args ...any) Result {
 	return Result{outcome: failed, reason: reason, message: fmt.Sprintf(format, args...)}
 }
@@ -182,9 +176,9 @@ const (
 	maxItemMessage = 256
 )
 
-// WithItems returns the result with named sub-results of the step. They replace those that are
-// recorded, which a result without items keeps. Names are unique: of several items of one name the
-// first counts. Items without a name or status, and those beyond 64, are dropped.
+// WithItems returns the result with named sub-results of the step. They replace the recorded ones. A result
+// without items keeps these. Of several items with the same name, the first counts. Items without a name or
+// status, and items beyond 64, are dropped.
 func (r Result) WithItems(items ...history.StepItem) Result {
 	kept := make([]history.StepItem, 0, min(len(items), maxItems))
 	names := make(map[string]bool, len(kept))
@@ -201,14 +195,13 @@ func (r Result) WithItems(items ...history.StepItem) Result {
 	return r
 }
 
-// Passed reports whether the step is no longer in the way: it is done or skipped.
+// Passed reports whether the step is done or skipped.
 func (r Result) Passed() bool { return r.outcome == done || r.outcome == skipped }
 
 // Failed reports whether the upgrade fails.
 func (r Result) Failed() bool { return r.outcome == failed }
 
-// After returns the time after which a waiting step is called again although nothing may have changed;
-// 0 means that it requests none.
+// After returns when a waiting step asks to be called again, or 0.
 func (r Result) After() time.Duration { return r.after }
 
 // IsZero reports whether this is the zero Result.
@@ -220,7 +213,7 @@ func (r Result) Reason() string { return r.reason }
 // Message returns the text for people.
 func (r Result) Message() string { return r.message }
 
-// Items returns the named sub-results; nil means that the step has none.
+// Items returns the named sub-results, or nil if there are none.
 func (r Result) Items() []history.StepItem {
 	if r.items == nil {
 		return nil
@@ -228,9 +221,10 @@ func (r Result) Items() []history.StepItem {
 	return *r.items
 }
 
-// Plain returns a runbook of plain functions: each is called until it returns true, and then the next. It commits
-// nothing: the window counts until the first function is done, a pause or a cancellation at any time, and its end says
-// nothing about the ClusterVersion. The steps are named for the runbook and their number.
+// Plain returns a runbook of plain functions. Each function is called until it returns true, followed by the
+// next. The runbook commits nothing: the window counts until the first function is done, a pause or a
+// cancellation counts at any time, and the end does not depend on the ClusterVersion. Steps are named for the
+// runbook and their number.
 func Plain(name string, functions ...func(context.Context) (bool, error)) Runbook {
 	var book Runbook
 	for i, do := range functions {
@@ -251,7 +245,7 @@ func Plain(name string, functions ...func(context.Context) (bool, error)) Runboo
 	return book
 }
 
-// FromBool adapts the plain form of a step: true is done, false is not yet.
+// FromBool adapts a plain function: true is done, false is not yet.
 func FromBool(do func(ctx context.Context) (bool, error)) UpgradeStep {
 	return func(ctx context.Context, _ Run) (Result, error) {
 		ok, err := do(ctx)

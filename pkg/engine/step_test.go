@@ -40,7 +40,7 @@ func TestRetry(t *testing.T) {
 		result engine.Result
 		err    error
 		want   engine.Result
-		window time.Duration // from the first call to its end; 0 means that it never ends
+		window time.Duration // from the first call to the end; 0 if there is no end
 	}{
 		"at once":                                 {0, engine.Result{}, errNoAnswer, wait(time.Second), 0},
 		"after a moment":                          {time.Second, engine.Result{}, errNoAnswer, wait(time.Second), 0},

@@ -11,8 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// store stores the record as an API server does: as JSON, so that nothing is shared, and times are
-// rounded.
+// store stores the record as an API server does: as JSON, with nothing shared, and with rounded times.
 type store struct {
 	t       tester
 	stored  history.Record

@@ -13,11 +13,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// State is how far an upgrade has come.
+// State is the progress of an upgrade.
 type State string
 
 const (
-	// Idle is an upgrade of which no step has begun.
+	// Idle is an upgrade before its first step.
 	Idle State = "Idle"
 	// Running is an upgrade whose steps are running.
 	Running State = "Running"
@@ -25,54 +25,53 @@ const (
 	CleaningUp State = "CleaningUp"
 	// Finishing is an upgrade whose outcome is final and whose final steps are not finished.
 	Finishing State = "Finishing"
-	// Succeeded is an upgrade all of whose steps are finished.
+	// Succeeded is an upgrade whose steps are all finished.
 	Succeeded State = "Succeeded"
-	// Failed is an upgrade that failed and is cleaned up. See Summary.Outcome for what failing means.
+	// Failed is an upgrade that failed and is cleaned up. Summary.Outcome tells failures apart.
 	Failed State = "Failed"
 )
 
-// Outcome says what became of an upgrade.
+// Outcome is the result of an upgrade.
 type Outcome string
 
 const (
-	// OutcomeUpgraded is an upgrade all of whose steps are finished, the final ones apart.
+	// OutcomeUpgraded is an upgrade whose steps are all finished, except the final ones.
 	OutcomeUpgraded Outcome = "Upgraded"
 	// OutcomeFailed is an upgrade that failed.
 	OutcomeFailed Outcome = "Failed"
 	// OutcomeCancelled is an upgrade that was cancelled before its commit.
 	OutcomeCancelled Outcome = "Cancelled"
-	// OutcomeSkipped is an upgrade that did not commit for a reason that is no failure.
+	// OutcomeSkipped is an upgrade that did not commit, for one of SkipReasons.
 	OutcomeSkipped Outcome = "Skipped"
 )
 
-// Summary holds the meaning of a record.
+// Summary is the interpretation of a record.
 type Summary struct {
 	State State
-	// Outcome says what became of the upgrade; empty while that is open. It is set before the cleanup and the final
-	// steps run.
+	// Outcome is empty until it is decided, before the cleanup and the final steps.
 	Outcome Outcome
-	// Committed reports whether the record holds that the point of no return is passed.
+	// Committed reports whether the record is past the point of no return.
 	Committed bool
-	// Current is the step that is running; nil means none.
+	// Current is the running step, or nil.
 	Current *history.StepCondition
-	// Failure is the step that failed; nil means that none did.
+	// Failure is the step that failed, or nil.
 	Failure *history.StepCondition
-	// Held reports whether a hold is in effect: it is set, and the upgrade is not committed.
+	// Held reports whether a hold is set and the upgrade is not committed.
 	Held bool
 	// Paused reports whether the current step waits for one of Runbook.PauseReasons.
 	Paused bool
-	// Slow reports whether the current step makes no progress for longer than it should.
+	// Slow reports whether the current step has made no progress for too long.
 	Slow bool
-	// SlowAt is when the current step becomes slow, or became slow; zero means never.
+	// SlowAt is when the current step becomes or became slow, or zero for never.
 	SlowAt time.Time
-	// Deadline is the next time at which the upgrade or the current step fails; zero means never.
+	// Deadline is when the upgrade or the current step fails next, or zero for never.
 	Deadline time.Time
 }
 
-// Finished reports whether nothing is left to do.
+// Finished reports whether there is nothing left to do.
 func (s Summary) Finished() bool { return s.State == Succeeded || s.State == Failed }
 
-// Summarize reads a record. It makes no request and changes nothing.
+// Summarize interprets a record. It makes no request and changes nothing.
 func Summarize(book Runbook, record history.Record, now time.Time, constraints Constraints) Summary {
 	p := pass{book: book, constraints: constraints}
 	p.record.Conditions = migrate(book, renameSteps(book, record.Conditions), toMetaTime(now))
@@ -111,8 +110,8 @@ func Summarize(book Runbook, record history.Record, now time.Time, constraints C
 	return s
 }
 
-// current returns the step whose turn it is, with the index of its condition (-1 if it has not
-// begun), or nil if all are finished.
+// current returns the step whose turn it is, with the index of its condition, or -1 before it begins. It
+// returns nil if all steps are finished.
 func current(book Runbook, conditions []history.StepCondition) (*Step, int) {
 	steps := book.Steps
 	if failure(book, conditions) != nil {
@@ -129,8 +128,8 @@ func current(book Runbook, conditions []history.StepCondition) (*Step, int) {
 	return nil, -1
 }
 
-// failure returns the step that failed; nil means that none did. What fails in the cleanup or in a
-// final step is recorded, and the rest runs.
+// failure returns the step that failed, or nil. Failures in the cleanup and in final steps are recorded, but
+// the rest still runs.
 func failure(book Runbook, conditions []history.StepCondition) *history.StepCondition {
 	for i := range conditions {
 		if c := &conditions[i]; hasFailed(*c) && book.indexOf(c.Type) < len(book.Steps) {
@@ -152,8 +151,8 @@ func (p *pass) deadline(step Step, c history.StepCondition) time.Time {
 	return due
 }
 
-// slowAt returns when a step becomes slow: once it has made no progress for SlowAfter. The zero time means
-// never. A step that waits for a time of the spec, or for a person, is not slow.
+// slowAt returns when a step becomes slow because it has made no progress for SlowAfter, or zero for never. A
+// step that waits for a time of the spec, or for a person, is not slow.
 func (r Runbook) slowAt(step Step, c history.StepCondition) time.Time {
 	if step.SlowAfter <= 0 || r.isPause(c) {
 		return time.Time{}
@@ -166,7 +165,7 @@ func (r Runbook) isPause(c history.StepCondition) bool {
 	return c.Status == metav1.ConditionFalse && slices.Contains(r.PauseReasons, c.Reason)
 }
 
-// Earliest returns the earlier of two times; zero means none.
+// Earliest returns the earlier of two times, ignoring zero.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

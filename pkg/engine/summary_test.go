@@ -22,7 +22,7 @@ func TestSummarize(t *testing.T) {
 		Committed, Over  bool
 		Current, Failure string
 		Slow             bool
-		Deadline         time.Duration // after the start of the window; 0 means none
+		Deadline         time.Duration // after the start of the window; 0 for none
 	}
 	for name, tc := range map[string]struct {
 		set   func(s *script)

@@ -13,27 +13,27 @@ import (
 
 const (
 	throttleInterval = time.Minute
-	throttleKeep     = time.Hour // for so long after it was due an answer is kept
+	throttleKeep     = time.Hour // how long an answer is kept after it was due
 )
 
-// Throttle limits how often something is called, however often a step is. In between, its last
-// answer counts. Finished answers are never kept. The zero Throttle is ready for use; it is safe
-// for concurrent use and must not be copied.
+// Throttle limits how often a function is called, however often its step is. In between, its last answer
+// counts. Finished answers are not kept. The zero Throttle is ready for use. It is safe for concurrent use and
+// must not be copied.
 type Throttle struct {
 	mutex   sync.Mutex
 	answers map[string]throttled
 }
 
-// throttled is the last answer to a call.
+// throttled is the last answer of a function.
 type throttled struct {
 	at, due time.Time
 	result  Result
 	err     error
 }
 
-// Step returns a step that calls do once an interval at most. An answer that requests a time counts
-// until then instead. The interval may depend on how long the step has been running; nil means a
-// minute. Answers are kept by key. Calls do not overlap.
+// Step returns a step that calls do at most once per interval, or at the time that the last answer requests.
+// The interval may depend on how long the step has been running; if nil, it is a minute. Answers are kept by
+// key. Calls do not overlap.
 func (t *Throttle) Step(key string, interval func(elapsed time.Duration) time.Duration, do UpgradeStep) UpgradeStep {
 	return func(ctx context.Context, run Run) (Result, error) {
 		t.mutex.Lock()
@@ -57,8 +57,7 @@ func (t *Throttle) Step(key string, interval func(elapsed time.Duration) time.Du
 	}
 }
 
-// Keep makes an answer that was obtained otherwise count as the last one of the step with that key,
-// for as long as it requests.
+// Keep stores an answer from elsewhere as the last one of that key, for as long as it requests.
 func (t *Throttle) Keep(key string, now time.Time, result Result) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -382,8 +382,7 @@ func TestKeepAlive_that_withdraws_the_request(t *testing.T) {
 	}
 }
 
-// Each save is a reason for the next pass, which comes long before the second for which the step
-// waits.
+// Each save triggers the next pass, long before the second that the step waits for.
 func TestRequest_without_effect_is_repeated_once_a_second(t *testing.T) {
 	t.Parallel()
 	w, s, isRequested := requested(t)

@@ -42,7 +42,7 @@ type world struct {
 	// constraints returns new constraints for each pass.
 	constraints func() engine.Constraints
 
-	// savedAt is when this process saved the record last; zero means that it did not.
+	// savedAt is when this process last saved the record, if ever.
 	savedAt time.Time
 	// unrequestedAt is when this process saved last that a request was withdrawn or had no effect.
 	unrequestedAt time.Time

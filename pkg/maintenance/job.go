@@ -11,8 +11,8 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// AttemptStart returns when the window of an attempt opens: a retry has a window of its own. An
-// error means that the API server would not have accepted the UpgradeJob.
+// AttemptStart returns when the window of an attempt opens. A retry has its own window. It returns an error if
+// the API server would not have accepted the UpgradeJob.
 func AttemptStart(job *maintenancev1beta1.UpgradeJob, record history.Record) (time.Time, error) {
 	start, _, err := Window(job)
 	if err != nil {
@@ -45,7 +45,7 @@ func LatestStart(job *maintenancev1beta1.UpgradeJob) (time.Time, error) {
 	return AttemptStart(job, history.Record{})
 }
 
-// IsPostponed reports whether an UpgradeJob has ended without an upgrade since it was suspended or
+// IsPostponed reports whether an UpgradeJob has ended without an upgrade because it was suspended or
 // rescheduled.
 func IsPostponed(job *maintenancev1beta1.UpgradeJob) bool {
 	phase, ended := EndPhase(job)
@@ -56,15 +56,14 @@ func IsPostponed(job *maintenancev1beta1.UpgradeJob) bool {
 	return reason == ReasonSuspended || reason == ReasonRescheduled
 }
 
-// IsOver reports whether nothing is left to do for the latest attempt at an UpgradeJob: it is finished,
-// and the finalizer is removed.
+// IsOver reports whether the latest attempt at an UpgradeJob is finished and the finalizer is removed.
 func IsOver(job *maintenancev1beta1.UpgradeJob) bool {
 	latest := LatestAttempt(job)
 	return latest != nil && latest.Finished() && !slices.Contains(job.Finalizers, maintenancev1beta1.Finalizer)
 }
 
-// EndPhase returns the phase in which an UpgradeJob has ended; false if there is something left to
-// do for it: its latest attempt is not over, or a user has requested another one.
+// EndPhase returns the final phase of an UpgradeJob. It returns false if its latest attempt is not over, or a
+// user has requested another one.
 func EndPhase(job *maintenancev1beta1.UpgradeJob) (history.Phase, bool) {
 	if !IsOver(job) {
 		return "", false

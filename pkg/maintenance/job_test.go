@@ -61,7 +61,7 @@ func TestIsOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		history    []history.Record
 		finalizers []string
-		latest     int32 // 0 means none
+		latest     int32 // 0 for none
 		want       bool
 	}{
 		"no attempt":                     {},

@@ -20,25 +20,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// OwnerKind is a kind of objects whose attempts pause machine config pools and run hooks.
+// OwnerKind is a kind whose attempts pause machine config pools and run hooks.
 type OwnerKind struct {
 	schema.GroupVersionKind
 
-	// New returns an empty object, NewList an empty list.
+	// New returns an empty object, and NewList an empty list.
 	New     func() client.Object
 	NewList func() client.ObjectList
 
-	// Number returns the number of an attempt, which is unique among the attempts of an object. It stays the same if the
-	// record is lost and made again.
+	// Number returns the number of an attempt, unique within its object. It stays the same if the record is
+	// lost and made again.
 	Number func(history.Record) int32
 
 	finalizer string
 	history   func(client.Object) []history.Record
-	// version returns the version by which the upgrades of one object differ; empty if an object is one upgrade.
+	// version returns the version that distinguishes the upgrades of an object. It is empty if an object is one
+	// upgrade.
 	version func(history.Record) string
 }
 
-// JobOwners are UpgradeJobs. They count their attempts.
+// JobOwners are UpgradeJobs. They number their attempts.
 func JobOwners() OwnerKind {
 	return OwnerKind{
 		GroupVersionKind: maintenancev1beta1.GroupVersion.WithKind("UpgradeJob"),
@@ -54,8 +55,8 @@ func JobOwners() OwnerKind {
 	}
 }
 
-// ConfigOwners are UpgradeConfigs of upgrade.managed.openshift.io. They count the attempts at each version, and start
-// again if a record was lost. Their attempts differ by version and time.
+// ConfigOwners are UpgradeConfigs of upgrade.managed.openshift.io. They number the attempts at each version,
+// and start again after a lost record, so version and time distinguish their attempts.
 func ConfigOwners() OwnerKind {
 	return OwnerKind{
 		GroupVersionKind: upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig"),
@@ -80,16 +81,16 @@ func OwnerKinds() []OwnerKind { return []OwnerKind{JobOwners(), ConfigOwners()} 
 // Mark returns the key of the label or annotation that names an owner of this kind.
 func (k OwnerKind) Mark() string { return k.Group + "/" + strings.ToLower(k.Kind) }
 
-// Owner is the attempt that pauses machine config pools and runs hooks.
+// Owner is an attempt that pauses machine config pools and runs hooks.
 type Owner struct {
 	OwnerKind
 
 	Namespace, Name string
 	UID             types.UID
 	Labels          map[string]string
-	// Attempt is the number of the attempt, which is unique among the attempts of the object.
+	// Attempt is the number of the attempt, unique within its object.
 	Attempt int32
-	// Version distinguishes the upgrades of one object; empty if the object is one upgrade.
+	// Version distinguishes the upgrades of an object. It is empty if the object is one upgrade.
 	Version string
 }
 

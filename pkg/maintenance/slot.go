@@ -15,32 +15,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The reasons for which the UpgradeJob of an UpgradeConfig does not start.
+// The reasons why the UpgradeJob of an UpgradeConfig does not start.
 const (
-	// ReasonSuspended is the reason of an upgrade that schedule.suspend or a window suspends.
+	// ReasonSuspended is the reason of an upgrade suspended by schedule.suspend or a window.
 	ReasonSuspended = "Suspended"
-	// ReasonRescheduled is the reason of an upgrade whose start the schedule no longer selects.
+	// ReasonRescheduled is the reason of an upgrade whose start is no longer in the schedule.
 	ReasonRescheduled = "Rescheduled"
-	// ReasonExpired is the reason of an upgrade that has not commenced when its window ends.
+	// ReasonExpired is the reason of an upgrade that did not commence in its window.
 	ReasonExpired = "Expired"
 )
 
-// ReasonHookFailed is the reason of an upgrade that a failed hook aborts, and of the Event about a failed hook.
+// ReasonHookFailed is the reason of an upgrade aborted by a failed hook, and of the Event about a failed hook.
 const ReasonHookFailed = "HookFailed"
 
-// The reasons of steps that are skipped because they concern nothing.
+// The reasons of steps that are skipped because they have nothing to do.
 const (
-	// ReasonNoHooks is the reason of a step on whose event no hook runs.
+	// ReasonNoHooks is the reason of a step whose event has no hooks.
 	ReasonNoHooks = "NoHooks"
-	// ReasonNoDelayedPools is the reason of a step that concerns no machine config pool.
+	// ReasonNoDelayedPools is the reason of a step without machine config pools.
 	ReasonNoDelayedPools = "NoDelayedPools"
 )
 
 // SuspendField names the field of an UpgradeConfig that suspends its upgrades.
 const SuspendField = "schedule.suspend"
 
-// Schedule returns the schedule of an UpgradeConfig. It selects no start if the UpgradeConfig has
-// no cron expression. The error names each invalid expression.
+// Schedule returns the schedule of an UpgradeConfig. Without a cron expression, it selects no start. The error
+// names each invalid expression.
 func Schedule(spec *maintenancev1beta1.UpgradeConfigSchedule) (schedule.Schedule, error) {
 	if spec.Cron == "" {
 		return schedule.Schedule{}, nil
@@ -73,12 +73,12 @@ func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 	return string(owner.UID)
 }
 
-// SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the reason
-// ReasonSuspended or ReasonRescheduled, and a message; empty if it may. The owner is the UpgradeConfig that created
-// the UpgradeJob; nil if there is none. The windows are the windows of the namespace.
+// SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: ReasonSuspended
+// or ReasonRescheduled, and a message. It returns empty strings if the attempt may start. The owner is the
+// UpgradeConfig that created the UpgradeJob, or nil. The windows belong to the namespace.
 //
-// The schedule and schedule.suspend of the owner apply to the start of the slot only, neither to a
-// requested upgrade nor to a retry: those override them. Windows apply to every start.
+// The schedule and schedule.suspend of the owner apply only to the start of the slot, because requested
+// upgrades and retries override them. Windows apply to every start.
 func SuspendedJob(job *maintenancev1beta1.UpgradeJob, owner *maintenancev1beta1.UpgradeConfig, windows []maintenancev1beta1.UpgradeSuspensionWindow, at time.Time) (reason, message string) {
 	if by, suspended := SuspendedBy(windows, job.Labels, at, SelectedJobs); suspended {
 		return ReasonSuspended, "suspended by " + by.String()
@@ -102,9 +102,8 @@ func SuspendedJob(job *maintenancev1beta1.UpgradeJob, owner *maintenancev1beta1.
 	return "", ""
 }
 
-// selectsStart reports whether the present schedule of an UpgradeConfig selects a start. Without
-// cron, versions do, and the start of an UpgradeJob that exists is never moved. An invalid schedule
-// selects none.
+// selectsStart reports whether the current schedule of an UpgradeConfig selects a start. Without cron, new
+// versions select starts, and an existing UpgradeJob is never moved. An invalid schedule selects no start.
 func selectsStart(cfg *maintenancev1beta1.UpgradeConfig, start time.Time) bool {
 	if cfg.Spec.Schedule.Cron == "" {
 		return true

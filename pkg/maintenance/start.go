@@ -10,8 +10,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// UpgradeStart returns the time from which an upgrade may commence: the time of the last request by an annotation that
-// was answered for this spec.upgradeAt, else spec.upgradeAt.
+// UpgradeStart returns the time from which an upgrade may commence: the time of the last request by an
+// annotation that was answered for this spec.upgradeAt, or else spec.upgradeAt.
 func UpgradeStart(cfg *upgradev1alpha1.UpgradeConfig) (time.Time, error) {
 	start, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt)
 	if err != nil {
@@ -29,14 +29,14 @@ func UpgradeStart(cfg *upgradev1alpha1.UpgradeConfig) (time.Time, error) {
 	return requested, nil
 }
 
-// StartRequest is a request to start an upgrade that the status does not answer.
+// StartRequest is an unanswered request to start an upgrade.
 type StartRequest struct {
 	Annotation, Token string
-	// Answer is where the status answers it.
+	// Answer is the field of the status for the answer.
 	Answer **upgradev1alpha1.StartStatus
 }
 
-// StartRequests returns the requests to start an upgrade that its status does not answer.
+// StartRequests returns the unanswered requests to start an upgrade.
 func StartRequests(cfg *upgradev1alpha1.UpgradeConfig) []StartRequest {
 	var open []StartRequest
 	for _, request := range []StartRequest{
@@ -50,7 +50,7 @@ func StartRequests(cfg *upgradev1alpha1.UpgradeConfig) []StartRequest {
 	return open
 }
 
-// PausedBy returns what holds an upgrade before it commences: spec.paused, or an annotation; empty means nothing.
+// PausedBy returns what holds an upgrade before it commences: spec.paused, an annotation, or an empty string.
 func PausedBy(cfg *upgradev1alpha1.UpgradeConfig) string {
 	reason, annotated := cfg.Annotations[upgradev1alpha1.PauseAnnotation]
 	switch {

@@ -17,8 +17,8 @@ import (
 // maxWindowReason bounds the reason of a window in a message, in bytes.
 const maxWindowReason = 200
 
-// LabelsTooLong is the key of a label that stands for labels that are too long to be cached. The API
-// server does not accept it in an object.
+// LabelsTooLong is the key of a label that replaces labels that are too long for the cache. The API server
+// would reject it.
 const LabelsTooLong = "too long/"
 
 // Selected is the kind of object that a selector of an UpgradeSuspensionWindow selects.
@@ -35,12 +35,11 @@ const (
 type Suspension struct {
 	// Window is the name of the UpgradeSuspensionWindow.
 	Window string
-	// Reason is the reason that its author gave; empty means none.
+	// Reason is the reason of the author, or empty.
 	Reason string
 	// End is the first instant after the window.
 	End time.Time
-	// LabelsTooLong reports that the labels of the object are too long to decide whether the window
-	// selects it.
+	// LabelsTooLong reports that the labels of the object are too long to match the selector of the window.
 	LabelsTooLong bool
 }
 
@@ -53,10 +52,10 @@ func (s Suspension) String() string {
 	return text.WithReason(name, text.Sanitize(s.Reason, maxWindowReason))
 }
 
-// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object with these labels. If
-// several windows do, it returns the one that ends last. The windows are the windows of the object's namespace. A
-// window whose times are invalid contains no time; a window whose selector is invalid selects all objects, since it
-// cannot be known that it does not.
+// SuspendedBy returns the window that suspends an upgrade of an object with these labels at that time. If there
+// are several, it returns the last to end. The windows belong to the namespace of the object. A window with
+// invalid times contains no time. A window with an invalid selector selects all objects, because it may be
+// meant to select any.
 func SuspendedBy(windows []maintenancev1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
 	var last Suspension
 	found := false
@@ -74,8 +73,8 @@ func SuspendedBy(windows []maintenancev1beta1.UpgradeSuspensionWindow, objectLab
 	return last, found
 }
 
-// WindowTimes returns the first instant of a window and the first instant after it. An error means
-// that the API server would not have accepted the window.
+// WindowTimes returns the first instant of a window and the first instant after it. It returns an error if the
+// API server would not have accepted the window.
 func WindowTimes(window *maintenancev1beta1.UpgradeSuspensionWindow) (start, end time.Time, err error) {
 	if start, err = Time(window.Spec.Start); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("spec.start: %w", err)
@@ -86,9 +85,9 @@ func WindowTimes(window *maintenancev1beta1.UpgradeSuspensionWindow) (start, end
 	return start, end, nil
 }
 
-// Selects reports whether a window selects an object with these labels, at any time. An absent
-// selector selects none, one that is invalid or does not decode all. Any other selects an object whose
-// labels are too long.
+// Selects reports whether a window selects an object with these labels, at any time. An absent selector selects
+// no object, and one that is invalid or does not decode selects all. Any other selects objects whose labels are
+// too long.
 func Selects(window *maintenancev1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, kind Selected) bool {
 	selector, field := window.Spec.ConfigSelector, "spec.configSelector"
 	if kind == SelectedJobs {
@@ -107,8 +106,7 @@ func Selects(window *maintenancev1beta1.UpgradeSuspensionWindow, objectLabels ma
 	return err != nil || parsed.Matches(labels.Set(objectLabels))
 }
 
-// Selector returns a selector of labels. An error means that it has a key, a value, or an operator
-// that is invalid.
+// Selector returns a selector of labels. It returns an error for an invalid key, value, or operator.
 func Selector(selector *maintenancev1beta1.LabelSelector) (labels.Selector, error) {
 	parsed, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
 		MatchLabels: selector.MatchLabels, MatchExpressions: selector.MatchExpressions,

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Duration returns a length of time; an empty one is 0. An error means that the API server would
-// not have accepted the value.
+// Duration returns a length of time, 0 for an empty value. It returns an error if the API server would not have
+// accepted the value.
 func Duration(text maintenancev1beta1.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -28,7 +28,7 @@ func Duration(text maintenancev1beta1.Duration) (time.Duration, error) {
 	return duration, nil
 }
 
-// Time returns an instant. An error means that the API server would not have accepted the value.
+// Time returns an instant. It returns an error if the API server would not have accepted the value.
 func Time(text maintenancev1beta1.Timestamp) (time.Time, error) {
 	instant, err := time.Parse(time.RFC3339, string(text))
 	if err != nil {
@@ -42,9 +42,8 @@ func Timestamp(instant time.Time) maintenancev1beta1.Timestamp {
 	return maintenancev1beta1.Timestamp(text.FormatTime(instant))
 }
 
-// RequestToken returns the token of a request as the status of the object shows it: the value of
-// the annotation, or its SHA-256 hash if it is longer than maintenancev1beta1.MaxTokenLength. It is empty if
-// nothing is requested.
+// RequestToken returns the token of a request as the status shows it: the value of the annotation, or its
+// SHA-256 hash if it is longer than maintenancev1beta1.MaxTokenLength. It is empty without a request.
 func RequestToken(object metav1.Object, annotation string) string {
 	value := object.GetAnnotations()[annotation]
 	if len(value) <= maintenancev1beta1.MaxTokenLength {
@@ -53,8 +52,8 @@ func RequestToken(object metav1.Object, annotation string) string {
 	return text.Hash(value, 32)
 }
 
-// Window returns when the first attempt of an UpgradeJob may start, and when it must have commenced.
-// An error means that the API server would not have accepted the UpgradeJob.
+// Window returns when the first attempt of an UpgradeJob may start, and when it must have commenced. It returns
+// an error if the API server would not have accepted the UpgradeJob.
 func Window(job *maintenancev1beta1.UpgradeJob) (start, end time.Time, err error) {
 	if start, err = Time(job.Spec.StartAfter); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("spec.startAfter: %w", err)

@@ -17,20 +17,18 @@ import (
 // announcer creates the notifications about one attempt, whatever its kind.
 type announcer struct {
 	notifier notify.Notifier
-	// common holds what all of them have in common: the object, the version, and the attempt.
+	// common holds the object, the version, and the attempt of all notifications.
 	common notify.Notification
 	// attemptKey is the key of the attempt, see engine.AttemptKey.
 	attemptKey string
 }
 
-// send returns a step that sends a notification. The message describes what has become of the
-// upgrade.
+// send returns a step that sends a notification. The message describes the state of the upgrade.
 func (a announcer) send(milestone engine.Milestone, eventType, reason, message string) engine.UpgradeStep {
 	return notify.Send(a.notifier, a.notification(milestone, eventType, reason, message))
 }
 
-// sendFailure sends the notification that the upgrade has failed, or was skipped or cancelled, with
-// the reason.
+// sendFailure sends the notification that the upgrade has failed, or was skipped or canceled, with the reason.
 func (a announcer) sendFailure(run engine.Run) engine.UpgradeStep {
 	milestone, eventType, reason, message := engine.MilestoneFailed, notify.Warning, "UpgradeFailed", "has failed"
 	switch {
@@ -44,8 +42,8 @@ func (a announcer) sendFailure(run engine.Run) engine.UpgradeStep {
 	return a.send(milestone, eventType, reason, message+": "+run.Failure.Type+": "+run.Failure.Message)
 }
 
-// otherRequest returns a keep-alive that notifies once of each request of another client for another
-// release while the cluster is updated to the target.
+// otherRequest returns a keep-alive that notifies once of each request of another client for another release
+// during the update.
 func (a announcer) otherRequest(r client.Reader, target clusterstate.Target) engine.KeepAlive {
 	request := controlplane.AnotherRequest(r, target)
 	return engine.KeepAlive{Name: "OtherRequest", Renew: notify.NoticeKeepAlive(a.notifier, func(ctx context.Context) (*notify.Notification, error) {
@@ -66,7 +64,7 @@ func (a announcer) notification(milestone engine.Milestone, eventType, reason, m
 	return n
 }
 
-// upgradeTo returns how messages name the upgrade to a version, or "" if it has none.
+// upgradeTo names the upgrade to a version in messages. It returns an empty string without a version.
 func upgradeTo(version string) string {
 	if version == "" {
 		return "the upgrade"

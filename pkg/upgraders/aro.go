@@ -8,9 +8,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// ARO upgrades clusters of Azure Red Hat OpenShift as OSD does, with three exceptions: whether a cluster
-// may be upgraded to its next minor version is decided elsewhere, a delay is not notified, and there
-// are no procedures after the upgrade.
+// ARO upgrades clusters of Azure Red Hat OpenShift like OSD, with three exceptions: another system decides
+// whether a cluster may be upgraded to its next minor version, delays are not notified, and there are no
+// procedures after the upgrade.
 type ARO struct{ Deps }
 
 // Runbook returns the table of the steps.

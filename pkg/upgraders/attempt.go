@@ -28,7 +28,7 @@ type attempt struct {
 
 	cfg            *upgradev1alpha1.UpgradeConfig
 	record         history.Record
-	delayThreshold time.Duration // after which an upgrade that has not commenced is delayed
+	delayThreshold time.Duration // how long an upgrade may take to commence without counting as delayed
 }
 
 func (t Deps) newAttempt(of Attempt) attempt {
@@ -49,8 +49,8 @@ func (a attempt) wantsExtraNodes() bool {
 	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
 }
 
-// PDBTimeout returns how long a PodDisruptionBudget may keep a pod on a node; negative means without
-// limit.
+// PDBTimeout returns how long a PodDisruptionBudget may keep a pod on a node. There is no limit if it is
+// negative.
 func PDBTimeout(cfg *upgradev1alpha1.UpgradeConfig) time.Duration {
 	if cfg.Spec.PDBForceDrainTimeout == nil {
 		return -1

@@ -21,7 +21,7 @@ type Deps struct {
 	Live         client.Reader // reads from the API server
 	Notifier     notify.Notifier
 	Sources      *checks.Sources
-	Drains       *checks.DrainExplanations // nil means drains are not explained
+	Drains       *checks.DrainExplanations // nil if drains are not explained
 	Dependencies *externaldeps.Dependencies
 	Silencer     *silence.Silencer
 	ExtraNodes   *capacity.ExtraNodes

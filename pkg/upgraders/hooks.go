@@ -13,13 +13,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// runHooks returns a step that runs the hooks of an event. The event tells hooks what has become of
-// the upgrade.
+// runHooks returns a step that runs the hooks of an event. The event tells hooks the state of the upgrade.
 func (s base) runHooks(name maintenancev1beta1.HookEvent) engine.UpgradeStep {
 	return s.runHooksOf(name, "")
 }
 
-// runHooksOf is runHooks for an event of a pool; empty if it is not about one.
+// runHooksOf is runHooks for an event of a pool, which may be empty.
 func (s base) runHooksOf(name maintenancev1beta1.HookEvent, pool string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if s.Hooks == nil {
@@ -43,8 +42,8 @@ func (s base) event(name maintenancev1beta1.HookEvent, run engine.Run) hooks.Eve
 	return event
 }
 
-// hookItems returns the items of a step whose hooks may no longer be called: the hooks of the events as
-// they are now, and what else is recorded.
+// hookItems returns the items of a step whose hooks may no longer be called: the current state of the hooks of
+// the events, and the other recorded items.
 func (s base) hookItems(step string, events ...maintenancev1beta1.HookEvent) func(context.Context) ([]history.StepItem, error) {
 	return func(ctx context.Context) ([]history.StepItem, error) {
 		var items []history.StepItem
@@ -62,17 +61,17 @@ func (s base) hookItems(step string, events ...maintenancev1beta1.HookEvent) fun
 	}
 }
 
-// CreateHooksDone runs the hooks of an upgrade that was created.
+// CreateHooksDone runs the hooks after the creation of an upgrade.
 func (s base) CreateHooksDone() engine.Step {
 	return s.hooksDone("CreateHooksDone", "Runs the hooks of event Create. The version is pinned.", maintenancev1beta1.EventCreate)
 }
 
-// StartHooksDone runs the hooks of an upgrade that starts.
+// StartHooksDone runs the hooks at the start of an upgrade.
 func (s base) StartHooksDone() engine.Step {
 	return s.hooksDone("StartHooksDone", "Runs the hooks of event Start.", maintenancev1beta1.EventStart)
 }
 
-// UpgradeStartHooksDone runs the hooks of an upgrade that is about to commence.
+// UpgradeStartHooksDone runs the hooks before the commit.
 func (s base) UpgradeStartHooksDone() engine.Step {
 	return s.hooksDone("UpgradeStartHooksDone", "Runs the hooks of event UpgradeStart.", maintenancev1beta1.EventUpgradeStart)
 }
@@ -82,7 +81,7 @@ func (s base) hooksDone(name, doc string, event maintenancev1beta1.HookEvent) en
 	return engine.Step{Name: name, Doc: doc, Do: s.runHooks(event), Items: s.hookItems(name, event)}
 }
 
-// UpgradeCompleteHooksDone runs the hooks of a control plane that is upgraded.
+// UpgradeCompleteHooksDone runs the hooks after the upgrade of the control plane.
 func (s base) UpgradeCompleteHooksDone() engine.Step {
 	do := s.runHooks(maintenancev1beta1.EventUpgradeComplete)
 	if !s.hooksOnly() {
@@ -95,7 +94,7 @@ func (s base) UpgradeCompleteHooksDone() engine.Step {
 	}
 }
 
-// FailureHooksDone runs the hooks of an upgrade that did not succeed.
+// FailureHooksDone runs the hooks after an unsuccessful upgrade.
 func (s base) FailureHooksDone() engine.Step {
 	return engine.Step{
 		Name: stepFailureHooksDone,
@@ -113,7 +112,7 @@ func (s base) FailureHooksDone() engine.Step {
 	}
 }
 
-// SuccessHooksDone runs the hooks of an upgrade that succeeded.
+// SuccessHooksDone runs the hooks after a successful upgrade.
 func (s base) SuccessHooksDone() engine.Step {
 	return engine.Step{
 		Name: "SuccessHooksDone",
@@ -122,7 +121,7 @@ func (s base) SuccessHooksDone() engine.Step {
 	}
 }
 
-// FinishHooksDone runs the hooks of an upgrade that has ended.
+// FinishHooksDone runs the hooks after the end of an upgrade.
 func (s base) FinishHooksDone() engine.Step {
 	return engine.Step{
 		Name: "FinishHooksDone",

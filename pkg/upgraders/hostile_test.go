@@ -78,8 +78,8 @@ func hostileCluster(current string) []client.Object {
 	return []client.Object{version, operator, pool, node, degraded, budget}
 }
 
-// TestMessages_are_bounded_and_clean runs every step, gate, and pre-check of a runbook on clusters in
-// which every text is hostile.
+// TestMessages_are_bounded_and_clean runs every step, gate, and pre-check of a runbook on clusters whose texts
+// are all hostile.
 func TestMessages_are_bounded_and_clean(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -138,7 +138,7 @@ func TestMessages_are_bounded_and_clean(t *testing.T) {
 	}
 }
 
-// hostileProblem returns what is wrong with a message; empty means nothing.
+// hostileProblem returns what is wrong with a message, or an empty string.
 func hostileProblem(message string) string {
 	switch {
 	case len(message) > maxHostileMessage:

@@ -12,9 +12,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// jobHealthChecks are the health checks that an UpgradeJob requests, and nothing else. A pool that
-// a person paused always counts: the upgrade could not complete. The settings of the operator
-// narrow none of them; the alerts of every namespace count.
+// jobHealthChecks are exactly the health checks of an UpgradeJob. A pool that a person paused always counts,
+// because the upgrade could not complete. The settings of the operator narrow no check, and the alerts of every
+// namespace count.
 func (t Deps) jobHealthChecks(h maintenancev1beta1.HealthChecks) checks.Runner {
 	options := checks.Options{
 		Checks:          []string{checks.NamePools},
@@ -47,15 +47,15 @@ func (t Deps) jobHealthChecks(h maintenancev1beta1.HealthChecks) checks.Runner {
 	return checks.Runner{Reader: t.Client, Live: t.Live, Sources: t.Sources, Options: options}
 }
 
-// jobPostHealthChecks are jobHealthChecks after an upgrade. A Prometheus that restarts starts the waiting time of each
-// alert anew, so the checks also wait for pending alerts, until their timeout.
+// jobPostHealthChecks are jobHealthChecks after an upgrade. They also wait for pending alerts, until their
+// timeout, because a Prometheus that restarts starts the waiting time of each alert anew.
 func (t Deps) jobPostHealthChecks(h maintenancev1beta1.HealthChecks) checks.Runner {
 	runner := t.jobHealthChecks(h)
 	runner.Options.PendingAlerts = true
 	return runner
 }
 
-// healthTimeout returns how long the checks may fail; 30 minutes if nothing valid is set.
+// healthTimeout returns how long the checks may fail, by default 30 minutes.
 func healthTimeout(h maintenancev1beta1.HealthChecks) time.Duration {
 	timeout, err := maintenance.Duration(h.Timeout)
 	if err != nil || timeout <= 0 {
@@ -67,13 +67,13 @@ func healthTimeout(h maintenancev1beta1.HealthChecks) time.Duration {
 // defaultHealthTimeout is the default of the schema.
 const defaultHealthTimeout = 30 * time.Minute
 
-// isSet returns the value of a switch that is on by default.
+// isSet returns a boolean setting with the default true.
 func isSet(value *bool) bool { return value == nil || *value }
 
-// ReasonInvalidHealthChecks means that the health checks of an UpgradeJob cannot pass.
+// ReasonInvalidHealthChecks is the reason of health checks that cannot pass.
 const ReasonInvalidHealthChecks = "InvalidHealthChecks"
 
-// objectsProblem returns what is wrong with the first condition on objects that is invalid, or "" if none is.
+// objectsProblem returns what is wrong with the first invalid condition on objects, or an empty string.
 func (t Deps) objectsProblem(job *maintenancev1beta1.UpgradeJob) string {
 	config := &job.Spec.Config
 	for _, list := range []struct {

@@ -49,8 +49,8 @@ func query(expressions ...string) []maintenancev1beta1.CustomQuery {
 	return queries
 }
 
-// Each key of the health checks of an UpgradeJob narrows or extends the checks as documented, by
-// the responses of a real Prometheus in which alerts of several namespaces fire.
+// Each key of the health checks of an UpgradeJob narrows or extends the checks as documented. The responses
+// come from a real Prometheus with firing alerts in several namespaces.
 func TestJobHealthChecks_with_a_real_Prometheus(t *testing.T) {
 	t.Parallel()
 	critical := func(name, namespace string) alerting.Alert {
@@ -73,7 +73,7 @@ func TestJobHealthChecks_with_a_real_Prometheus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object // of a healthy cluster by default
 		health  maintenancev1beta1.HealthChecks
-		want    string // empty means healthy
+		want    string // empty if healthy
 		notes   string
 		fails   string
 	}{

@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// poolDelays returns the entries of spec.config.machineConfigPools. An error means that the API server
-// would not have accepted one of them.
+// poolDelays returns the entries of spec.config.machineConfigPools. It returns an error if the API server would
+// not have accepted one of them.
 func poolDelays(job *maintenancev1beta1.UpgradeJob) ([]pools.Delay, error) {
 	var delays []pools.Delay
 	for i := range job.Spec.Config.MachineConfigPools {
@@ -44,7 +44,7 @@ func poolDelay(entry *maintenancev1beta1.MachineConfigPoolConfig) (pools.Delay, 
 	return pools.Delay{Selector: selector, Min: earliest, Max: latest}, err
 }
 
-// PoolsPaused pauses the pools that are delayed.
+// PoolsPaused pauses the delayed pools.
 func (s jobSteps) PoolsPaused() engine.Step {
 	step := s.base.PoolsPaused()
 	pause := step.Do
@@ -79,8 +79,8 @@ func (s jobSteps) PoolsPausedOnFailure() engine.Step {
 	return s.base.PoolsPausedOnFailure("spec.config.pauseMachineConfigPoolsOnFailure", configured.Selector())
 }
 
-// PoolStatus returns the state of the pools that an attempt delays or has paused; nothing before it
-// begins to pause them.
+// PoolStatus returns the state of the pools that an attempt delays or has paused. It returns nothing before
+// PoolsPaused begins.
 func (j Job) PoolStatus(ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time) ([]maintenancev1beta1.MachineConfigPoolStatus, error) {
 	if record.Step(stepPoolsPaused).Type == "" {
 		return nil, nil
@@ -88,17 +88,17 @@ func (j Job) PoolStatus(ctx context.Context, job *maintenancev1beta1.UpgradeJob,
 	return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).Status(ctx, now)
 }
 
-// PoolStatusAfterEnd returns the state of the pools of the attempts of an UpgradeJob, all of which are over: pools that
-// it still has paused are listed until they are unpaused. It also returns when that may change next without a change of
-// a pool; the zero time means never.
+// PoolStatusAfterEnd returns the state of the pools of an UpgradeJob whose attempts are all over. Pools that it
+// still pauses are listed until they are unpaused. It also returns when that may change without a change of a
+// pool, or zero for never.
 func (j Job) PoolStatusAfterEnd(
 	ctx context.Context, job *maintenancev1beta1.UpgradeJob, record history.Record, now time.Time,
 ) ([]maintenancev1beta1.MachineConfigPoolStatus, time.Time, error) {
 	return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).StatusAfterEnd(ctx, job.Status.MachineConfigPools, now)
 }
 
-// ConfigProblem returns the reason for which spec.config is invalid or does not suit the pools of the cluster, with a
-// message; empty if it is fine.
+// ConfigProblem returns why spec.config is invalid or does not suit the pools of the cluster: a reason and a
+// message, or empty strings. It only warns: the step that the problem concerns ends the upgrade, if at all.
 func (j Job) ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error) {
 	if problem := j.objectsProblem(job); problem != "" {
 		return ReasonInvalidHealthChecks, problem, nil

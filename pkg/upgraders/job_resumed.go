@@ -13,8 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// reasonAlreadyReached is the reason of a step of a retry that concerns the time before the commit, which
-// an earlier attempt has passed.
+// reasonAlreadyReached is the reason of a step that a retry leaves out because an earlier attempt has
+// commenced.
 const reasonAlreadyReached = "AlreadyReached"
 
 const (
@@ -24,8 +24,8 @@ const (
 	stepUpgradeCommenced = "UpgradeCommenced"
 )
 
-// resumableSteps are the steps that a retry leaves out if an earlier attempt has commenced. An upgrade that
-// has commenced is never suspended.
+// resumableSteps are the steps that a retry leaves out if an earlier attempt has commenced. An upgrade is never
+// suspended once it has commenced.
 var resumableSteps = []string{
 	stepNotSuspended, "VersionStillAvailable", "ClusterUpgradeable", "PreChecksAccepted", "PreHealthCheck", stepPoolsPaused,
 	"UpgradeStartHooksDone", stepUpgradeCommenced,
@@ -38,9 +38,9 @@ func hasCommencedBefore(job *maintenancev1beta1.UpgradeJob, record history.Recor
 	})
 }
 
-// unlessResumed makes a retry continue where an earlier attempt has failed: if the cluster has the
-// version, or is being updated to it, what comes before the commit is left out. The steps that failed
-// run again: the update of the pools, and the health checks.
+// unlessResumed lets a retry continue where an earlier attempt failed. If the cluster has the version, or is
+// being updated to it, the retry leaves out the steps before the commit. The steps that failed run again: the
+// update of the pools, and the health checks.
 func (s jobSteps) unlessResumed(table []engine.Step) []engine.Step {
 	if !hasCommencedBefore(s.job, s.record) {
 		return table
@@ -69,8 +69,7 @@ func (s jobSteps) resumedResult(step string) engine.Result {
 	return engine.Skip(reasonAlreadyReached, "an earlier attempt has begun to install %s", s.target.Version)
 }
 
-// ifResumed returns a step that gives this answer if an earlier attempt has commenced, and the cluster
-// shows it.
+// ifResumed returns a step with this answer if an earlier attempt has commenced and the cluster shows that.
 func (s jobSteps) ifResumed(answer engine.Result, do engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		commenced, err := controlplane.IsCommenced(s.Client, s.Live, s.target)(ctx)

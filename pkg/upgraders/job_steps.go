@@ -26,8 +26,8 @@ import (
 // defaultUpgradeTimeout is the default of the schema.
 const defaultUpgradeTimeout = 12 * time.Hour
 
-// jobSteps has the lines of the table of UpgradeJobs, for one attempt. Each method returns one line
-// and is named for its step.
+// jobSteps has the lines of the table of UpgradeJobs, for one attempt. Each method returns one line and is
+// named for its step.
 type jobSteps struct {
 	base
 
@@ -35,7 +35,7 @@ type jobSteps struct {
 	pinned controlplane.Pinned
 	// requested reports whether this attempt has requested the version.
 	requested bool
-	// delayProblem is why entries of spec.config.machineConfigPools are invalid; empty if they are valid.
+	// delayProblem explains why entries of spec.config.machineConfigPools are invalid, or is empty.
 	delayProblem string
 
 	plan prechecks.Plan
@@ -80,13 +80,13 @@ func jobTimes(job *maintenancev1beta1.UpgradeJob, record history.Record) (start,
 	return start, start.Add(timeout)
 }
 
-// hooksOnlySteps are the steps that do not depend on a version.
+// hooksOnlySteps are the steps of an UpgradeJob without a version.
 var hooksOnlySteps = []string{
 	"CreateHooksDone", "StartTimeReached", stepNotSuspended, lockStep, "StartedNotificationSent", "StartHooksDone",
 	"UpgradeStartHooksDone", "UpgradeCompleteHooksDone",
 }
 
-// unlessHooksOnly makes the steps that depend on a version skip if there is none.
+// unlessHooksOnly skips the steps that depend on a version if there is none.
 func (s jobSteps) unlessHooksOnly(table []engine.Step) []engine.Step {
 	if !s.hooksOnly() {
 		return table
@@ -99,7 +99,7 @@ func (s jobSteps) unlessHooksOnly(table []engine.Step) []engine.Step {
 	return table
 }
 
-// withoutUpdate returns a step that skips. It has no deadlines: hooks may run for longer than an
+// withoutUpdate returns a step that skips. It has no deadlines, because hooks may run for longer than an
 // upgrade may take.
 func withoutUpdate(step engine.Step) engine.Step {
 	skipped := engine.Step{Name: step.Name, FormerNames: step.FormerNames, Doc: step.Doc, Do: skipWithoutUpdate, Milestone: step.Milestone}
@@ -132,7 +132,7 @@ func (s jobSteps) NotSuspended() engine.Step {
 		Name:     stepNotSuspended,
 		Doc:      "Skips the upgrade if an UpgradeSuspensionWindow or its UpgradeConfig suspends it, or if the schedule no longer selects its start.",
 		Do:       s.notSuspended,
-		PreCheck: window.FailIfSuspended(s.Client, s.Client, s.job, s.start), // it ends nothing: the cache suffices
+		PreCheck: window.FailIfSuspended(s.Client, s.Client, s.job, s.start), // it ends nothing, so the cache suffices
 
 		Repeatable: true,
 	}
@@ -148,7 +148,7 @@ func (s jobSteps) LockAcquired(acquire engine.UpgradeStep) engine.Step {
 	}
 }
 
-// StartedNotificationSent is the first step that others observe.
+// StartedNotificationSent is the first step with an effect outside the status.
 func (s jobSteps) StartedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "StartedNotificationSent",
@@ -160,13 +160,13 @@ func (s jobSteps) StartedNotificationSent() engine.Step {
 	}
 }
 
-// VersionStillAvailable checks the version that was selected before the window.
+// VersionStillAvailable checks the version, which was selected before the window.
 func (s jobSteps) VersionStillAvailable() engine.Step {
 	return engine.Step{
 		Name:     "VersionStillAvailable",
 		Doc:      "Skips the upgrade if the version is installed already, or no longer offered.",
 		Do:       s.available,
-		PreCheck: controlplane.FailUnlessAvailable(s.Client, s.Client, s.pinned), // it ends nothing: the cache suffices
+		PreCheck: controlplane.FailUnlessAvailable(s.Client, s.Client, s.pinned), // it ends nothing, so the cache suffices
 
 		Repeatable: true,
 	}
@@ -185,7 +185,7 @@ func (s jobSteps) ClusterUpgradeable() engine.Step {
 	}
 }
 
-// PreChecksAccepted waits until an administrator accepts the risks. If the window closes before, the upgrade is
+// PreChecksAccepted waits until an administrator accepts the risks. If the window closes first, the upgrade is
 // skipped.
 func (s jobSteps) PreChecksAccepted() engine.Step {
 	step := preChecksAccepted(s.plan)
@@ -194,8 +194,7 @@ func (s jobSteps) PreChecksAccepted() engine.Step {
 	return step
 }
 
-// preHealthChecks are the checks of preUpgradeHealthChecks. Findings that are accepted in the
-// UpdatePlan do not block.
+// preHealthChecks are the checks of preUpgradeHealthChecks. Findings accepted in the UpdatePlan do not block.
 func (s jobSteps) preHealthChecks() checks.Runner {
 	runner := s.jobHealthChecks(s.job.Spec.Config.PreUpgradeHealthChecks)
 	runner.Accepted = s.plan.Accepted
@@ -219,8 +218,8 @@ func (s jobSteps) PreHealthCheck() engine.Step {
 	}
 }
 
-// inTime returns a gate of the health check that fails at its timeout: the checks are not made while the
-// gate is closed. Unknown describes what is then unknown.
+// inTime returns a gate of the health check that fails at the timeout of the check: while the gate is closed,
+// no check is made. Unknown describes what then remains unknown.
 func (s jobSteps) inTime(gate engine.Gate, unknown string) engine.Gate {
 	check, timeout := gate.Check, healthTimeout(s.job.Spec.Config.PreUpgradeHealthChecks)
 	gate.Check = func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -239,8 +238,8 @@ func (s jobSteps) inTime(gate engine.Gate, unknown string) engine.Gate {
 	return gate
 }
 
-// UpgradeCommenced is the point of no return. The pass in which it acts repeats the earlier checks,
-// and repeats the decisions on the object that it patches.
+// UpgradeCommenced is the point of no return. The pass that makes the request also repeats the earlier checks,
+// and repeats the decisions on the ClusterVersion that it patches.
 func (s jobSteps) UpgradeCommenced() engine.Step {
 	return engine.Step{
 		Name: stepUpgradeCommenced,
@@ -262,9 +261,8 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 	}
 }
 
-// observeRequest observes nothing unless this attempt has requested the version: an update to it that another
-// client has started is not this upgrade. It fails once the upgrade is suspended while the request waits, which
-// can be withdrawn.
+// observeRequest observes only the request of this attempt: an update to the same version by another client is
+// not this upgrade. While the request waits, a suspension fails the step, because the request can be withdrawn.
 func (s jobSteps) observeRequest(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
 	if !run.Requested {
 		return engine.ObservedNone, engine.Result{}, nil
@@ -299,7 +297,7 @@ func (s jobSteps) UpgradeCompleted() engine.Step {
 	})
 }
 
-// inOrder returns a step that is done once all of the steps are. The first that is not answers.
+// inOrder returns a step that is done when all of the steps are. The first unfinished step answers.
 func inOrder(steps ...engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		var result engine.Result
@@ -313,7 +311,7 @@ func inOrder(steps ...engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// all reports whether all of the conditions hold.
+// all reports whether all conditions hold.
 func all(conditions ...func(context.Context) (bool, error)) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		for _, holds := range conditions {
@@ -325,7 +323,7 @@ func all(conditions ...func(context.Context) (bool, error)) func(context.Context
 	}
 }
 
-// jobDrains explains what holds the drains of nodes. Without forceDrainAfter none is forced.
+// jobDrains explains what holds the drains of nodes. Without forceDrainAfter, no drain is forced.
 func (t Deps) jobDrains(job *maintenancev1beta1.UpgradeJob) checks.Drains {
 	after := ForceDrainAfter(job)
 	drains := t.drainsWithin(after)
@@ -335,8 +333,8 @@ func (t Deps) jobDrains(job *maintenancev1beta1.UpgradeJob) checks.Drains {
 	return drains
 }
 
-// ForceDrainAfter returns after how long a blocked drain is forced for an UpgradeJob; negative means
-// never.
+// ForceDrainAfter returns after how long an UpgradeJob forces a blocked drain. It never does if the result is
+// negative.
 func ForceDrainAfter(job *maintenancev1beta1.UpgradeJob) time.Duration {
 	after, err := maintenance.Duration(job.Spec.Config.ForceDrainAfter)
 	if err != nil || job.Spec.Config.ForceDrainAfter == "" {
@@ -354,7 +352,7 @@ func (s jobSteps) PostHealthCheck() engine.Step {
 		Doc:        "Waits until the checks of postUpgradeHealthChecks pass.",
 		Do:         health.WaitUntilHealthy(runner, reasonUnhealthyAfterUpgrade),
 		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
-		Reached:    health.IsHealthy(s.jobHealthChecks(settings)), // an alert that is only pending fails no upgrade
+		Reached:    health.IsHealthy(s.jobHealthChecks(settings)), // pending alerts fail no upgrade
 		FailAfter:  runner.Options.Timeout,
 		FailReason: reasonUnhealthyAfterUpgrade,
 		Repeatable: true,
@@ -370,7 +368,7 @@ func (s jobSteps) TargetWithdrawn() engine.Step {
 	}
 }
 
-// FailureNotificationSent sends the notification about how the upgrade ended.
+// FailureNotificationSent announces an unsuccessful end of the upgrade.
 func (s jobSteps) FailureNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "FailureNotificationSent",
@@ -401,7 +399,7 @@ func (s jobSteps) ifCommenced(do engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// CompletedNotificationSent sends the notification of a success.
+// CompletedNotificationSent announces a success.
 func (s jobSteps) CompletedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "CompletedNotificationSent",

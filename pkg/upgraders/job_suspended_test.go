@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// A suspension skips an upgrade that is requested, unless it has commenced: the cache may be behind.
+// A suspension skips a requested upgrade unless it has commenced, even if the cache is behind.
 func TestUpgradeCommenced_suspended(t *testing.T) {
 	t.Parallel()
 	requested := &configv1.ClusterVersion{

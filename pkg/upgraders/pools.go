@@ -24,15 +24,15 @@ const (
 	stepPoolsReleased      = "PoolsReleased"
 )
 
-// recordedItems returns the items that the record holds of a step.
+// recordedItems returns the recorded items of a step.
 func (s base) recordedItems(step string) []history.StepItem {
 	return s.record.Step(step).Items
 }
 
-// pauseReasons are the reasons of waiting steps for which an upgrade counts as paused.
+// pauseReasons are the reasons of waiting steps that pause an upgrade.
 func pauseReasons() []string { return []string{pools.ReasonDelaySet, pools.ReasonPausedByUser} }
 
-// delayed returns the steps that delay pools, for a step whose items are recorded.
+// delayed returns the steps that delay pools, for a step with recorded items.
 func (s base) delayed(step string) pools.Delayed {
 	return pools.Delayed{
 		Client: s.Client, Live: s.Live, Owner: s.owner, StartAfter: s.start, Entries: s.delays, Source: s.delaySource, Drains: s.drains,
@@ -46,7 +46,7 @@ func (s base) delayed(step string) pools.Delayed {
 	}
 }
 
-// PoolsPaused pauses the pools that are delayed.
+// PoolsPaused pauses the delayed pools.
 func (s base) PoolsPaused() engine.Step {
 	return engine.Step{
 		Name:     stepPoolsPaused,
@@ -66,14 +66,14 @@ func (s base) addedPoolsPaused() engine.Gate {
 	return engine.Gate{Name: "AddedPoolsPaused", Check: s.delayed(stepPoolsPaused).PauseAdded()}
 }
 
-// releasing returns a step behind the commit that also releases delayed pools in their time while it waits.
+// releasing wraps a step behind the commit: while it waits, delayed pools are released in their time.
 func (s base) releasing(step engine.Step) engine.Step {
 	step.Do = s.delayed(step.Name).KeepReleasing(step.Do)
 	step.Items = s.hookItems(step.Name, maintenancev1beta1.EventMachineConfigPoolUnpause)
 	return step
 }
 
-// DelayedPoolsUpdated releases the pools that are delayed.
+// DelayedPoolsUpdated releases the delayed pools.
 func (s base) DelayedPoolsUpdated() engine.Step {
 	d := s.delayed(stepDelayedPoolsUpdate)
 	return engine.Step{
@@ -90,8 +90,7 @@ func (s base) DelayedPoolsUpdated() engine.Step {
 	}
 }
 
-// updateHooksSettled reports whether the hooks that have begun to run after the update of a pool have
-// passed.
+// updateHooksSettled reports whether all started hooks for updated pools have passed.
 func (s base) updateHooksSettled(ctx context.Context) (bool, error) {
 	if s.Hooks == nil {
 		return true, nil
@@ -99,8 +98,8 @@ func (s base) updateHooksSettled(ctx context.Context) (bool, error) {
 	return s.Hooks.Settled(ctx, s.owner, s.record, maintenancev1beta1.EventMachineConfigPoolUpdated)
 }
 
-// PoolsPausedOnFailure pauses the pools of a selector after a failure, until a user unpauses them; nil pauses none.
-// Source is how messages name the selector.
+// PoolsPausedOnFailure pauses the pools of a selector after a failure, until a user unpauses them. The selector
+// may be nil. Source is its name in messages.
 func (s base) PoolsPausedOnFailure(source string, selector *maintenancev1beta1.LabelSelector) engine.Step {
 	pause := pools.PauseOnFailure(s.Client, s.Live, s.owner, source, selector)
 	if selector == nil {
@@ -116,11 +115,11 @@ func (s base) PoolsPausedOnFailure(source string, selector *maintenancev1beta1.L
 	}
 }
 
-// poolPauseTimeout is how long pausing pools after a failure is tried.
+// poolPauseTimeout bounds the tries to pause pools after a failure.
 const poolPauseTimeout = 15 * time.Minute
 
-// keepReleasing returns the step of the cleanup that does what another one does. If the upgrade had
-// commenced, delayed pools are released in their windows while that waits.
+// keepReleasing wraps a step of the cleanup: if the upgrade had commenced, delayed pools are released in their
+// windows while the step waits.
 func (s base) keepReleasing(step string, do engine.UpgradeStep) engine.UpgradeStep {
 	releasing := s.delayed(step).KeepReleasing(do)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

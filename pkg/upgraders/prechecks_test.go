@@ -64,8 +64,8 @@ func jobTo(version string) *maintenancev1beta1.UpgradeJob {
 	}}
 }
 
-// PreHealthCheck names the analysis that is too old, not the finding that was accepted. The step of
-// an UpgradeJob still ends at the timeout of its checks.
+// PreHealthCheck names the outdated analysis, not the accepted finding. The step of an UpgradeJob still ends at
+// the timeout of its checks.
 func TestPreHealthCheck_acceptance_is_outdated(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -12,24 +12,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// ClusterUpgrader returns the runbook by which a cluster is upgraded. OSD, ARO, and Job implement it.
+// ClusterUpgrader returns the runbook that upgrades a cluster. OSD, ARO, and Job implement it.
 type ClusterUpgrader interface {
-	// Runbook returns the table of the steps of an attempt. It makes no request and changes nothing. The shape of the
-	// table is the same for every attempt, the zero Attempt included. The window, a hold, and a cancellation are no part
-	// of the table.
+	// Runbook returns the table of the steps of an attempt. It makes no request and changes nothing. The table
+	// has the same shape for every attempt, even the zero Attempt. The window, holds, and cancellations are not
+	// part of the table.
 	Runbook(attempt Attempt) engine.Runbook
 }
 
 // Attempt is one attempt at an upgrade.
 type Attempt struct {
-	// Config is the UpgradeConfig that requests the upgrade; nil means an empty one.
+	// Config is the UpgradeConfig that requests the upgrade. A nil Config stands for an empty one.
 	Config *upgradev1alpha1.UpgradeConfig
-	// Job is the UpgradeJob that requests the upgrade; nil means an empty one.
+	// Job is the UpgradeJob that requests the upgrade. A nil Job stands for an empty one.
 	Job *maintenancev1beta1.UpgradeJob
-	// Record is the record of the attempt; zero if nothing is recorded.
+	// Record is the record of the attempt, or zero.
 	Record history.Record
-	// Acquire is done once the attempt has the lock of the cluster. A table with Commit.After has a step for it; for
-	// other tables, the lock is acquired before the first step. Nil never acquires it: the table is only read.
+	// Acquire is done once the attempt has the lock of the cluster. A table with Commit.After has a step for
+	// it; other tables acquire the lock before the first step. If nil, the lock is never acquired, and the
+	// table is only read.
 	Acquire engine.UpgradeStep
 }
 
