@@ -50,7 +50,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestDecideAllocations bounds the allocations of a decision, which do not grow with the fleet.
+// TestDecideAllocations limits the allocations of a decision: they do not grow with the fleet.
 func TestDecideAllocations(t *testing.T) {
 	plan := rollout.Plan{MaxConcurrency: number(fleetInFlight)}
 	list := fleet()

@@ -23,7 +23,7 @@ const (
 	historyEvents  = 60
 )
 
-// history is a fleet to which random events happen. After each event it decides, compares the
+// history is a fleet with random events. After each event it decides, compares the
 // decision with the model, checks the invariants, and applies the decision.
 type history struct {
 	random  *rand.Rand

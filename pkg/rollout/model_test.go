@@ -168,7 +168,7 @@ func (m *model) overBudget() bool {
 	return false
 }
 
-// limit returns the number of slots; a negative one means no limit.
+// limit returns the number of slots; negative for no limit.
 func (m *model) limit() int {
 	switch {
 	case m.plan.MaxConcurrency != nil:

@@ -25,10 +25,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// ocmSoak is the soak of a plan for the rollout handler, which counts it from the success of a cluster.
+// ocmSoak is the soak of a plan for the rollout handler. It counts from the success of a cluster.
 const ocmSoak = time.Hour
 
-// ocm returns which clusters begin by the rollout handler of Open Cluster Management.
+// ocm returns the clusters that the rollout handler of Open Cluster Management lets begin.
 func ocm(t *testing.T, plan rollout.Plan, members []rollout.Member) []string {
 	t.Helper()
 	begin := []string{}
@@ -114,7 +114,7 @@ func ocmStrategy(plan rollout.Plan) ocmv1alpha1.RolloutStrategy {
 	}
 }
 
-// ours returns which clusters begin by Decide.
+// ours returns the clusters that Decide lets begin.
 func ours(plan rollout.Plan, members []rollout.Member) []string {
 	begin := append([]string{}, rollout.Decide(plan, members, now).Admit...)
 	slices.Sort(begin)

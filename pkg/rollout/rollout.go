@@ -101,7 +101,7 @@ type Member struct {
 	State State
 	// Deadline is when the current step of a cluster in flight fails; zero for never.
 	Deadline time.Time
-	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A NotStarted cluster should be
+	// CleaningUp reports whether a cluster not in flight still holds its slot. A NotStarted cluster should be
 	// retried, and begins after that.
 	CleaningUp bool
 	// SoakedUntil is when a Complete cluster ends its soak, and gives up its slot.
@@ -116,7 +116,7 @@ type Member struct {
 	Forgotten bool
 	// Hold describes why the cluster itself must not begin; empty if it may.
 	Hold string
-	// HeldSince is since when it must not begin; zero if that is not known.
+	// HeldSince is since when it must not begin; zero if unknown.
 	HeldSince time.Time
 	// Waived reports whether a person continues without the canary. It takes its turn as any other cluster.
 	Waived bool

@@ -18,7 +18,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
-// change lets something happen on the cluster, which the agent reports.
+// change lets something happen on the cluster, and the agent report it.
 func (w *world) change(d time.Duration, do func()) {
 	w.After(d, func() { do(); w.wakeAgent(10 * time.Second) })
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// moments are the parts of a run in which something happens to it.
+// moments are the times in a run when something happens to it.
 var moments = map[string]struct {
 	prepare   func(*world)
 	after     time.Duration
@@ -674,7 +674,7 @@ func TestRun_held_whose_history_decides(t *testing.T) {
 	}
 }
 
-// TestRun_fences_a_request_whose_answer_was_lost holds a run right after its request, which has not arrived. It conflicts
+// TestRun_fences_a_request_whose_answer_was_lost holds a run right after its request, before that has arrived. It conflicts
 // once it does.
 func TestRun_fences_a_request_whose_answer_was_lost(t *testing.T) {
 	t.Parallel()

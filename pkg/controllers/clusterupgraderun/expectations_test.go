@@ -80,7 +80,7 @@ func (w *world) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
 	return &upgrade
 }
 
-// run returns the run; nil means that there is none.
+// run returns the run; nil if there is none.
 func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
 	w.TB.Helper()
 	var list fleetv1alpha1.ClusterUpgradeRunList
@@ -93,7 +93,7 @@ func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
 	return nil
 }
 
-// work returns a work; nil means that there is none.
+// work returns a work; nil if there is none.
 func (w *world) work(name string) *workv1.ManifestWork {
 	w.TB.Helper()
 	var work workv1.ManifestWork
@@ -105,7 +105,7 @@ func (w *world) work(name string) *workv1.ManifestWork {
 	return &work
 }
 
-// form returns the attempt and the form of the work of the platform; empty means none.
+// form returns the attempt and the form of the work of the platform; empty without one.
 func (w *world) form() string {
 	w.TB.Helper()
 	if work := w.work(upgradeWork); work != nil {

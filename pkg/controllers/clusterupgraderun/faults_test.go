@@ -28,7 +28,7 @@ type end struct {
 	Written map[string]int
 }
 
-// faultScenarios are runs in which each write of the hub fails once, in each way.
+// faultScenarios are runs for tests where each write of the hub fails once, in each way.
 var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 	"complete": func(tb testing.TB, plan simulation.Plan) *world {
 		tb.Helper()

@@ -51,7 +51,7 @@ func changedTable(table engine.Runbook) engine.Runbook {
 
 // TestLifecycle_hub_is_upgraded_mid_rollout replaces the hub by another release, which has another table of
 // steps and another image of the Job that approves operators. Each cluster is upgraded once: what runs on it
-// runs once, and no work that is delivered is rewritten.
+// runs once, and no delivered work is rewritten.
 func TestLifecycle_hub_is_upgraded_mid_rollout(t *testing.T) {
 	t.Parallel()
 	present, other := release{image: hubImage}, release{image: "quay.io/example/operator@sha256:" + fmt.Sprintf("%064d", 3), table: changedTable}
@@ -84,7 +84,7 @@ func TestLifecycle_hub_is_upgraded_mid_rollout(t *testing.T) {
 	}
 }
 
-// observeLess removes the last feedback rule of the works of the platform, which an earlier release lacked.
+// observeLess removes the last feedback rule of the works of the platform. An earlier release lacked it.
 func (f *fleet) observeLess() {
 	f.t.Helper()
 	var works workv1.ManifestWorkList

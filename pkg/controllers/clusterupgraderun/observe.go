@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	}
 	v.pre, v.post = readAction(pre), readAction(post)
 	v.applied = v.applied || v.pre != nil && v.pre.Applied
-	if run.Spec.ClusterVersion == nil && !v.applied { // the operators are all that is upgraded
+	if run.Spec.ClusterVersion == nil && !v.applied { // only the operators are upgraded
 		operators, _, err := cluster.Delivered(ctx, delivery.OperatorsName(run.Namespace))
 		if err != nil {
 			return v, err
@@ -120,7 +120,7 @@ func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgrade
 }
 
 // protect makes sure that deleting the works of a run cannot delete the ClusterVersion. The run has a finalizer while a work
-// contains the ClusterVersion; before a run that is being deleted loses it, its works are removed. The API server confirms
+// contains the ClusterVersion; before a deleted run loses it, its works are removed. The API server confirms
 // each change: two hubs whose caches differ would otherwise undo each other's changes without a pause. The result reports
 // whether the run has changed.
 func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (bool, error) {

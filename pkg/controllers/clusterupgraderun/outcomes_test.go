@@ -43,7 +43,7 @@ func TestRun_upgrades_a_cluster(t *testing.T) {
 	w.expectQuiet()
 }
 
-// refuse is a script in which the cluster refuses what is requested.
+// refuse is a script of a cluster that refuses the request.
 func refuse(w *world) {
 	w.refuses = true
 	w.change(5*time.Minute, func() {
@@ -121,9 +121,9 @@ func TestRun_outcomes(t *testing.T) {
 		state   fleetv1alpha1.State
 		reason  string
 		message string   // a part of it
-		states  []string // nil means any
+		states  []string // nil for any
 		desired string   // on the cluster
-		form    string   // of the work that is left
+		form    string   // of the remaining work
 	}{
 		"refused in the words of the cluster": {
 			script: refuse, state: "Failed", reason: "TargetRefused", message: "RetrievePayload: the signature is missing",
@@ -593,7 +593,7 @@ func TestRun_clock_of_the_cluster(t *testing.T) {
 }
 
 // TestRun_is_admitted_by_a_clock_that_is_ahead by a day: it starts at once by the clock of the hub that runs it. It has
-// a slot of its upgrade, which no other cluster can use in that time.
+// a slot of its upgrade, and no other cluster can use the slot in that time.
 func TestRun_is_admitted_by_a_clock_that_is_ahead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

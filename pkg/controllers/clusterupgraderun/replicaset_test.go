@@ -27,13 +27,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// deliveries are the two ways in which a hub delivers actions.
+// deliveries are the two ways to deliver actions.
 var deliveries = map[string]func(*fleetv1beta1.ManagedClustersUpgrade){
 	"by works":        func(*fleetv1beta1.ManagedClustersUpgrade) {},
 	"by replica sets": byReplicaSets,
 }
 
-// byReplicaSetsAnnotation tells the test which way its hub uses.
+// byReplicaSetsAnnotation tells the test how its hub delivers actions.
 const byReplicaSetsAnnotation = "test/by-replica-sets"
 
 func byReplicaSets(u *fleetv1beta1.ManagedClustersUpgrade) {

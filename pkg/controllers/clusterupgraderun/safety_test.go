@@ -69,7 +69,7 @@ func (f *fleet) evictWhen(what string, after time.Duration) {
 	}
 }
 
-// expectStop compares which clusters have begun, and why no other one does.
+// expectStop compares the clusters that have begun, and the reason why no other one does.
 func (f *fleet) expectStop(reason string, begun ...string) {
 	f.t.Helper()
 	u := f.upgrade()

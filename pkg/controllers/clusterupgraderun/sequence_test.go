@@ -97,7 +97,7 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 // release is a release of the hub.
 type release struct {
 	image string                              // of the Job that approves operators
-	table func(engine.Runbook) engine.Runbook // nil means the table of the code
+	table func(engine.Runbook) engine.Runbook // nil for the table of the code
 }
 
 // start starts a hub; the one before has ended.
@@ -344,7 +344,7 @@ func concurrency(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
 	}
 }
 
-// canary makes a cluster the canary, which does not soak.
+// canary makes a cluster the canary, without a soak.
 func canary(name string) func(*fleetv1beta1.ManagedClustersUpgrade) {
 	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{

@@ -17,7 +17,7 @@ func withUpgradeConfig(u *fleetv1beta1.ManagedClustersUpgrade) {
 	u.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD", PDBForceDrainTimeout: new(int32(60))}
 }
 
-// upgradeConfig returns the UpgradeConfig of the cluster; nil means that there is none.
+// upgradeConfig returns the UpgradeConfig of the cluster; nil if there is none.
 func (w *world) upgradeConfig() *unstructured.Unstructured {
 	if all := w.spoke.Objects("UpgradeConfig"); len(all) > 0 {
 		return all[0]

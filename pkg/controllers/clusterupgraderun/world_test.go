@@ -43,12 +43,12 @@ type world struct {
 	spoke *spoke.Cluster
 
 	reads   int            // of the hub, from its cache and from the API server
-	failing int            // the read that fails, from 1; 0 means none
+	failing int            // the read that fails, from 1; 0 for none
 	offline bool           // the agent answers nothing
-	held    string         // the agent does not apply this work; empty means that it applies all
+	held    string         // the agent does not apply this work
 	mute    bool           // the agent applies works, and reports nothing
 	refuses bool           // the cluster version operator does not begin to install what is requested
-	takes   time.Duration  // how long the cluster takes to install a release; 0 means for ever
+	takes   time.Duration  // how long the cluster takes to install a release; 0 for ever
 	seen    map[string]int // how often each work was written, by name, attempt, and form
 	pending bool           // the agent is about to act
 	bySets  bool           // the hub delivers actions by ManifestWorkReplicaSets
@@ -59,7 +59,7 @@ type world struct {
 	invariants invariants.Fleet
 
 	jobs  map[string]string // what becomes of a Job a minute after it began, by the beginning of its name: Complete or Failed
-	begun []string          // the beginnings of the names of Jobs, in the order in which they began
+	begun []string          // the beginnings of the names of Jobs, in the order of their start
 }
 
 func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {

@@ -52,7 +52,7 @@ type selector func(
 // Reconciler reconciles ManagedClustersUpgrades.
 type Reconciler struct {
 	Clock     clock.PassiveClock
-	Selection selection.Options     // which Placements are used
+	Selection selection.Options     // of Placements
 	Image     string                // of the Jobs that approve operators; if it is empty, no cluster begins an upgrade of operators
 	Metrics   *metrics.Fleets       // nil if nothing is exported
 	Webhook   notify.AsyncPublisher // gets the Events as well; may be nil

@@ -492,7 +492,7 @@ func (w *world) lock(name string) *fleetv1alpha1.ClusterUpgradeRun {
 	return run
 }
 
-// blocked returns the causes for which clusters cannot begin.
+// blocked returns the causes why clusters cannot begin.
 func (w *world) blocked() []string {
 	w.TB.Helper()
 	var causes []string

@@ -52,7 +52,7 @@ func (w *world) expect(counters, reason string) {
 	}
 }
 
-// run returns the run of a cluster; nil means none.
+// run returns the run of a cluster; nil if there is none.
 func (w *world) run(cluster string) *fleetv1alpha1.ClusterUpgradeRun {
 	w.TB.Helper()
 	for _, run := range w.runs() {

@@ -34,7 +34,7 @@ func faultyRollout(t *testing.T, plan simulation.Plan) {
 	w.retryRollout(t)
 }
 
-// retryRollout upgrades five clusters, one of which fails and is retried, and checks the end.
+// retryRollout upgrades five clusters, retries the one that fails, and checks the end.
 func (w *world) retryRollout(t *testing.T) {
 	t.Helper()
 	w.fails["c0001"] = 1
@@ -278,7 +278,7 @@ func TestAttempt_is_raised_of_the_run_that_was_read(t *testing.T) {
 	}
 }
 
-// The same holds for an admission that is withdrawn: its upgrade may just have been requested.
+// The same holds for a withdrawn admission: its upgrade may just have been requested.
 func TestAdmission_is_withdrawn_of_the_run_that_was_read(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.StallTimeout = "10m" })

@@ -94,7 +94,7 @@ func (w *world) observeRun(change simulation.Change) {
 	}
 }
 
-// check ends the test if an invariant is violated; nil means that none is.
+// check ends the test unless the error of an invariant is nil.
 func (w *world) check(violated error) {
 	if violated != nil {
 		w.Fail(violated)

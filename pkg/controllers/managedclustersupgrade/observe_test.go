@@ -55,7 +55,7 @@ func retriedRollout(t *testing.T, plan simulation.Plan) *world {
 	return w
 }
 
-// retriedEvents are the Events of a retried rollout, in the order in which they are written.
+// retriedEvents are the Events of a retried rollout, in the order of their writes.
 var retriedEvents = []string{
 	"Normal ManagedClustersSelected", "Normal ManagedClustersUpgradeApplied", "Normal ManagedClustersUpgradeInProgress",
 	"Warning CanaryFailed", "Warning CanaryFailed",

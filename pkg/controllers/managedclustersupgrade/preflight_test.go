@@ -38,7 +38,7 @@ func dryRun(u *fleetv1beta1.ManagedClustersUpgrade) {
 	u.Spec.ClusterVersion.Version = "4.21.0"
 }
 
-// newDryRun returns a world of reachable clusters at 4.20.5 to which 4.21.0 is offered.
+// newDryRun returns a world of reachable clusters at 4.20.5, with an offer of 4.21.0.
 func newDryRun(t *testing.T, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *dryRunWorld {
 	t.Helper()
 	w := &dryRunWorld{spokes: map[string]*spoke.Cluster{}, silent: map[string]bool{}}
@@ -327,7 +327,7 @@ func TestDryRun_ends_in_the_middle(t *testing.T) {
 	}
 }
 
-// The API server creates a work for a process that is no longer the leader, after the upgrade was deleted.
+// The API server creates a work for a former leader, after the upgrade was deleted.
 func TestDryRun_work_of_an_upgrade_that_is_gone(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"the process goes on": false, "another process starts": true} {
@@ -446,7 +446,7 @@ func TestDryRun_with_a_crash_at_every_write(t *testing.T) {
 	simulation.EachFault(t, 6, faultyDryRun)
 }
 
-// A work that is edited right before its deletion is repaired: nothing may delete the ClusterVersion.
+// A work edited right before its deletion is repaired: nothing may delete the ClusterVersion.
 func TestDryRun_work_that_is_edited_before_its_deletion(t *testing.T) {
 	t.Parallel()
 	w := newDryRun(t, 1)

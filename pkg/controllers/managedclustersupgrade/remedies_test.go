@@ -15,7 +15,7 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// fleetRemedy is a reason for which no cluster of a fleet begins, and what its message advises.
+// fleetRemedy is a reason why no cluster of a fleet begins, and what its message advises.
 type fleetRemedy struct {
 	edits          []func(*fleetv1beta1.ManagedClustersUpgrade)
 	breaks         func(*world)
@@ -27,7 +27,7 @@ func (w *world) raiseAttempt() {
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = max(u.Spec.Attempt, 1) + 1 })
 }
 
-// fleetRemedies are the remedies by the state in which they are advised: idle means that no cluster is in flight.
+// fleetRemedies are the remedies by the state that they are advised in: idle if no cluster is in flight.
 func fleetRemedies() map[string]fleetRemedy {
 	type edits = []func(*fleetv1beta1.ManagedClustersUpgrade)
 	one, two := concurrency(1), concurrency(2)

@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 )
 
-// Only a change of a cluster that is selected, and only one that decides about admission, causes a
+// Only a change of a selected cluster, and only one that decides about admission, causes a
 // pass.
 func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 	}
 }
 
-// A dry run depends on which clusters other upgrades are upgrading.
+// A dry run depends on the clusters that other upgrades are upgrading.
 func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
 	t.Parallel()
 	for _, isDryRun := range []bool{true, false} {

@@ -25,7 +25,7 @@ func (w *world) expectComplete(want metav1.ConditionStatus) {
 	}
 }
 
-// pauseHalfDone holds the admission of a fleet of which one cluster is complete.
+// pauseHalfDone holds the admission of a fleet with one complete cluster.
 func (w *world) pauseHalfDone() {
 	w.TB.Helper()
 	w.RunFor(10 * time.Minute)
@@ -54,7 +54,7 @@ func TestRestart_while_the_selection_is_unstable_completes_nothing(t *testing.T)
 	w.expectComplete(metav1.ConditionTrue)
 }
 
-// Neither a failure that is ignored nor one of the attempt before is a lost record.
+// Neither an ignored failure nor one of the attempt before is a lost record.
 func TestDelete_waits_for_a_run_without_its_label(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(2))
@@ -152,7 +152,7 @@ func TestRestart_does_not_count_a_forgotten_failure_again(t *testing.T) {
 	}
 }
 
-// The failure of a later attempt is another one, about which the person has said nothing.
+// The failure of a later attempt is another one: the person has said nothing about it.
 func TestForget_failure_of_one_attempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, maxFailures(0))
@@ -174,7 +174,7 @@ func TestForget_failure_of_one_attempt(t *testing.T) {
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
 
-// A canary without which a person continues in one attempt is a canary in the next one.
+// A canary that a person waives in one attempt is a canary in the next one.
 func TestContinue_without_a_canary_in_one_attempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, canary)

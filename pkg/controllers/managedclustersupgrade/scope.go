@@ -241,8 +241,8 @@ func (s *scope) observeSelection() {
 	m.selected = append([]selection.Member{}, found.Members...) // not nil
 }
 
-// shrunk describes by how much the first selection of this process is smaller than the published one, until that is
-// confirmed: the process does not know for how long clusters are deselected.
+// shrunk describes how much smaller the first selection of this process is than the published one, until that is confirmed:
+// the process does not know for how long clusters are deselected.
 func (s *scope) shrunk(selected map[string]bool) string {
 	confirmed := s.cache.started.Add(rollout.RemovalDelay)
 	if !s.Now.Before(confirmed) {

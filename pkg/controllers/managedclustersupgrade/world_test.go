@@ -24,7 +24,7 @@ import (
 
 var stores = client.ObjectKey{Namespace: "fleet", Name: "stores"}
 
-// unreadFor is how long reads fail: longer than a selection that is empty takes to be believed.
+// unreadFor is how long reads fail: longer than an empty selection takes to be believed.
 const unreadFor = 3 * time.Minute
 
 // world is a hub with the controller. Clusters are selected by the label selected; a simulated agent
@@ -32,10 +32,10 @@ const unreadFor = 3 * time.Minute
 type world struct {
 	*simulation.Harness
 
-	unread     time.Time             // when reads of the hub begin to fail, for unreadFor; zero means never
+	unread     time.Time             // when reads of the hub begin to fail, for unreadFor
 	refusals   int                   // reads that failed
-	webhook    notify.AsyncPublisher // nil means none
-	metrics    *metrics.Fleets       // nil means that they are not exported
+	webhook    notify.AsyncPublisher // may be nil
+	metrics    *metrics.Fleets       // nil if they are not exported
 	unstable   string
 	unreadable error           // why the clusters cannot be selected
 	placements bool            // clusters are selected by Placements, not by their label
@@ -46,7 +46,7 @@ type world struct {
 	detachable bool           // runs and clusters may disappear
 	admissions map[string]int // by cluster and attempt
 	order      []string       // clusters in the order of their admission
-	written    []string       // Events in the order in which they were written, as "Type Reason"
+	written    []string       // Events in the order of their writes, as "Type Reason"
 	reconciles int
 	maxFlight  int32 // the most that any status reported
 	published  []time.Time

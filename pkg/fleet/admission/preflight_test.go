@@ -32,7 +32,7 @@ func cluster(claims ...string) *clusterv1.ManagedCluster {
 
 // candidate is a cluster that a dry run checks.
 type candidate struct {
-	managed    *clusterv1.ManagedCluster // nil means that there is none
+	managed    *clusterv1.ManagedCluster // nil if it does not exist
 	hold, lock string
 	work       *workv1.ManifestWork
 }
@@ -109,9 +109,9 @@ func TestCheck_by_what_the_cluster_reports(t *testing.T) {
 	upgradeable := map[string]string{"UpgradeableStatus": "False", "UpgradeableReason": "AdminAckRequired", "UpgradeableMessage": "APIs are removed", "offered": "4.20.6"}
 	minor := &fleetv1beta1.ClusterVersionSpec{Version: "4.21.0"}
 	for name, tc := range map[string]struct {
-		release *fleetv1beta1.ClusterVersionSpec // nil means 4.20.6
+		release *fleetv1beta1.ClusterVersionSpec // 4.20.6 if nil
 		values  map[string]string
-		want    string // reason and message of the obstacle; empty means that there is none
+		want    string // reason and message of the obstacle, if there is one
 	}{
 		"offered":                           {values: values(map[string]string{"offered": "4.20.6"})},
 		"not offered":                       {values: values(nil), want: "NotOffered: not offered in stable-4.20"},
@@ -164,7 +164,7 @@ func TestCheck_by_what_the_cluster_reports(t *testing.T) {
 	}
 }
 
-// expectObstacle compares the obstacle of a result that is final.
+// expectObstacle compares the obstacle of a final result.
 func expectObstacle(t *testing.T, got admission.Preflight, want string) {
 	t.Helper()
 	obstacle := ""
@@ -206,7 +206,7 @@ func TestCheckClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster   candidate
 		operators bool   // without a release
-		want      string // of the obstacle; empty means none
+		want      string // of the obstacle, if there is one
 		needsWork bool   // unless only claims are read
 	}{
 		"an older release":           {cluster: candidate{managed: cluster("version.openshift.io=4.20.5")}, needsWork: true},

@@ -304,7 +304,7 @@ func CountDeparted(published string, present, others []string) (int, bool) {
 		switch {
 		case b.count == 0 && b.sum == 0:
 			continue
-		case b.count == 0 || b.count > buckets: // one that is present was not published
+		case b.count == 0 || b.count > buckets: // a present cluster was not published
 			return 0, false
 		case b.count == 1 && exists[[2]uint32{uint32(i), b.sum}], b.count > 1 && isOccupied[i]: // of several, each may be the other one
 			return 0, false

@@ -65,7 +65,7 @@ func paused(r *fleetv1alpha1.ClusterUpgradeRun) {
 	}
 }
 
-// member returns a selected member with a run; nil means none.
+// member returns a selected member, with a run unless that is nil.
 func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) admission.Member {
 	m := admission.Member{Member: rollout.Member{Name: name, Group: group, State: rollout.NotStarted}}
 	if r != nil {
@@ -481,7 +481,7 @@ func TestCompute_properties(t *testing.T) {
 	}
 }
 
-// check returns which invariant the status violates; nil means none.
+// check returns the violation of an invariant by the status, if there is one.
 func check(s fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	if err := invariants.Status(&fleetv1beta1.ManagedClustersUpgrade{Status: s}); err != nil {
 		return err

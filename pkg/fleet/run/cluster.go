@@ -199,8 +199,8 @@ func (c *Cluster) apply(ctx context.Context, desired *workv1.ManifestWork) (*del
 	return f, result, nil
 }
 
-// mustReplace reports whether the work of an earlier attempt must be deleted first: the work of a set, which has one
-// template for all attempts, and the work of an action that failed, whose Jobs would stay failed.
+// mustReplace reports whether the work of an earlier attempt must be deleted first: a set has one template for all attempts,
+// and the Jobs of a failed action would stay failed.
 func (c *Cluster) mustReplace(work *workv1.ManifestWork) bool {
 	return slices.Contains(c.actions(), work.Name) && (delivery.IsOfReplicaSet(work) || isDegraded(work))
 }

@@ -21,8 +21,8 @@ const withdrawTimeout = 10 * time.Minute // how long the cleanup waits until the
 // applyGrace is how long the step itself may take to report, with the cause, that a request was not applied in time.
 const applyGrace = time.Minute
 
-// Runbook returns the table of the steps of the attempt. The upgrade is nil if it is not known. A zero progress, the time at
-// which the cluster last made progress, counts as the start of the step.
+// Runbook returns the table of the steps of the attempt. The upgrade is nil if it is not known. progress is the time of the
+// last progress of the cluster; zero for the start of the step.
 func (c *Cluster) Runbook(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress time.Time) engine.Runbook {
 	return engine.Runbook{
 		Steps: append(c.platformSteps(upgrade, progress), c.finalSteps(upgrade)...),

@@ -28,7 +28,7 @@ import (
 const reportGrace = 30 * time.Second
 
 // Soaked waits until the upgraded cluster was healthy for the soak without an interruption, as far as the hub hears of it. No
-// news is not good news: a cluster that is failing, unavailable, or silent starts the soak again.
+// news is not good news: a failing, unavailable, or silent cluster starts the soak again.
 func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if result, err := c.awaitAgent(ctx, run.Now); err != nil || !result.IsZero() {
 		return result, err

@@ -41,7 +41,7 @@ func (h hub) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ 
 	return nil
 }
 
-// An upgrade that is deleted and created again under its name is another one.
+// An upgrade deleted and created again under its name is another one.
 func TestUpgrade_is_found_by_its_UID(t *testing.T) {
 	t.Parallel()
 	run := &fleetv1alpha1.ClusterUpgradeRun{}

@@ -48,7 +48,7 @@ func canaries(mcu *fleetv1beta1.ManagedClustersUpgrade, selector fleetv1beta1.La
 	return mcu
 }
 
-// placement returns a Placement, which selects a number of clusters.
+// placement returns a Placement that selects a number of clusters.
 func placement(namespace, name string, selected int32) *ocmv1beta1.Placement {
 	return &ocmv1beta1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
@@ -61,7 +61,7 @@ func placement(namespace, name string, selected int32) *ocmv1beta1.Placement {
 
 var sequence = 0
 
-// decision returns a PlacementDecision of a Placement, of the group index, which may have a name.
+// decision returns a PlacementDecision of a Placement, of the group index. The group may have a name.
 func decision(p *ocmv1beta1.Placement, index int, group string, clusters ...string) *ocmv1beta1.PlacementDecision {
 	sequence++
 	d := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{

@@ -37,7 +37,7 @@ func decode(tb testing.TB, manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// work returns a work of generation 3 with one object, which is applied, available, and reported by the
+// work returns a work of generation 3 with one object: applied, available, and reported by the
 // rules.
 func (a agent) work(tb testing.TB, manifest string, rules []workv1.FeedbackRule) *workv1.ManifestWork {
 	tb.Helper()

@@ -127,7 +127,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the feedback of a cluster that is complete, it is not complete.
+// A complete cluster is not complete if anything is wrong with its feedback.
 func TestStage_of_bad_feedback_is_unknown(t *testing.T) {
 	t.Parallel()
 	target := Target{"4.20.6", fmt.Sprintf(pullSpec, 6)}

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Action returns the state of an action, or of the Job that approves operators, and explains it. A manifest that is
+// Action returns the state of an action, or of the Job that approves operators, and explains it. One manifest in state
 // Degraded, or a Job that failed, makes it Degraded. It is Available when all manifests of the current generation are
 // applied, all objects exist, all Jobs have succeeded, and all rules for the condition Complete are met.
 //

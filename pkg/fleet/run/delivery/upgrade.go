@@ -65,7 +65,7 @@ func UpgradeWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Managed
 	)
 }
 
-// means returns what the agent may do with an object in a form, and how it applies the object.
+// means returns the verbs that the agent needs for an object in a form, and how it applies the object.
 func (f Form) means(write ...string) (verbs []string, strategy workv1.UpdateStrategyType) {
 	if f.observes() {
 		return reads, workv1.UpdateStrategyTypeReadOnly
