@@ -330,7 +330,7 @@ func TestWrites(t *testing.T) {
 	if others > 15 || count["patch ClusterVersion"] != 1 {
 		t.Errorf("%d other writes: %v", others, count)
 	}
-	if reads > 6 || count["get Lease"] > 1 { // once, before it is known whether an upgrade continues without its object
+	if reads > 4 || count["get Lease"] > 1 { // of the Lease once, to learn whether an upgrade continues without its object
 		t.Errorf("%d reads from the API server: %v", reads, count)
 	}
 }
