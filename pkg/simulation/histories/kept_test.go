@@ -38,8 +38,11 @@ var keptSeeds = map[Kind][]keptSeed{
 			"two leaders whose clocks differ overwrite each other's heartbeats", 930005, 42,
 			mutant{{"pkg/engine/engine.go", "&& (age < 0 || age >= defaultMessageInterval)", "&& (MUTANT || age < 0 || age >= defaultMessageInterval)"}},
 		}, {
-			"a request is not withdrawn after its record was replaced", 0, 0,
-			mutant{{"pkg/lifecycle/notes.go", "if r.RequestTime == nil && (attempt.Requested ||", "if r.RequestTime == nil && (!MUTANT || !s.claimed) && (attempt.Requested ||"}},
+			"a request is not withdrawn after its record was replaced", 2500004, 58,
+			mutant{
+				{"pkg/lifecycle/notes.go", "if r.RequestTime == nil && (attempt.Requested ||", "if r.RequestTime == nil && (!MUTANT || !s.claimed) && (attempt.Requested ||"},
+				{"pkg/lifecycle/record.go", "record.UpgradeAt == nil {", "!MUTANT && record.UpgradeAt == nil {"},
+			},
 		}, {
 			"the lock is held by an upgrade that the cache showed late", 2500005, 58,
 			mutant{{"pkg/lifecycle/controller.go", "Requests: r.leaseChanged,", "Requests: map[bool]func(context.Context, client.Object) []reconcile.Request{false: r.leaseChanged, true: r.factChanged}[MUTANT],"}},
@@ -60,7 +63,7 @@ var keptSeeds = map[Kind][]keptSeed{
 			mutant{{"pkg/steps/controlplane/channel.go", "if run.Committed || version.Observe(target).HasBegun() {", "if run.Committed || MUTANT && version.InHistory(target) || version.Observe(target).HasBegun() {"}},
 		}, {
 			"the cleanup of an upgrade that an earlier release started is cut short", 0, 0,
-			mutant{{"pkg/lifecycle/record.go", "if record.UpgradeAt == nil {", "if !MUTANT && record.UpgradeAt == nil {"}},
+			mutant{{"pkg/lifecycle/record.go", "record.UpgradeAt == nil {", "!MUTANT && record.UpgradeAt == nil {"}},
 		}, {
 			"a request is not withdrawn after its record was replaced twice", 731789905383, 48,
 			mutant{{"pkg/lifecycle/scope.go", "case s.isInProgress(attempt):\n\t\tif attempt.Type", "case !MUTANT && s.isInProgress(attempt):\n\t\tif attempt.Type"}},
@@ -135,7 +138,7 @@ var keptSeeds = map[Kind][]keptSeed{
 	ManagedClustersUpgrades: {
 		{
 			"two leaders whose clocks differ deliver a request and withdraw it in turn", 0, 0,
-			mutant{{"pkg/fleet/run/cluster.go", "if c.Creations.wasWritten(changeOf(desired), retryAfter) {", "if !MUTANT && c.Creations.wasWritten(changeOf(desired), retryAfter) {"}},
+			mutant{{"pkg/fleet/run/cluster.go", "if c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {", "if !MUTANT && c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {"}},
 		}, {
 			"a hub writes when a canary could have stopped a rollout that is cancelled", 0, 0,
 			mutant{{"pkg/rollout/stop.go", "&& !p.Cancelled &&", "&& (MUTANT || !p.Cancelled) &&"}},
