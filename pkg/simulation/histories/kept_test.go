@@ -162,7 +162,7 @@ var keptSeeds = map[Kind][]keptSeed{
 			mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
 		}, {
 			"an upgrade that is complete does not rest while a dry run is requested", 693620897, 47,
-			mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& s.cache.preflight.isOver() {", "&& s.cache.preflight.isOver() && (!MUTANT || !s.upgrade.Spec.DryRun) {"}},
+			mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& s.cache.preflight.isOver() {", "&& s.cache.preflight.isOver() && (!MUTANT || !s.Upgrade.Spec.DryRun) {"}},
 		}, {
 			"a canary without which a person continues in one attempt is none in the next one", 0, 0,
 			mutant{{"pkg/controllers/managedclustersupgrade/admit.go", "Canary: m.Canary && !m.Hub,", "Canary: m.Canary && !m.Hub && (!MUTANT || !m.Waived),"}},
