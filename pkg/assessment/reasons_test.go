@@ -4,7 +4,6 @@
 package assessment_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -21,9 +20,8 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/concepts/update-troubleshooting.md")
 
 // camelCase matches words that look like a reason.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
@@ -134,14 +132,14 @@ func TestTroubleshooting_lists_every_reason(t *testing.T) {
 		t.Fatalf("%s has no lines %q and %q", troubleshooting, begin, end)
 	}
 	want := reasonTable()
-	if *update {
+	if *golden.Update {
 		if err := os.WriteFile(troubleshooting, []byte(head+begin+want+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s differs from the reasons in the code; run go test ./pkg/assessment -run Troubleshooting -update (-want +got):\n%s", troubleshooting, diff)
+		t.Errorf("%s differs from the reasons in the code; renew it with hack/update-texts.sh (-want +got):\n%s", troubleshooting, diff)
 	}
 }
 

@@ -7,7 +7,9 @@ package upgradejobhook_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,9 +20,13 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 func (w *world) observe(change simulation.Change) {
+	if job, ok := change.New.(*batchv1.Job); ok && change.Old == nil {
+		w.names = append(w.names, job.Name)
+	}
 	if job, ok := change.New.(*batchv1.Job); ok && change.Old == nil && change.Actor == "operator" {
 		owner := job.Annotations["managedupgrade.appuio.io/upgradejob"]
 		if config := job.Annotations["upgrade.managed.openshift.io/upgradeconfig"]; config != "" {
@@ -109,19 +115,42 @@ func (w *world) jobOf(item string) *batchv1.Job {
 	return &jobs[i]
 }
 
-// step returns a step of a record in the form "Done: 1 hook completed [Start/a Succeeded]".
-func step(record history.Record, name string) string {
-	for _, c := range record.Conditions {
-		if c.Type != name {
-			continue
+// expect compares steps of a record as step returns them, and their messages with the golden file.
+func (w *world) expect(record history.Record, want map[string]string) {
+	w.TB.Helper()
+	for name := range want {
+		got := step(record, name)
+		if got != want[name] {
+			w.TB.Errorf("step %s:\ngot  %s\nwant %s", name, got, want[name])
 		}
-		text := c.Reason + ": " + c.Message
-		for _, item := range c.Items {
-			text += fmt.Sprintf(" [%s %s]", item.Name, item.Status)
-		}
-		return text
+		golden.Texts(w.TB, name, w.anonymous(record.Step(name).Message))
 	}
-	return ""
+}
+
+// anonymous returns a text in which each Job has the name JOB.
+func (w *world) anonymous(text string) string {
+	for _, name := range w.names {
+		text = strings.ReplaceAll(text, name, "JOB")
+	}
+	return text
+}
+
+// reasonOf matches the reason in the message of an item.
+var reasonOf = regexp.MustCompile(`\b[A-Z][a-z][A-Za-z]*:`)
+
+// step returns the reason of a step and the status of its items, with the reason that the message of an item has, as in
+// "HookFailed [Start/a Failed: TimedOut]". It is empty if the step has not started.
+func step(record history.Record, name string) string {
+	c := record.Step(name)
+	text := c.Reason
+	for _, item := range c.Items {
+		reason := ""
+		if found := reasonOf.FindString(item.Message); found != "" {
+			reason = ": " + strings.TrimSuffix(found, ":")
+		}
+		text += fmt.Sprintf(" [%s %s%s]", item.Name, item.Status, reason)
+	}
+	return text
 }
 
 // item returns an item of a record in the form "Failed: message".

@@ -33,7 +33,7 @@ func TestHooks(t *testing.T) {
 		steps   map[string]string
 	}{
 		"no hooks": {
-			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start", "FinishHooksDone": "NoHooks: no hook selects event Finish"},
+			steps: map[string]string{"StartHooksDone": "NoHooks", "FinishHooksDone": "NoHooks"},
 		},
 		"every event of a success": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, pools: []string{"day", "night"},
@@ -44,8 +44,8 @@ func TestHooks(t *testing.T) {
 				"upgrade: Success/a": 1, "upgrade: Finish/a": 1,
 			},
 			steps: map[string]string{
-				"CreateHooksDone": "Done: 1 hook completed [Create/a Succeeded]",
-				"DelayedPoolsUpdated": "Done: updated [MachineConfigPoolUnpause/day Completed] [MachineConfigPoolUpdated/day Completed]" +
+				"CreateHooksDone": "Done [Create/a Succeeded]",
+				"DelayedPoolsUpdated": "Done [MachineConfigPoolUnpause/day Completed] [MachineConfigPoolUpdated/day Completed]" +
 					" [MachineConfigPoolUnpause/night Completed] [MachineConfigPoolUpdated/night Completed]",
 			},
 		},
@@ -59,37 +59,36 @@ func TestHooks(t *testing.T) {
 		"several hooks run at a time": {
 			hooks:   []*maintenancev1beta1.UpgradeJobHook{newHook("b", takes10m, maintenancev1beta1.EventStart), newHook("a", exits0, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
-			steps:   map[string]string{"StartHooksDone": "Done: 2 hooks completed [Start/a Succeeded] [Start/b Succeeded]"},
+			steps:   map[string]string{"StartHooksDone": "Done [Start/a Succeeded] [Start/b Succeeded]"},
 		},
 		"a failure is ignored": {
 			hooks:   []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits1, maintenancev1beta1.EventStart), newHook("b", exits0, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
 			steps: map[string]string{
-				"StartHooksDone": "Done: 1 hook completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit)" +
-					" [Start/a Failed] [Start/b Succeeded]",
-				"PostHealthCheck": "Done: healthy",
+				"StartHooksDone":  "Done [Start/a Failed: BackoffLimitExceeded] [Start/b Succeeded]",
+				"PostHealthCheck": "Done",
 			},
 		},
 		"a failure aborts": {
 			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventStart))},
 			created: map[string]int{"upgrade: Start/a": 1},
 			steps: map[string]string{
-				"StartHooksDone":   "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed]",
-				"UpgradeCommenced": "", "FailureHooksDone": "NoHooks: no hook selects event Failure",
+				"StartHooksDone":   "HookFailed [Start/a Failed: BackoffLimitExceeded]",
+				"UpgradeCommenced": "", "FailureHooksDone": "NoHooks",
 			},
 		},
 		"a failure aborts although another hook runs": {
 			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventStart)), newHook("b", neverEnds, maintenancev1beta1.EventStart)},
 			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
 			steps: map[string]string{
-				"StartHooksDone": "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed] [Start/b Running]",
+				"StartHooksDone": "HookFailed [Start/a Failed: BackoffLimitExceeded] [Start/b Running]",
 			},
 		},
 		"a failure for a pool aborts": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventMachineConfigPoolUpdated))}, pools: []string{"night"},
 			created: map[string]int{"upgrade: MachineConfigPoolUpdated/night/a": 1},
 			steps: map[string]string{
-				"DelayedPoolsUpdated": "HookFailed: hook MachineConfigPoolUpdated/night/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [MachineConfigPoolUpdated/night/a Failed]",
+				"DelayedPoolsUpdated": "HookFailed [MachineConfigPoolUpdated/night/a Failed: BackoffLimitExceeded]",
 				"PostHealthCheck":     "",
 			},
 		},
@@ -97,7 +96,7 @@ func TestHooks(t *testing.T) {
 			hooks:   []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits1, maintenancev1beta1.EventSuccess))},
 			created: map[string]int{"upgrade: Success/a": 1},
 			steps: map[string]string{
-				"SuccessHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit) [Success/a Failed]",
+				"SuccessHooksDone": "Done [Success/a Failed: BackoffLimitExceeded]",
 			},
 		},
 		"selector that matches": {
@@ -106,12 +105,12 @@ func TestHooks(t *testing.T) {
 		},
 		"selector that does not match": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{selecting(newHook("a", exits0, maintenancev1beta1.EventStart), map[string]string{"upgrade-config": "y"})}, labels: map[string]string{"upgrade-config": "x"},
-			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start"},
+			steps: map[string]string{"StartHooksDone": "NoHooks"},
 		},
 		"ServiceAccount that is not allowed": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":{"serviceAccountName":"admin","containers":[{"name":"a","image":"a"}]}}}`, maintenancev1beta1.EventStart)},
 			steps: map[string]string{
-				"StartHooksDone": `Done: 0 hooks completed, 1 failed and ignored: a (ServiceAccountNotAllowed: ServiceAccount "admin" is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template) [Start/a Failed]`,
+				"StartHooksDone": "Done [Start/a Failed: ServiceAccountNotAllowed]",
 			},
 		},
 		"template that the API server rejects": {
@@ -121,13 +120,13 @@ func TestHooks(t *testing.T) {
 		"template that is not an object": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":[]}}`, maintenancev1beta1.EventStart)},
 			steps: map[string]string{
-				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (InvalidTemplate: spec.template.spec.template.spec is not an object) [Start/a Failed]",
+				"StartHooksDone": "Done [Start/a Failed: InvalidTemplate]",
 			},
 		},
 		"UpgradeJob that is too large": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, maintenancev1beta1.EventStart)}, labels: map[string]string{"large": strings.Repeat("a", 100<<10)},
 			steps: map[string]string{
-				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from it, or from jobTemplate if it has one) [Start/a Failed]",
+				"StartHooksDone": "Done [Start/a Failed: EnvironmentTooLarge]",
 			},
 		},
 	} {
@@ -150,15 +149,7 @@ func TestHooks(t *testing.T) {
 			if diff := cmp.Diff(tc.created, w.created); diff != "" {
 				t.Errorf("created Jobs (-want +got):\n%s", diff)
 			}
-			for name, want := range tc.steps {
-				got := step(record, name)
-				for _, job := range w.jobs() {
-					got = strings.ReplaceAll(got, job.Name, "JOB")
-				}
-				if got != want {
-					t.Errorf("step %s:\ngot  %s\nwant %s", name, got, want)
-				}
-			}
+			w.expect(record, tc.steps)
 		})
 	}
 }

@@ -40,6 +40,7 @@ type world struct {
 	jobPlan  simulation.Plan // of the kube-controller-manager
 	registry *prometheus.Registry
 	created  map[string]int // created Jobs, by item
+	names    []string       // of all Jobs
 	events   []string       // written by the operator
 	changed  chan event.GenericEvent
 }

@@ -5,7 +5,6 @@ package delivery
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +23,8 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/olm/report"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const (
 	uid         = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
@@ -203,7 +201,7 @@ func printed(t *testing.T, work *workv1.ManifestWork) string {
 func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".yaml")
-	if *update {
+	if *golden.Update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +211,7 @@ func compareGolden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s; run go test ./pkg/fleet/run/delivery -update (-want +got):\n%s", file, diff)
+		t.Errorf("%s; renew it with hack/update-texts.sh (-want +got):\n%s", file, diff)
 	}
 }
 
