@@ -28,11 +28,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // Consumers of facts. Each answers a question about a cluster in its own terms.
 const (
-	gate    = "gate"    // message of the health gates
+	gate    = "gate"    // findings that close the health gates
 	plan    = "plan"    // findings of an UpdatePlan, except sources that cannot be read in this test
 	update  = "update"  // findings of the built-in informers about an update
 	figures = "figures" // progress of the control plane and the workers
@@ -42,7 +43,11 @@ const (
 	busy    = "busy"    // gate that waits for the updates of other clients
 	commit  = "commit"  // what the engine observes of a request for the release, and the result of the step that makes the request
 	pending = "pending" // condition UpdatePending of the control plane
-	olm     = "olm"     // approver of InstallPlans
+	olm     = "olm"     // result of the approver of InstallPlans
+
+	// The sentences of the health gates and of the approver are in the golden file.
+	gateText = "gate text"
+	olmText  = "olm text"
 )
 
 // nextMinor is the release of the plan.
@@ -165,9 +170,11 @@ func consult(t *testing.T, c *cluster) map[string]string {
 	report := checks.Runner{
 		Reader: reader, Live: reader, Sources: sources, Options: checks.Options{PDBNamespaces: []string{"*"}, RequireAlerts: c.requiresAlerts},
 	}.Run(t.Context(), now)
-	answers[gate], answers[notes] = report.Message(), report.Notes()
+	blocking := slices.DeleteFunc(slices.Clone(report.Findings), func(f checks.Finding) bool { return !f.Level.Blocks() })
+	answers[gate], answers[gateText], answers[notes] = describeAll(blocking, ""), report.Message(), report.Notes()
 	if report.Err != nil {
-		answers[gate] = strings.TrimPrefix(answers[gate]+"; "+report.Err.Error(), "; ")
+		answers[gate] = strings.TrimPrefix(answers[gate]+", unknown", ", ")
+		answers[gateText] = strings.TrimPrefix(answers[gateText]+"; "+report.Err.Error(), "; ")
 	}
 	facts := checks.Gather(t.Context(), checks.Plan, readers).With(checks.GatherPlan(t.Context(), readers))
 	answers[plan] = describeAll(checks.Readiness(facts, nextMinor), "not-offered")
@@ -219,7 +226,7 @@ func consultApprover(t *testing.T, cluster client.WithWatch, at time.Time, answe
 	var out strings.Builder
 	approver := olmapprover.Approver{Client: cluster, Clock: clocktesting.NewFakeClock(at), Out: &out}
 	if err := approver.Run(t.Context()); err != nil {
-		answers[olm] = err.Error()
+		answers[olm], answers[olmText] = "not upgraded", err.Error()
 	}
 }
 
@@ -241,7 +248,7 @@ func describeAll(found []checks.Finding, except string) string {
 // after a minus sign.
 func changes(before, after map[string]string) map[string]string {
 	changed := map[string]string{}
-	for consumer, separator := range map[string]string{gate: "; ", plan: ", ", update: ", ", figures: "\n", verdict: "\n", step: "\n", notes: "; ", busy: "\n", commit: "\n", pending: "\n", olm: "\n"} {
+	for consumer, separator := range map[string]string{gate: ", ", gateText: "; ", plan: ", ", update: ", ", figures: "\n", verdict: "\n", step: "\n", notes: "; ", busy: "\n", commit: "\n", pending: "\n", olm: "\n", olmText: "\n"} {
 		old, now := strings.Split(before[consumer], separator), strings.Split(after[consumer], separator)
 		var parts []string
 		for _, part := range now {
@@ -272,7 +279,11 @@ func TestFacts_are_the_same_for_every_consumer(t *testing.T) {
 			}
 			changed := idle()
 			q.change(changed)
-			if diff := cmp.Diff(q.want, changes(consult(t, without), consult(t, changed))); diff != "" {
+			got := changes(consult(t, without), consult(t, changed))
+			golden.Texts(t, "", got[gateText], got[olmText])
+			delete(got, gateText)
+			delete(got, olmText)
+			if diff := cmp.Diff(q.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -283,13 +294,13 @@ func TestFacts_are_the_same_for_every_consumer(t *testing.T) {
 // cluster that is being updated.
 var questions = []question{
 	{"is an update being installed?", "Progressing=True with Completed history", func(c *cluster) { c.setProgressing(configv1.ConditionTrue, 10*time.Minute) }, map[string]string{
-		gate:    "it is unknown whether an update is being installed: condition Progressing is True, but the history shows 4.20.6 as Completed (Working towards 4.20.6)",
+		gate:    "error ControlPlaneUnknown/ClusterVersion/version",
 		plan:    "error version/ControlPlaneUnknown",
 		pending: "Unknown CannotObserve",
 		verdict: "Unknown",
 	}},
 	{"is an update being installed?", "Progressing=False with Partial history", during(func(c *cluster) { c.setProgressing(configv1.ConditionFalse, 10*time.Minute) }), map[string]string{
-		gate:    "it is unknown whether an update is being installed: condition Progressing is False, but the history shows 4.20.6 as Partial (Working towards 4.20.6)",
+		gate:    "error ControlPlaneUnknown/ClusterVersion/version",
 		plan:    "error version/ControlPlaneUnknown",
 		update:  "status ControlPlaneUpdating/ClusterVersion/version",
 		figures: "operators 2=1+0+1 0/0, worker 3=3+0+0 0/0",
@@ -302,7 +313,7 @@ var questions = []question{
 		update: "warning ClusterVersionFailingUnknown/ClusterVersion/version",
 	}},
 	{"is the cluster version operator failing?", "Failing=True", func(c *cluster) { setVersion(c, "Failing", configv1.ConditionTrue, "m") }, map[string]string{
-		gate:   "the cluster version operator is failing: m",
+		gate:   "error ClusterVersionFailing/ClusterVersion/version",
 		plan:   "error version/ClusterVersionFailing",
 		update: "warning ClusterVersionFailing/ClusterVersion/version",
 	}},
@@ -316,65 +327,65 @@ var questions = []question{
 	}},
 	{"may the cluster leave its minor version?", "Upgradeable=True", func(c *cluster) { setVersion(c, configv1.OperatorUpgradeable, configv1.ConditionTrue, "m") }, map[string]string{}},
 	{"how is an operator?", "no condition Degraded", operatorCondition(configv1.OperatorDegraded, ""), map[string]string{
-		gate:   "cluster operators do not report their state: dns (no condition Degraded)",
+		gate:   "unknown",
 		plan:   "warning unreadable/operator",
 		update: "warning OperatorStateUnknown/ClusterOperator/dns",
 	}},
 	{"how is an operator?", "no condition Available", operatorCondition(configv1.OperatorAvailable, ""), map[string]string{
-		gate:   "cluster operators do not report their state: dns (no condition Available)",
+		gate:   "unknown",
 		plan:   "warning unreadable/operator",
 		update: "warning OperatorStateUnknown/ClusterOperator/dns",
 	}},
 	{"how is an operator?", "Degraded=Unknown", operatorCondition(configv1.OperatorDegraded, configv1.ConditionUnknown), map[string]string{
-		gate:    "cluster operators degraded: dns",
+		gate:    "error OperatorDegraded/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorDegraded",
 		update:  "error OperatorDegraded/ClusterOperator/dns",
 		figures: "operators 2=2+0+0 0/1, worker 3=3+0+0 0/0",
 	}},
 	{"how is an operator?", "Available=Unknown", operatorCondition(configv1.OperatorAvailable, configv1.ConditionUnknown), map[string]string{
-		gate:    "cluster operators unavailable: dns",
+		gate:    "error OperatorUnavailable/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorUnavailable",
 		update:  "error OperatorUnavailable/ClusterOperator/dns",
 		figures: "operators 2=2+0+0 1/0, worker 3=3+0+0 0/0",
 	}},
 	{"how is an operator?", "Degraded=True", operatorCondition(configv1.OperatorDegraded, configv1.ConditionTrue), map[string]string{
-		gate:    "cluster operators degraded: dns",
+		gate:    "error OperatorDegraded/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorDegraded",
 		update:  "error OperatorDegraded/ClusterOperator/dns",
 		figures: "operators 2=2+0+0 0/1, worker 3=3+0+0 0/0",
 	}},
 	{"how is an operator?", "Available=False", operatorCondition(configv1.OperatorAvailable, configv1.ConditionFalse), map[string]string{
-		gate:    "cluster operators unavailable: dns",
+		gate:    "error OperatorUnavailable/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorUnavailable",
 		update:  "error OperatorUnavailable/ClusterOperator/dns",
 		figures: "operators 2=2+0+0 1/0, worker 3=3+0+0 0/0",
 	}},
 	{"how is an operator?", "no condition Degraded during an update", during(operatorCondition(configv1.OperatorDegraded, "")), map[string]string{
-		gate:   "cluster operators do not report their state: dns (no condition Degraded)",
+		gate:   "unknown",
 		plan:   "warning unreadable/operator",
 		update: "warning OperatorStateUnknown/ClusterOperator/dns",
 	}},
 	{"has an operator the release?", "no version", func(c *cluster) { c.operators["machine-config"].Status.Versions = nil }, map[string]string{
-		gate:    `the machine config operator is at "", not at 4.20.6 yet`,
+		gate:    "error MachineConfigOperatorBehind/ClusterOperator/machine-config",
 		figures: "operators 2=1+0+1 0/0, worker 3=3+0+0 0/0",
 	}},
 	{"has an operator the release?", "another version", func(c *cluster) { c.operators["machine-config"].Status.Versions[0].Version = oldRelease }, map[string]string{
-		gate:    `the machine config operator is at "4.20.5", not at 4.20.6 yet`,
+		gate:    "error MachineConfigOperatorBehind/ClusterOperator/machine-config",
 		figures: "operators 2=1+0+1 0/0, worker 3=3+0+0 0/0",
 	}},
 	{"what role has a pool?", "the pool of the control plane is paused", func(c *cluster) { c.pools["master"].Spec.Paused = true }, map[string]string{
-		gate: "machine config pools paused: master",
+		gate: "error PoolPaused/MachineConfigPool/master",
 		plan: "error pool/master/PoolPaused",
 	}},
 	{"where is a pool?", "paused", func(c *cluster) { c.pools["worker"].Spec.Paused = true }, map[string]string{
-		gate: "machine config pools paused: worker",
+		gate: "error PoolPaused/MachineConfigPool/worker",
 		plan: "error pool/worker/PoolPaused",
 	}},
 	{"where is a pool?", "degraded by its configuration", func(c *cluster) {
 		c.degradeWorkers(mcfgv1.MachineConfigPoolDegraded, "")
 		c.degradeWorkers(mcfgv1.MachineConfigPoolRenderDegraded, "no such file")
 	}, map[string]string{
-		gate:   "machine config pools degraded: worker (no such file)",
+		gate:   "error PoolDegraded/MachineConfigPool/worker",
 		plan:   "error pool/worker/PoolDegraded",
 		update: "error PoolDegraded/MachineConfigPool/worker",
 	}},
@@ -382,18 +393,18 @@ var questions = []question{
 		c.degradeWorkers(mcfgv1.MachineConfigPoolDegraded, "")
 		c.degradeWorkers("ImageBuildDegraded", "no registry")
 	}, map[string]string{
-		gate:   "machine config pools degraded: worker (no registry)",
+		gate:   "error PoolDegraded/MachineConfigPool/worker",
 		plan:   "error pool/worker/PoolDegraded",
 		update: "error PoolDegraded/MachineConfigPool/worker",
 	}},
 	{"where is a node?", "not ready", func(c *cluster) { c.condition("worker-1", corev1.NodeReady, corev1.ConditionFalse, time.Hour) }, map[string]string{
-		gate:    "nodes not ready: worker-1 (since 2026-11-22T11:00:00Z)",
+		gate:    "error NodeNotReady/Node/worker-1",
 		plan:    "error node/worker-1/NodeNotReady",
 		update:  "warning NodeNotReady/MachineConfigPool/worker/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=3+0+0 1/0",
 	}},
 	{"where is a node?", "cordoned by hand", func(c *cluster) { c.cordon("worker-1", time.Hour) }, map[string]string{
-		gate:    "nodes cordoned by hand: worker-1 (since 2026-11-22T11:00:00Z)",
+		gate:    "error NodeCordoned/Node/worker-1",
 		plan:    "error node/worker-1/NodeCordoned",
 		figures: "operators 2=2+0+0 0/0, worker 3=3+0+0 1/0",
 	}},
@@ -402,7 +413,7 @@ var questions = []question{
 		figures: "operators 2=2+0+0 0/0, worker 3=3+0+0 0/1",
 	}},
 	{"where is a node?", "drained", blocking(), map[string]string{
-		gate:    "machine config pools being updated: worker",
+		gate:    "error PoolUpdating/MachineConfigPool/worker",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodNotEvicted/MachineConfigPool/worker/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
 		verdict: "Stuck",
@@ -411,7 +422,7 @@ var questions = []question{
 		blocking()(c)
 		c.nodes["worker-1"].Spec.Unschedulable, c.nodes["worker-1"].Spec.Taints = false, nil
 	}, map[string]string{
-		gate:    "machine config pools being updated: worker",
+		gate:    "error PoolUpdating/MachineConfigPool/worker",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning DrainNotCordoned/MachineConfigPool/worker/Node/worker-1, warning PodNotEvicted/MachineConfigPool/worker/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 0/0",
 		verdict: "Unknown",
@@ -425,20 +436,20 @@ var questions = []question{
 			c.nodes["worker-1"].Labels["node-role.kubernetes.io/"+name] = ""
 		}
 	}, map[string]string{
-		gate:    "nodes in several custom machine config pools: worker-1 (infra, zone)",
+		gate:    "error NodeInSeveralPools/Node/worker-1",
 		plan:    "error node/worker-1/NodeInSeveralPools",
 		update:  "warning NodeInSeveralPools/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, infra 0=0+0+0 0/0, worker 2=2+0+0 0/0, zone 0=0+0+0 0/0",
 	}},
 	{"what holds an eviction?", "a budget", blocking(unchanged), map[string]string{
-		gate:    "machine config pools being updated: worker; PodDisruptionBudgets that allow no disruption: shop/api-0",
+		gate:    "error PoolUpdating/MachineConfigPool/worker, error PDBBlocksEviction/PodDisruptionBudget/shop/api-0",
 		plan:    "warning pdb/shop/api-0",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/api-0/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
 		verdict: "Stuck",
 	}},
 	{"what holds an eviction?", "two budgets", blocking(unchanged, unchanged), map[string]string{
-		gate:    "machine config pools being updated: worker; PodDisruptionBudgets that allow no disruption: shop/api-0, shop/api-1; PodDisruptionBudgets that guard the same pods: shop/api-0 and shop/api-1",
+		gate:    "error PoolUpdating/MachineConfigPool/worker, error PDBBlocksEviction/PodDisruptionBudget/shop/api-0, error PDBBlocksEviction/PodDisruptionBudget/shop/api-1, error PDBsOverlap/PodDisruptionBudget/shop/api-0/PodDisruptionBudget/shop/api-1",
 		plan:    "warning pdb/shop/api-0, warning pdb/shop/api-1, warning pdb/shop/api-0/api-1/PDBsOverlap",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodSelectedByBudgets/MachineConfigPool/worker/PodDisruptionBudget/shop/api-0/PodDisruptionBudget/shop/api-1/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
@@ -447,7 +458,7 @@ var questions = []question{
 	{"what holds an eviction?", "two budgets, one of which counts no pods", blocking(unchanged, func(b *policyv1.PodDisruptionBudget) {
 		b.Status = policyv1.PodDisruptionBudgetStatus{}
 	}), map[string]string{
-		gate:    "machine config pools being updated: worker; PodDisruptionBudgets that allow no disruption: shop/api-0; PodDisruptionBudgets that guard the same pods: shop/api-0 and shop/api-1",
+		gate:    "error PoolUpdating/MachineConfigPool/worker, error PDBBlocksEviction/PodDisruptionBudget/shop/api-0, error PDBsOverlap/PodDisruptionBudget/shop/api-0/PodDisruptionBudget/shop/api-1",
 		plan:    "warning pdb/shop/api-0, warning pdb/shop/api-0/api-1/PDBsOverlap",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodSelectedByBudgets/MachineConfigPool/worker/PodDisruptionBudget/shop/api-0/PodDisruptionBudget/shop/api-1/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
@@ -456,7 +467,7 @@ var questions = []question{
 	{"what holds an eviction?", "a budget that is not observed", blocking(func(b *policyv1.PodDisruptionBudget) {
 		b.Generation, b.Status.DisruptionsAllowed = 2, 1
 	}), map[string]string{
-		gate:    "machine config pools being updated: worker; PodDisruptionBudgets not observed yet: shop/api-0",
+		gate:    "error PoolUpdating/MachineConfigPool/worker, error PDBNotObserved/PodDisruptionBudget/shop/api-0",
 		plan:    "warning pdb/shop/api-0/PDBNotObserved",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/api-0/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
@@ -466,7 +477,7 @@ var questions = []question{
 		b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "no scale"}}
 		b.Status.DisruptionsAllowed = 1
 	}), map[string]string{
-		gate:    "machine config pools being updated: worker; PodDisruptionBudgets that cannot be computed: shop/api-0 (no scale)",
+		gate:    "error PoolUpdating/MachineConfigPool/worker, error PDBSyncFailed/PodDisruptionBudget/shop/api-0",
 		plan:    "warning pdb/shop/api-0/PDBSyncFailed",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/api-0/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
@@ -475,13 +486,13 @@ var questions = []question{
 	{"what holds an eviction?", "a budget of unhealthy pods that may be evicted", blocking(func(b *policyv1.PodDisruptionBudget) {
 		b.Spec.UnhealthyPodEvictionPolicy, b.Status.CurrentHealthy = new(policyv1.AlwaysAllow), 0
 	}), map[string]string{
-		gate:    "machine config pools being updated: worker",
+		gate:    "error PoolUpdating/MachineConfigPool/worker",
 		update:  "status NodeDraining/MachineConfigPool/worker/Node/worker-1, warning PodNotEvicted/MachineConfigPool/worker/Pod/shop/api/Node/worker-1",
 		figures: "operators 2=2+0+0 0/0, worker 3=2+1+0 1/0",
 		verdict: "Stuck",
 	}},
 	{"does an alert count?", "critical", alert("A", "critical", 3*time.Hour), map[string]string{
-		gate: "critical alerts firing: shop/A",
+		gate: "error AlertFiring/Alert/shop/A",
 		plan: "error alert/shop/A",
 	}},
 	{"does an alert count?", "critical and pending", pendingAlert(alert("A", "critical", 3*time.Hour)), map[string]string{}},
@@ -498,7 +509,7 @@ var questions = []question{
 		plan: "warning alert/shop/KubeNodeNotReady",
 	}},
 	{"does an alert count?", "health of kubelets", alert("KubeletDown", "critical", 3*time.Hour), map[string]string{
-		gate: "critical alerts firing: shop/KubeletDown",
+		gate: "error AlertFiring/Alert/shop/KubeletDown",
 		plan: "error alert/shop/KubeletDown",
 	}},
 	{"does an alert count?", "a VM that cannot be evicted", alert("VMCannotBeEvicted", "warning", 3*time.Hour), map[string]string{
@@ -508,22 +519,22 @@ var questions = []question{
 		plan: "warning alert/shop/PodDisruptionBudgetAtLimit",
 	}},
 	{"does an alert count?", "critical from before the update during an update", during(alert("A", "critical", 3*time.Hour)), map[string]string{
-		gate: "critical alerts firing: shop/A",
+		gate: "error AlertFiring/Alert/shop/A",
 		plan: "error alert/shop/A",
 	}},
 	{"does an alert count?", "critical since the update during an update", during(alert("A", "critical", time.Minute)), map[string]string{
-		gate:   "critical alerts firing: shop/A",
+		gate:   "error AlertFiring/Alert/shop/A",
 		plan:   "error alert/shop/A",
 		update: "warning CriticalAlertFiring/Alert/shop/A",
 	}},
 	{"does an alert count?", "a budget from before the update during an update", during(alert("PodDisruptionBudgetLimit", "critical", 3*time.Hour)), map[string]string{
-		gate:   "critical alerts firing: shop/PodDisruptionBudgetLimit",
+		gate:   "error AlertFiring/Alert/shop/PodDisruptionBudgetLimit",
 		plan:   "error alert/shop/PodDisruptionBudgetLimit",
 		update: "warning CriticalAlertFiring/Alert/shop/PodDisruptionBudgetLimit",
 	}},
 	{"does an alert count?", "an alert of the operator", alert("ManagedUpgradeStalled", "critical", 3*time.Hour), map[string]string{}},
 	{"what time is it there?", "degraded since a time in the future", func(c *cluster) { c.setOperator("dns", configv1.OperatorDegraded, configv1.ConditionTrue, -time.Hour) }, map[string]string{
-		gate:    "cluster operators degraded: dns",
+		gate:    "error OperatorDegraded/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorDegraded",
 		update:  "warning OperatorDegraded/ClusterOperator/dns",
 		figures: "operators 2=2+0+0 0/1, worker 3=3+0+0 0/0",
@@ -531,7 +542,7 @@ var questions = []question{
 	{"what time is it there?", "degraded since a minute from now", func(c *cluster) {
 		c.setOperator("dns", configv1.OperatorDegraded, configv1.ConditionTrue, -50*time.Second)
 	}, map[string]string{
-		gate:    "cluster operators degraded: dns",
+		gate:    "error OperatorDegraded/ClusterOperator/dns",
 		plan:    "error operator/dns/OperatorDegraded",
 		figures: "operators 2=2+0+0 0/1, worker 3=3+0+0 0/0",
 	}},
