@@ -320,5 +320,5 @@ type StepItem struct {
 // ItemRunning is the status of an item that is still running.
 const ItemRunning = "Running"
 
-// Ended reports whether the item has its final status, which is any status other than Running.
+// Ended reports whether the item has its final status: any status other than Running.
 func (i StepItem) Ended() bool { return i.Status != ItemRunning && i.Status != "" }

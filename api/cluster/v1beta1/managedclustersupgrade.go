@@ -403,8 +403,8 @@ type UpgradeStrategy struct {
 	// +default="45m"
 	StallTimeout Duration `json:"stallTimeout,omitempty"`
 
-	// windows lists the times at which clusters are admitted. Clusters already admitted continue after a
-	// window ends. By default, clusters are admitted at any time.
+	// windows lists the times when clusters are admitted. Clusters already admitted continue after a window
+	// ends. By default, clusters are admitted at any time.
 	//
 	// +optional
 	// +listType=atomic
@@ -422,7 +422,7 @@ type CanaryClusters struct {
 	ClusterSelector LabelSelector `json:"clusterSelector,omitzero"` //nolint:kubeapilinter // A rule rejects the empty selector.
 }
 
-// AdmissionWindow is a recurring window in which clusters are admitted.
+// AdmissionWindow is a recurring window for the admission of clusters.
 type AdmissionWindow struct {
 	// cron defines the start times of the window in the time zone given by location, for example 0 22 * * 2
 	// for 22:00 on Tuesdays. Its five fields are minute, hour, day of the month, month, and day of the
@@ -513,8 +513,8 @@ type UpgradeConfigTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must be the name of a namespace, for example managed-upgrade-operator"
 	Namespace string `json:"namespace,omitempty"`
 
-	// PDBForceDrainTimeout is the number of minutes for which a PodDisruptionBudget may block the drain of
-	// a node before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
+	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node before
+	// the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"

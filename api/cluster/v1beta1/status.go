@@ -91,7 +91,7 @@ type ManagedClustersUpgradeStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Groups []GroupStatus `json:"groups,omitempty"`
 
-	// canaries identifies the canaries, which are fixed when the rollout starts. It is absent until then,
+	// canaries identifies the canaries. They are fixed when the rollout starts. It is absent until then,
 	// and if canaryClusters is not set.
 	//
 	// +optional

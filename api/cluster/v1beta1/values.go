@@ -29,7 +29,7 @@ type LabelSelector struct {
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// matchExpressions is a list of label requirements. All of them must be met. Valid operators are In,
 	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional

@@ -51,8 +51,8 @@ type Assessment struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
 
-	// summarySince is the time since which the summary has been true, displayed as "SUMMARY for 64m". It is
-	// absent if the summary has no duration.
+	// summarySince is when the summary became true, displayed as "SUMMARY for 64m". It is absent if the
+	// summary has no duration.
 	//
 	// +optional
 	SummarySince *metav1.Time `json:"summarySince,omitempty"`
@@ -153,8 +153,7 @@ type ScheduledTime struct {
 	// +required
 	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
-	// release is the release to which the cluster will be updated. It is absent if an update is already in
-	// progress.
+	// release is the target release of the update. It is absent if an update is already in progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -353,7 +352,7 @@ type Remedy struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Text string `json:"text,omitempty"`
 
-	// commands lists complete command lines, which start with oc.
+	// commands lists complete command lines. They start with oc.
 	//
 	// +optional
 	// +listType=atomic
@@ -364,7 +363,7 @@ type Remedy struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// EstimateBase is the point in time from which an estimate counts.
+// EstimateBase is the starting point of an estimate.
 //
 // +kubebuilder:validation:Enum=Now;Resumption;Remedy
 type EstimateBase string
@@ -380,7 +379,7 @@ const (
 
 // Estimate is the estimated remaining time of an update.
 type Estimate struct {
-	// from is the point in time from which the estimate counts.
+	// from is the starting point of the estimate.
 	//
 	// +required
 	From EstimateBase `json:"from,omitempty"`
@@ -560,8 +559,8 @@ type SectionAssessment struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Detail string `json:"detail,omitempty"`
 
-	// detailSince is the time since which the detail has been true, displayed as "DETAIL (6m)". It is
-	// absent if the detail has no duration.
+	// detailSince is when the detail became true, displayed as "DETAIL (6m)". It is absent if the detail
+	// has no duration.
 	//
 	// +optional
 	DetailSince *metav1.Time `json:"detailSince,omitempty"`
@@ -655,8 +654,8 @@ type Source struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// since is the time since which the message has been true, displayed as "MESSAGE for 9m". It is absent
-	// if the message has no duration.
+	// since is when the message became true, displayed as "MESSAGE for 9m". It is absent if the message has
+	// no duration.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`

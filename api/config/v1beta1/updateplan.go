@@ -9,8 +9,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/stored"
 )
 
-// UpdatePlan analyzes an update that has not been started, and records which of the risks found an
-// administrator accepts.
+// UpdatePlan analyzes an update that has not been started, and records the risks that an administrator
+// accepts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=updateplans,scope=Cluster,shortName=up,categories=update

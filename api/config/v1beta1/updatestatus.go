@@ -67,8 +67,8 @@ type UpdateStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	WorkerPools []WorkerPoolStatus `json:"workerPools,omitempty"`
 
-	// assessment is the verdict on the update: whether it progresses, waits, or is stuck, for which reason
-	// and how long, and what to do.
+	// assessment is the verdict on the update: whether it progresses, waits, or is stuck, why and for how
+	// long, and what to do.
 	//
 	// +optional
 	Assessment *Assessment `json:"assessment,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.

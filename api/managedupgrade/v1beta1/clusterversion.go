@@ -77,7 +77,7 @@ type ClusterVersionTemplate struct {
 
 // ClusterVersionOverlay changes the template from a given time on.
 type ClusterVersionOverlay struct {
-	// from is the time (RFC 3339) at which the overlay takes effect, for example 2027-03-02T21:00:00Z.
+	// from is the time (RFC 3339) when the overlay takes effect, for example 2027-03-02T21:00:00Z.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -142,7 +142,7 @@ type ClusterVersionStatus struct {
 
 // ClusterVersionOverlayPreview shows the effect of a future overlay.
 type ClusterVersionOverlayPreview struct {
-	// from is the time at which the overlay takes effect.
+	// from is when the overlay takes effect.
 	//
 	// +required
 	From metav1.Time `json:"from,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.

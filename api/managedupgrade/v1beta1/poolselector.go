@@ -24,7 +24,7 @@ type MachineConfigPoolSelector struct {
 	// +optional
 	MatchLabels PoolLabels `json:"matchLabels,omitzero"` //nolint:kubeapilinter // hack/crds limits its properties: controller-gen cannot where a type decodes itself.
 
-	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// matchExpressions is a list of label requirements. All of them must be met. Valid operators are In,
 	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional
@@ -50,7 +50,7 @@ type PoolLabels struct {
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions is a list of label requirements, all of which must be met. Valid operators are In,
+	// matchExpressions is a list of label requirements. All of them must be met. Valid operators are In,
 	// NotIn, Exists, and DoesNotExist.
 	//
 	// +optional

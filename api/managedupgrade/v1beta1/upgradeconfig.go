@@ -109,8 +109,8 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:MinLength=0
 	PinVersionWindow *Duration `json:"pinVersionWindow,omitempty"`
 
-	// maxUpgradeStartDelay is the maximum time after the scheduled start within which the upgrade must
-	// commence; otherwise it is skipped. It defaults to 1h.
+	// maxUpgradeStartDelay is the maximum time from the scheduled start to the commencement of the upgrade.
+	// An upgrade that has not commenced by then is skipped. It defaults to 1h.
 	//
 	// +optional
 	// +default="1h"
@@ -274,12 +274,12 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// lastScheduledUpgrade is the start of the most recent upgrade for which an UpgradeJob was created.
+	// lastScheduledUpgrade is the start of the most recent upgrade with an UpgradeJob.
 	//
 	// +optional
 	LastScheduledUpgrade *metav1.Time `json:"lastScheduledUpgrade,omitempty"`
 
-	// lastScheduledVersion is the version of the most recent upgrade for which an UpgradeJob was created.
+	// lastScheduledVersion is the version of the most recent upgrade with an UpgradeJob.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -305,7 +305,7 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	NextPossibleSchedules []NextPossibleSchedule `json:"nextPossibleSchedules,omitempty"`
 
-	// pendingUpdate is the update for which the rhythm UpdateAvailable creates the next UpgradeJob.
+	// pendingUpdate is the update for the next UpgradeJob of the rhythm UpdateAvailable.
 	//
 	// +optional
 	PendingUpdate *PendingUpdate `json:"pendingUpdate,omitempty"`

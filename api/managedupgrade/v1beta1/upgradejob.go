@@ -50,8 +50,7 @@ type UpgradeJob struct {
 //
 // +kubebuilder:validation:XValidation:rule="!self.startAfter.matches('^([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') || !self.startBefore.matches('^([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') || timestamp(self.startAfter) < timestamp(self.startBefore)",fieldPath=".startBefore",message="must be after startAfter, for example one hour later"
 type UpgradeJobSpec struct {
-	// startAfter is the earliest time (RFC 3339) at which the upgrade may start, for example
-	// 2027-03-02T21:00:00Z.
+	// startAfter is the earliest start time of the upgrade (RFC 3339), for example 2027-03-02T21:00:00Z.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -109,8 +108,8 @@ type DesiredVersion struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.delayMin) || !p.delayUpgrade.delayMin.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.delayMin) < duration(self.upgradeTimeout))",message="each delayUpgrade.delayMin of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.startAfter) || !p.delayUpgrade.startAfter.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.startAfter) < duration(self.upgradeTimeout))",message="each delayUpgrade.startAfter of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 type UpgradeJobConfig struct {
-	// upgradeTimeout is the time after startAfter at which an incomplete upgrade fails. It includes the
-	// time that pools are delayed. It defaults to 12h.
+	// upgradeTimeout is the maximum time from startAfter to the end of the upgrade, including the time that
+	// pools are delayed. An upgrade that is not complete by then fails. It defaults to 12h.
 	//
 	// +optional
 	// +default="12h"
@@ -311,8 +310,8 @@ type MachineConfigPoolConfig struct {
 	DelayUpgrade DelayUpgrade `json:"delayUpgrade,omitzero"`
 }
 
-// DelayUpgrade is the period in which machine config pools are unpaused, relative to the startAfter of the
-// UpgradeJob. It is given as delayMin and delayMax or, equivalently, as startAfter and startBefore.
+// DelayUpgrade is the period, relative to the startAfter of the UpgradeJob, for unpausing machine config
+// pools. It is given as delayMin and delayMax or, equivalently, as startAfter and startBefore.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.delayMin) && has(self.delayMax) && !has(self.startAfter) && !has(self.startBefore) || has(self.startAfter) && has(self.startBefore) && !has(self.delayMin) && !has(self.delayMax)",message="set delayMin and delayMax, or startAfter and startBefore, and not both pairs, for example delayMin: 1h and delayMax: 2h"
@@ -326,8 +325,8 @@ type DelayUpgrade struct {
 	// +kubebuilder:validation:MinLength=1
 	DelayMin Duration `json:"delayMin,omitempty"`
 
-	// delayMax is the maximum time after the UpgradeJob's startAfter within which the pools must be
-	// unpaused, for example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
+	// delayMax is the maximum time after the UpgradeJob's startAfter until the pools are unpaused, for
+	// example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -413,7 +412,7 @@ type MachineConfigPoolStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	State string `json:"state,omitempty"`
 
-	// releaseAfter is the earliest time at which the pool is unpaused.
+	// releaseAfter is the earliest time when the pool is unpaused.
 	//
 	// +optional
 	ReleaseAfter *metav1.Time `json:"releaseAfter,omitempty"`

@@ -53,7 +53,7 @@ const (
 	HookKindUpgradeConfig HookKind = "UpgradeConfig"
 )
 
-// HookRun determines for which upgrades a hook runs.
+// HookRun selects the upgrades that run a hook.
 //
 // +kubebuilder:validation:Enum=Next;All
 type HookRun string
@@ -122,8 +122,8 @@ type UpgradeJobHookSpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	Events []HookEvent `json:"events,omitempty"`
 
-	// run determines for which upgrades the hook runs: Next runs it for all its events of the next upgrade
-	// that it selects, and no other; All runs it for every upgrade. It defaults to All.
+	// run selects the upgrades that run the hook: Next runs it for all its events of the next upgrade that
+	// it selects, and no other; All runs it for every upgrade. It defaults to All.
 	//
 	// +optional
 	// +default="All"
@@ -137,9 +137,9 @@ type UpgradeJobHookSpec struct {
 	// +default="Ignore"
 	FailurePolicy HookFailurePolicy `json:"failurePolicy,omitempty"`
 
-	// kinds lists the kinds of upgrades for which the hook runs: UpgradeJob, or UpgradeConfig for the
-	// UpgradeConfigs of upgrade.managed.openshift.io whose upgrader runs hooks. By default, the hook runs
-	// for UpgradeJobs only.
+	// kinds lists the kinds of upgrades that run the hook: UpgradeJob, or UpgradeConfig for the
+	// UpgradeConfigs of upgrade.managed.openshift.io whose upgrader runs hooks. By default, only
+	// UpgradeJobs run the hook.
 	//
 	// +optional
 	// +listType=set

@@ -45,8 +45,8 @@ const (
 	HandlerPlan = "plan"
 )
 
-// AudiencePrefix is the prefix of the audience of the token with which the Update Status Controller
-// authenticates. It is followed by the namespace, a dot, and the name of the informer's Service.
+// AudiencePrefix is the prefix of the audience of the token that authenticates the Update Status
+// Controller. It is followed by the namespace, a dot, and the name of the informer's Service.
 const AudiencePrefix = "update-informer."
 
 // Audience returns the token audience for the informer behind a Service.
@@ -93,8 +93,8 @@ type RequestSpec struct {
 	// ControlPlaneVersion is the current release of the control plane.
 	ControlPlaneVersion string `json:"controlPlaneVersion,omitempty"`
 
-	// TargetControlPlaneVersion is the release to which the control plane is being updated, or would be
-	// updated.
+	// TargetControlPlaneVersion is the target release of the control plane, for an update in progress or a
+	// planned update.
 	TargetControlPlaneVersion string `json:"targetControlPlaneVersion,omitempty"`
 
 	// InformerUpdate asks the informer to check for updates of its own software.

@@ -100,7 +100,7 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type,omitempty"`
 
-	// upgradeAt is the time (RFC 3339) from which the upgrade may commence, for example
+	// upgradeAt is the earliest time (RFC 3339) when the upgrade may commence, for example
 	// 2020-05-01T12:00:00Z. It must commence within the window that starts at this time (30 minutes by
 	// default); otherwise it fails. Changing the time after a failure starts another attempt.
 	//
@@ -111,9 +111,9 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^.{4}-(02-3|(04|06|09|11)-31)') && (!self.matches('^[12][0-9]{3}-02-29') || (timestamp(self.substring(0, 4) + '-03-01T00:00:00Z') - duration('24h')).getDate() == 29)",message="must be a day that its month has, for example 2020-05-01T12:00:00Z"
 	UpgradeAt string `json:"upgradeAt,omitempty"`
 
-	// PDBForceDrainTimeout is the number of minutes for which a PodDisruptionBudget may block the drain of
-	// a node before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
-	// It may be changed during the upgrade.
+	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node before
+	// the drain is forced, for example 120. With 0, the drain is forced as soon as it starts. It may be
+	// changed during the upgrade.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"
@@ -247,7 +247,7 @@ type StartStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Token string `json:"token,omitempty"`
 
-	// startTime is the time from which the upgrade may commence due to the request, instead of
+	// startTime is the earliest time when the upgrade may commence due to the request, instead of
 	// spec.upgradeAt. It is absent if the request has no effect.
 	//
 	// +optional
