@@ -36,7 +36,7 @@ func complete(p *session.Session, root *cobra.Command) {
 // versionCommand prints the version of the program.
 func versionCommand(p *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Prints the version of this program.", Args: manager.NoArgs,
+		Use: "version", Short: "Print the version of this program", Args: manager.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(p.Streams.Out, "kubectl-update", p.Version)
 			return err

@@ -52,18 +52,19 @@ func startCommand(p *session.Session) *cobra.Command {
 	o := &startOptions{Session: p}
 	cmd := withFleetNames(p, &cobra.Command{
 		Use:   "start [NAME] [-f FILE]",
-		Short: "Starts the upgrade of a fleet: creates it from a file, or ends its dry run.",
-		Long: "Starts the upgrade of a fleet. With --filename, it creates the ManagedClustersUpgrade in the file, with --dry-run as a\n" +
-			"dry run, which upgrades no cluster. With a name, it ends the dry run of an upgrade that exists.",
+		Short: "Start a fleet upgrade from a file or after a dry run",
+		Long: "Start a fleet upgrade.\n\n" +
+			"With --filename, the command creates the ManagedClustersUpgrade in the file. Add --dry-run to create it as a dry run, which\n" +
+			"does not upgrade clusters. With NAME, the command ends the dry run of an existing upgrade.",
 		Example: "  oc update fleet start -f stores.yaml --dry-run\n  oc update fleet start stores",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    session.RunE(o),
 	})
-	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "create the ManagedClustersUpgrade in this file; - means the standard input, which needs -y")
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "file that contains the ManagedClustersUpgrade; use - for standard input (requires -y)")
 	o.Bind(cmd)
 	flag := cmd.Flags().Lookup("dry-run")
 	flag.Value, flag.NoOptDefVal = o, "fleet"
-	flag.Usage = "create it as a dry run, which checks the clusters and upgrades none; with =server, the API server checks the change and does not make it"
+	flag.Usage = "create a dry run that checks the clusters but does not upgrade them; with =server, the API server validates the change without making it"
 	return cmd
 }
 
@@ -236,7 +237,7 @@ type fleetChangeOptions struct {
 // changeCommand returns a command that changes an upgrade's spec.
 func changeCommand(p *session.Session, verb, short, long string, edit fleetEdit) *cobra.Command {
 	if long != "" {
-		long = short + " " + long
+		long = short + ".\n\n" + long
 	}
 	o := &fleetChangeOptions{upgradeOptions: upgradeOptions{Session: p}, verb: verb, edit: edit}
 	cmd := withFleetNames(p, &cobra.Command{

@@ -19,25 +19,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-const fleetDoc = "Reports and controls the upgrades of fleets of clusters. Connect to the hub of Open Cluster Management; each command\n" +
-	"works on a ManagedClustersUpgrade of the namespace that --namespace or the context selects."
+const fleetDoc = "Show and control upgrades of fleets of clusters. The context must be an Open Cluster Management hub. All commands work on\n" +
+	"a ManagedClustersUpgrade in the namespace given by --namespace or the context."
 
 // NewCommand returns the command with the subcommands for fleet upgrades.
 func NewCommand(p *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "fleet", Short: "Reports and controls the upgrades of fleets of clusters.", Long: fleetDoc, Args: manager.NoArgs,
+		Use: "fleet", Short: "Show and control upgrades of fleets of clusters", Long: fleetDoc, Args: manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		statusCommand(p), clustersCommand(p), reportCommand(p), planCommand(p), createCommand(p), startCommand(p),
-		changeCommand(p, "pause", "Starts no further cluster until the upgrade is resumed.",
-			"Clusters whose upgrade is delivered continue; others wait.", pauseFleet),
-		changeCommand(p, "resume", "Continues an upgrade that is paused.", "", resumeFleet),
-		changeCommand(p, "cancel", "Starts no further cluster, for good.",
-			"Clusters whose upgrade is delivered continue; others that have begun are withdrawn and count as failed. "+
-				"An upgrade that is cancelled cannot be resumed.", cancelFleet),
-		changeCommand(p, "retry", "Retries failed clusters, and continues a rollout that has stopped.",
-			"Fix the cause first: see \"fleet status\" and \"fleet clusters --state Failed\".", retryFleet),
+		changeCommand(p, "pause", "Pause a fleet upgrade",
+			"No further clusters start until the upgrade is resumed. Clusters whose upgrade is already delivered continue; others wait.", pauseFleet),
+		changeCommand(p, "resume", "Resume a paused fleet upgrade", "", resumeFleet),
+		changeCommand(p, "cancel", "Cancel a fleet upgrade",
+			"No further clusters start. Clusters whose upgrade is already delivered continue.\n"+
+				"Other clusters that have started are withdrawn and count as failed. A canceled upgrade cannot be resumed.", cancelFleet),
+		changeCommand(p, "retry", "Retry failed clusters and resume a stopped rollout",
+			"Fix the cause first. To find it, run \"fleet status\" and \"fleet clusters --state Failed\".", retryFleet),
 	)
 	return cmd
 }
@@ -138,16 +138,16 @@ func statusCommand(p *session.Session) *cobra.Command {
 	o := &statusOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{
 		Use:   "status NAME",
-		Short: "Reports how far the upgrade of a fleet is, what failed, and what to do.",
-		Long: "Reports how far the upgrade of a fleet is, which clusters failed and why, and what to do. The counters are those that\n" +
-			"the hub has published. The time that is left is estimated from the clusters that are complete. The exit code is the\n" +
-			"verdict.",
+		Short: "Show the progress and failures of a fleet upgrade",
+		Long: "Show the progress of a fleet upgrade, which clusters failed and why, and what to do.\n\n" +
+			"The counters are published by the hub. The remaining time is estimated from the completed clusters. The exit code is\n" +
+			"the verdict.",
 		Example: "  oc update fleet status stores\n  oc update fleet status stores -w",
 		Args:    cobra.ExactArgs(1),
 		RunE:    session.RunE(o),
 	})
 	o.format = session.OutputFlags(cmd)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "print the status again whenever it changes, until interrupted")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "print the status whenever it changes, until interrupted")
 	return cmd
 }
 
@@ -239,15 +239,15 @@ func clustersCommand(p *session.Session) *cobra.Command {
 	o := &clustersOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{
 		Use:   "clusters NAME",
-		Short: "Lists the clusters of the upgrade of a fleet in the order in which they start.",
-		Long: "Lists the clusters of the upgrade of a fleet in the order in which they start. With --output, it prints their\n" +
-			"ClusterUpgradeRuns; clusters that have not started have none.",
+		Short: "List the clusters of a fleet upgrade in start order",
+		Long: "List the clusters of a fleet upgrade in the order in which they start.\n\n" +
+			"With --output, the command prints their ClusterUpgradeRuns. Clusters that have not started do not have one.",
 		Example: "  oc update fleet clusters stores\n  oc update fleet clusters stores --state Failed",
 		Args:    cobra.ExactArgs(1),
 		RunE:    session.RunE(o),
 	})
 	o.format = session.OutputFlags(cmd)
-	stateFlag(cmd, &o.states, "list the clusters in this state only")
+	stateFlag(cmd, &o.states, "list only clusters in this state")
 	return cmd
 }
 
@@ -310,9 +310,9 @@ func planCommand(p *session.Session) *cobra.Command {
 	o := &planOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := withFleetNames(p, &cobra.Command{
 		Use:   "plan NAME",
-		Short: "Prints in which order the clusters of a fleet would be upgraded, and which would not.",
-		Long: "Prints in which order the clusters of a fleet would be upgraded, which need no upgrade, and which would not be\n" +
-			"upgraded and why. The hub decides by the same code. It checks the clusters while spec.dryRun is true.",
+		Short: "Show what a fleet upgrade would do",
+		Long: "Show the order in which the clusters of a fleet would be upgraded, which clusters need no upgrade, and which cannot be\n" +
+			"upgraded and why. The hub uses the same code to decide. It checks the clusters while spec.dryRun is true.",
 		Example: "  oc update fleet start -f stores.yaml --dry-run\n  oc update fleet plan stores",
 		Args:    cobra.ExactArgs(1),
 		RunE:    session.RunE(o),

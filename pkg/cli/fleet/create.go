@@ -35,9 +35,10 @@ func createCommand(p *session.Session) *cobra.Command {
 	o := &createOptions{upgradeOptions: upgradeOptions{Session: p}}
 	cmd := &cobra.Command{
 		Use:   "create NAME --to RELEASE",
-		Short: "Creates the upgrade of a fleet as a dry run.",
-		Long: "Creates a ManagedClustersUpgrade as a dry run, which checks the clusters and upgrades none; \"fleet plan\" shows the result,\n" +
-			"and \"fleet start\" ends the dry run. With -o yaml, the command prints the object and changes nothing.",
+		Short: "Create a fleet upgrade as a dry run",
+		Long: "Create a ManagedClustersUpgrade as a dry run. A dry run checks the clusters but does not upgrade them. To show the result,\n" +
+			"run \"fleet plan\". To start the upgrade, run \"fleet start\".\n\n" +
+			"With -o yaml, the command prints the object and does not change anything.",
 		Example: "  oc update fleet create stores --to 4.20.8 --placement stores --canary store-0001\n" +
 			"  oc update fleet create stores --to 4.20.8 --cluster-set retail --max-concurrency 10% -o yaml > stores.yaml",
 		Args: cobra.ExactArgs(1),
@@ -45,13 +46,13 @@ func createCommand(p *session.Session) *cobra.Command {
 	}
 	o.format = session.OutputFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.to, "to", "", "release to which the clusters are upgraded, for example 4.20.8")
-	flags.StringVar(&o.channel, "channel", "", "channel of the release (default: stable and its minor version)")
+	flags.StringVar(&o.to, "to", "", "release to upgrade to, for example 4.20.8")
+	flags.StringVar(&o.channel, "channel", "", "channel of the release (default: the stable channel of its minor version)")
 	flags.StringSliceVar(&o.placements, "placement", nil, "Placement that selects clusters, as NAME or NAMESPACE/NAME; may be repeated")
-	flags.StringSliceVar(&o.clusterSets, "cluster-set", nil, "cluster set whose clusters are selected; may be repeated")
-	flags.StringSliceVar(&o.canaries, "canary", nil, "cluster that is upgraded first; may be repeated")
-	flags.StringVar(&o.maxConcurrency, "max-concurrency", "", "how many clusters are upgraded at a time, as a number or a percentage")
-	flags.BoolVar(&o.start, "start", false, "start the upgrade at once, without a dry run")
+	flags.StringSliceVar(&o.clusterSets, "cluster-set", nil, "cluster set to select clusters from; may be repeated")
+	flags.StringSliceVar(&o.canaries, "canary", nil, "cluster to upgrade first; may be repeated")
+	flags.StringVar(&o.maxConcurrency, "max-concurrency", "", "number or percentage of clusters to upgrade in parallel")
+	flags.BoolVar(&o.start, "start", false, "start the upgrade immediately, without a dry run")
 	o.Bind(cmd)
 	return cmd
 }

@@ -34,11 +34,12 @@ func reportCommand(p *session.Session) *cobra.Command {
 	o := &reportOptions{Session: p}
 	cmd := withFleetNames(p, &cobra.Command{
 		Use:   "report NAME FILE | report NAME --serve",
-		Short: "Writes the state of the upgrade of a fleet as an HTML page, or serves it live.",
-		Long: "Writes the state of the upgrade of a fleet as one HTML page that needs no other file: the verdict, bars of the canaries\n" +
-			"and groups, the causes, a table of the clusters with a filter by state, and for each cluster its steps. FILE - is\n" +
-			"standard output. A file has the steps of at most " + strconv.Itoa(report.MaxDetails) + " clusters, failures and clusters in flight first.\n\n" +
-			"--serve serves the pages on this machine instead of writing a file, and reads the hub again while a browser shows them.",
+		Short: "Write the state of a fleet upgrade to an HTML page, or serve it live",
+		Long: "Write the state of a fleet upgrade to a self-contained HTML page. Use - as FILE for standard output.\n\n" +
+			"The page shows the verdict, the progress of canaries and groups, causes, and a table of clusters with a filter by state\n" +
+			"and the steps of each cluster. A file contains the steps of up to " + strconv.Itoa(report.MaxDetails) + " clusters. Failed clusters and clusters in\n" +
+			"progress take precedence.\n\n" +
+			"With --serve, the pages are served on this machine and updated while they are open in a browser. No file is written.",
 		Example: "  oc update fleet report stores stores.html\n  oc update fleet report stores --serve\n  oc update fleet report stores failed.html --state Failed",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -53,7 +54,7 @@ func reportCommand(p *session.Session) *cobra.Command {
 	})
 	cmd.ValidArgsFunction = session.ThenFile(cmd.ValidArgsFunction)
 	o.Bind(cmd)
-	stateFlag(cmd, &o.states, "write the clusters in this state only")
+	stateFlag(cmd, &o.states, "include only clusters in this state")
 	return cmd
 }
 

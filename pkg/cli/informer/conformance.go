@@ -40,9 +40,9 @@ func NewConformanceCommand(p *session.Session) *cobra.Command {
 	o := &conformanceOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "conformance --url URL",
-		Short: "Checks whether an update informer follows the protocol, and reports what to change.",
-		Long: "Checks whether an update informer follows the protocol, as the Update Status Controller requires it, and\n" +
-			"reports what to change. It needs no cluster. The exit code is 1 if the controller would reject an answer.",
+		Short: "Check whether an update informer conforms to the protocol",
+		Long: "Check whether an update informer conforms to the protocol of the Update Status Controller, and report what to change.\n\n" +
+			"The command does not need a cluster. The exit code is 1 if the controller would reject an answer.",
 		Example: "  oc -n my-informer port-forward service/update-informer 8443:443\n" +
 			"  oc update conformance --url https://localhost:8443 --ca ca.crt --server-name update-informer.my-informer.svc",
 		Args: manager.NoArgs,
@@ -50,10 +50,10 @@ func NewConformanceCommand(p *session.Session) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.url, "url", "", "address of the informer, for example https://localhost:8443")
-	flags.StringVar(&o.ca, "ca", "", "file with the authorities that sign the certificate of the informer, in PEM (default: the authorities of the system)")
-	flags.StringVar(&o.serverName, "server-name", "", "name in the certificate of the informer (default: the host of --url)")
-	flags.StringVar(&o.tokenFile, "token-file", "", "file with a token for the informer; without it, authentication is not checked")
-	flags.StringVar(&o.release, "release", "", "target release of the requests")
+	flags.StringVar(&o.ca, "ca", "", "file with the PEM-encoded CA certificates that verify the informer's certificate (default: the system's CA certificates)")
+	flags.StringVar(&o.serverName, "server-name", "", "server name in the informer's certificate (default: the host of --url)")
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with a token for the informer; if not set, authentication is not checked")
+	flags.StringVar(&o.release, "release", "", "target release to use in requests")
 	flags.DurationVar(&o.maxWait, "max-wait", 0, "how long the informer may answer Wait (default: 2m for the status, 10m for a plan)")
 	flags.StringVarP(&o.format, "output", "o", "", "print the findings as json")
 	return cmd

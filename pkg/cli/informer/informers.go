@@ -34,7 +34,7 @@ func NewListCommand(p *session.Session) *cobra.Command {
 	o := &informersOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "informers",
-		Short: "Lists the update informers and whether they answer.",
+		Short: "List the update informers and whether they are responding",
 		Args:  manager.NoArgs,
 		RunE:  session.RunE(o),
 	}

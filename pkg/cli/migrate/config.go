@@ -43,15 +43,15 @@ func NewConfigCommand(p *session.Session) *cobra.Command {
 	o := &migrateConfigOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "migrate-config",
-		Short: "Converts the configuration of the former Managed Upgrade Operator.",
-		Long: "Converts the configuration of the former Managed Upgrade Operator, and prints the ConfigMap of this operator.\n\n" +
-			"It reads ConfigMap " + configName + " in namespace " + formerNamespace + ", or a file. Standard error\n" +
-			"has a line for each key that needs attention; the exit code is 30 if one has no equivalent.",
+		Short: "Convert the configuration of the former Managed Upgrade Operator",
+		Long: "Convert the configuration of the former Managed Upgrade Operator, and print the ConfigMap for this operator.\n\n" +
+			"By default, the command reads the ConfigMap " + configName + " in the namespace\n" + formerNamespace + ".\n" +
+			"Each setting that needs attention is reported on standard error. The exit code is 30 if a setting has no equivalent.",
 		Example: "  oc update migrate-config > config.yaml\n  oc apply -f config.yaml",
 		Args:    manager.NoArgs,
 		RunE:    session.RunE(o),
 	}
-	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "file with the configuration of the former operator, the ConfigMap or its key config.yaml; - is standard input (default: the ConfigMap of the cluster)")
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "file that contains the former operator's ConfigMap or its key config.yaml; use - for standard input (default: the ConfigMap in the cluster)")
 	cmd.Flags().StringVar(&o.namespace, "to-namespace", configNamespace, "namespace of this operator")
 	return cmd
 }

@@ -43,16 +43,16 @@ func NewMaintenanceCommand(p *session.Session) *cobra.Command {
 	o := &migrateMaintenanceOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "migrate-maintenance (-f DIR | -A)",
-		Short: "Converts the objects of another controller of managedupgrade.appuio.io.",
-		Long: "Converts UpgradeConfigs, hooks, windows, and the ClusterVersion that were written for another controller of\n" +
-			"managedupgrade.appuio.io, and prints those of this operator.\n\n" +
-			"Standard error has a line for each field that needs attention; the exit code is 30 if one has no equivalent.",
+		Short: "Convert objects of another controller for managedupgrade.appuio.io",
+		Long: "Convert UpgradeConfigs, hooks, windows, and the ClusterVersion written for another controller for\n" +
+			"managedupgrade.appuio.io, and print the objects for this operator.\n\n" +
+			"Each field that needs attention is reported on standard error. The exit code is 30 if a field has no equivalent.",
 		Example: "  oc update migrate-maintenance -f manifests/ > maintenance.yaml\n  oc apply -f maintenance.yaml",
 		Args:    manager.NoArgs,
 		RunE:    session.RunE(o),
 	}
-	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "file or folder with the objects; - is standard input")
-	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "read the objects of all namespaces of the cluster")
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "file or directory that contains the objects; use - for standard input")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "read the objects in all namespaces of the cluster")
 	cmd.Flags().StringVar(&o.namespace, "to-namespace", configNamespace, "namespace of this operator")
 	return cmd
 }

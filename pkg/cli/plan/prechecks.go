@@ -48,12 +48,12 @@ func NewPreChecksCommand(p *session.Session) *cobra.Command {
 	o := &preChecksOptions{planRequest: planRequest{Session: p}}
 	cmd := &cobra.Command{
 		Use:   "pre-checks --version RELEASE",
-		Short: "Finds out what would go wrong if the cluster were updated to a release, and accepts risks.",
-		Long: "Finds out what would go wrong if the cluster were updated to a release.\n\n" +
-			"It creates the UpdatePlan of the release or requests another analysis, waits for it, and prints the risks. Each risk\n" +
-			"of level warning or above must be fixed or accepted before you start the update. Without the Update Status\n" +
-			"Controller, the checks are made from live reads, and nothing can be accepted.\n\n" +
-			"The exit code is 0 if the update may be started, 30 if a person must act, and 40 if the analysis is not complete.",
+		Short: "Check the risks of updating the cluster to a release, and accept them",
+		Long: "Check the risks of updating the cluster to a release.\n\n" +
+			"The command creates the release's UpdatePlan or requests a new analysis, waits for the result, and prints the risks.\n" +
+			"Risks of level warning or higher must be fixed or accepted before the update can start. If the Update Status Controller\n" +
+			"is not installed, the command runs the built-in checks itself, and risks cannot be accepted.\n\n" +
+			"The exit code is 0 if the update can be started, 30 if action is required, and 40 if the analysis is incomplete.",
 		Example: "  oc update pre-checks --version 4.20.8\n" +
 			"  oc update pre-checks --version 4.20.8 --version 4.21.2\n" +
 			"  oc update pre-checks --version 4.20.8 --accept\n" +
@@ -69,12 +69,12 @@ func NewPreChecksCommand(p *session.Session) *cobra.Command {
 	}
 	o.format = session.OutputFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.releases, "version", nil, "release to which the cluster would be updated, for example 4.20.8; if it is repeated, the releases are compared")
-	flags.StringSliceVar(&o.accept, "accept", nil, "accept the risk with this uid or uuid, or withdraw that with UID-; may be repeated; without a value, accept all risks but critical ones")
+	flags.StringSliceVar(&o.releases, "version", nil, "release to check, for example 4.20.8; repeat the flag to compare releases")
+	flags.StringSliceVar(&o.accept, "accept", nil, "accept the risk with this uid or uuid; append a hyphen (UID-) to withdraw the acceptance; may be repeated; without a value, accept all risks except critical ones")
 	flags.Lookup("accept").NoOptDefVal = acceptAll
-	flags.StringVar(&o.reason, "reason", "", "why the risks are accepted; required for critical ones")
-	flags.BoolVar(&o.refreshInformers, "refresh-informers", false, "request another analysis, for which update informers may update themselves")
-	flags.BoolVar(&o.details, "details", false, "also print the risks that are accepted, and descriptions")
+	flags.StringVar(&o.reason, "reason", "", "reason for accepting the risks; required for critical risks")
+	flags.BoolVar(&o.refreshInformers, "refresh-informers", false, "request a new analysis, and let update informers update themselves first")
+	flags.BoolVar(&o.details, "details", false, "also print accepted risks and descriptions")
 	bindPlanFlags(cmd, &o.planRequest)
 	o.Bind(cmd)
 	return cmd
@@ -84,7 +84,7 @@ func NewPreChecksCommand(p *session.Session) *cobra.Command {
 func bindPlanFlags(cmd *cobra.Command, o *planRequest) {
 	cmd.Flags().DurationVar(&o.wait, "wait", defaultPlanWait, "how long to wait for the analysis")
 	cmd.Flags().StringVar(&o.namespace, "controller-namespace", session.ControllerNamespace, "namespace of the Update Status Controller")
-	cmd.Flags().DurationVar(&o.maxAge, "max-age", defaultMaxAge, "maximum age of the analysis before it is repeated, at most 1h")
+	cmd.Flags().DurationVar(&o.maxAge, "max-age", defaultMaxAge, "maximum age of the analysis before it is repeated (up to 1h)")
 }
 
 // Complete treats the arguments as risks.

@@ -39,9 +39,10 @@ func NewReleasesCommand(p *session.Session) *cobra.Command {
 	o := &releasesOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "releases",
-		Short: "Lists the releases to which the cluster can be updated, with their known risks.",
-		Long: "Lists the releases that the channel of the cluster offers: the two newest of each minor version, or all. A conditional\n" +
-			"release has known risks that apply to the cluster, or that were not evaluated yet; \"pre-checks\" explains them.",
+		Short: "List the releases that the cluster can be updated to, with their known risks",
+		Long: "List the releases offered by the cluster's channel. By default, the two newest of each minor version are shown.\n\n" +
+			"A conditional release has known risks that apply to the cluster or have not been evaluated yet. Run \"pre-checks\" for\n" +
+			"an explanation of the risks.",
 		Example: "  oc update releases\n  oc update releases --all",
 		Args:    manager.NoArgs,
 		RunE:    session.RunE(o),
@@ -125,9 +126,9 @@ func NewClearCommand(p *session.Session) *cobra.Command {
 	o := &clearOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "clear",
-		Short: "Withdraws the request for an update that has not begun.",
-		Long: "Withdraws the request in spec.desiredUpdate of the ClusterVersion, unless its update has begun: that one cannot be\n" +
-			"stopped. A request of an upgrade of the operator is made again; cancel the upgrade instead.",
+		Short: "Withdraw the request for an update that has not started",
+		Long: "Withdraw the request in spec.desiredUpdate of the ClusterVersion. An update that has started cannot be stopped.\n\n" +
+			"If an upgrade by the operator made the request, cancel the upgrade instead, because the operator would repeat the request.",
 		Example: "  oc update clear",
 		Args:    manager.NoArgs,
 		RunE:    session.RunE(o),
@@ -177,8 +178,8 @@ func NewChannelCommand(p *session.Session) *cobra.Command {
 	o := &channelOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:     "channel [NAME]",
-		Short:   "Prints the channel of the cluster, or selects another one.",
-		Long:    "Prints the channel from which the cluster gets its updates, and those that have the installed release. With a NAME, it\nselects that channel.",
+		Short:   "Print or set the update channel of the cluster",
+		Long:    "Print the update channel of the cluster and all channels that contain the installed release. With NAME, set the channel.",
 		Example: "  oc update channel\n  oc update channel stable-4.21",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    session.RunE(o),

@@ -46,26 +46,26 @@ type startOptions struct {
 	pausePools bool
 }
 
-const startDoc = "It refuses to start until the UpdatePlan of the release is ready: each risk is fixed or accepted, and the analysis is not\n" +
-	"older than --max-age. With --pre-checks=false it starts nevertheless; an annotation of the ClusterVersion and an Event\n" +
-	"record that, and an admission policy may deny it. It asks before it starts the update. With --dry-run=server the release is\n" +
-	"analyzed, and nothing else changes."
+const startDoc = "The command asks for confirmation. It refuses to start the update unless the release's UpdatePlan is ready: all risks\n" +
+	"are fixed or accepted, and the analysis is not older than --max-age.\n\n" +
+	"Use --pre-checks=false to skip this check. The bypass is recorded in an annotation of the ClusterVersion and in an Event,\n" +
+	"and an admission policy may deny it. With --dry-run=server, the release is analyzed, but nothing else is changed."
 
 // NewStartCommand returns the command that starts an update of the cluster.
 func NewStartCommand(p *session.Session) *cobra.Command {
-	return updateCommand(p, "start", "Starts the update of the cluster to a release, once its risks are accepted.",
-		"Starts the update of the cluster to a release.\n\n"+startDoc, "  oc update start --to 4.20.8", false)
+	return updateCommand(p, "start", "Start updating the cluster to a release after its risks are accepted",
+		"Start updating the cluster to a release.\n\n"+startDoc, "  oc update start --to 4.20.8", false)
 }
 
 // NewControlPlaneCommand returns the command that starts an update of only the control plane.
 func NewControlPlaneCommand(p *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "control-plane", Short: "Updates the control plane alone.", Args: manager.NoArgs,
+		Use: "control-plane", Short: "Update only the control plane", Args: manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(updateCommand(p, "start", "Starts the update of the control plane, and pauses the pools of worker nodes.",
-		"Starts the update of the control plane to a release. The machine config pools of worker nodes are paused first; start\n"+
-			"their update with \"worker-nodes start\".\n\n"+startDoc, "  oc update control-plane start --to 4.20.8", true))
+	cmd.AddCommand(updateCommand(p, "start", "Start updating the control plane and pause the worker node pools",
+		"Start updating the control plane to a release. The command first pauses the machine config pools of worker nodes.\n"+
+			"To update them later, run \"worker-nodes start\".\n\n"+startDoc, "  oc update control-plane start --to 4.20.8", true))
 	return cmd
 }
 
@@ -75,10 +75,10 @@ func updateCommand(p *session.Session, use, short, long, example string, pausePo
 		Use: use + " (--to RELEASE | --to-latest | --to-image IMAGE)", Short: short, Long: long, Example: example, Args: manager.NoArgs,
 		RunE: session.RunE(o),
 	}
-	cmd.Flags().StringVar(&o.release, "to", "", "release to which the cluster is updated, for example 4.20.8")
-	cmd.Flags().BoolVar(&o.latest, "to-latest", false, "update to the newest release that the channel recommends")
-	cmd.Flags().StringVar(&o.image, "to-image", "", "pull spec by digest of the release image; with --to, of a release that is not offered")
-	cmd.Flags().BoolVar(&o.preChecks, "pre-checks", true, "start only if the UpdatePlan of the release allows it")
+	cmd.Flags().StringVar(&o.release, "to", "", "release to update to, for example 4.20.8")
+	cmd.Flags().BoolVar(&o.latest, "to-latest", false, "update to the newest release recommended by the channel")
+	cmd.Flags().StringVar(&o.image, "to-image", "", "pull spec (by digest) of the release image; combine it with --to for a release that is not offered")
+	cmd.Flags().BoolVar(&o.preChecks, "pre-checks", true, "start only if the release's UpdatePlan allows it")
 	bindPlanFlags(cmd, &o.planRequest)
 	o.Bind(cmd)
 	return cmd
@@ -392,22 +392,22 @@ type workersOptions struct {
 func NewWorkerNodesCommand(p *session.Session) *cobra.Command {
 	o := &workersOptions{planRequest: planRequest{Session: p}}
 	cmd := &cobra.Command{
-		Use: "worker-nodes", Short: "Updates the worker nodes.", Args: manager.NoArgs,
+		Use: "worker-nodes", Short: "Update the worker nodes", Args: manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	start := &cobra.Command{
 		Use:   "start",
-		Short: "Unpauses the machine config pools of worker nodes.",
-		Long: "Unpauses the machine config pools of worker nodes, so that their nodes are updated to the release of the control plane.\n" +
-			"The control plane must have been updated, and the UpdatePlan of its release must allow the update: each risk is fixed or\n" +
-			"accepted, unless --pre-checks=false. Pools that an UpgradeJob has paused are unpaused by the operator, in their\n" +
-			"time, and only with --pool by this command.",
+		Short: "Unpause the machine config pools of worker nodes",
+		Long: "Unpause the machine config pools of worker nodes to update the nodes to the release of the control plane.\n\n" +
+			"The control plane must be updated first, and all risks in the UpdatePlan of its release must be fixed or accepted. Use\n" +
+			"--pre-checks=false to skip this check. If an UpgradeJob has paused a pool, the operator will unpause it later. To\n" +
+			"unpause such a pool now, name it with --pool.",
 		Example: "  oc update worker-nodes start\n  oc update worker-nodes start --pool infra",
 		Args:    manager.NoArgs,
 		RunE:    session.RunE(o),
 	}
-	start.Flags().StringSliceVar(&o.pools, "pool", nil, "unpause this pool only; may be repeated")
-	start.Flags().BoolVar(&o.preChecks, "pre-checks", true, "start only if the UpdatePlan of the release allows it")
+	start.Flags().StringSliceVar(&o.pools, "pool", nil, "unpause only this pool; may be repeated")
+	start.Flags().BoolVar(&o.preChecks, "pre-checks", true, "start only if the release's UpdatePlan allows it")
 	bindPlanFlags(start, &o.planRequest)
 	o.Bind(start)
 	cmd.AddCommand(start)

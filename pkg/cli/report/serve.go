@@ -35,9 +35,9 @@ type ServeFlags struct {
 
 // Bind adds the flags to a command.
 func (f *ServeFlags) Bind(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.Serve, "serve", false, "serve the page on the loopback address until it is interrupted, and read the cluster again while a browser shows it")
-	cmd.Flags().IntVar(&f.Port, "port", 0, "port of --serve; 0 takes a free one")
-	cmd.Flags().BoolVar(&f.Overwrite, "overwrite", false, "replace FILE if it exists")
+	cmd.Flags().BoolVar(&f.Serve, "serve", false, "serve the page on the loopback address until interrupted, and update it while it is open in a browser")
+	cmd.Flags().IntVar(&f.Port, "port", 0, "port for --serve; 0 selects a free port")
+	cmd.Flags().BoolVar(&f.Overwrite, "overwrite", false, "overwrite FILE if it exists")
 }
 
 // Check returns an error if --serve is combined with flags for files.

@@ -27,8 +27,8 @@ type replayFlags struct {
 }
 
 func (f *replayFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.dir, "replay", "", "read the objects in the files of this folder instead of a cluster, for example the files of a must-gather")
-	flags.StringVar(&f.now, "now", "", "time at which to judge the objects of --replay, for example 2026-11-22T14:00:00Z (default: the latest time in them)")
+	flags.StringVar(&f.dir, "replay", "", "read objects from the files in this directory, for example a must-gather, instead of a cluster")
+	flags.StringVar(&f.now, "now", "", "current time for --replay, for example 2026-11-22T14:00:00Z (default: the latest time in the files)")
 }
 
 // Cluster is the cluster or dump that a command works on.

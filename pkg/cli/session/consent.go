@@ -32,8 +32,8 @@ type ChangeOptions struct {
 
 // Bind adds the flags to a command.
 func (o *ChangeOptions) Bind(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "make the change without asking; required if the standard input is not a terminal")
-	cmd.Flags().Var(&o.DryRun, "dry-run", "none, or server: the API server checks the change and does not make it")
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "make the change without asking for confirmation; required if standard input is not a terminal")
+	cmd.Flags().Var(&o.DryRun, "dry-run", "\"none\" or \"server\"; with \"server\", the API server validates the change without making it")
 }
 
 // dryRun is the value of --dry-run.

@@ -35,11 +35,11 @@ const (
 func ExitCodes() []ExitMeaning {
 	return []ExitMeaning{
 		{ExitDone, "the command succeeded; no update is in progress"},
-		{ExitFailed, "the command failed; standard error has one line with the reason and the next step"},
+		{ExitFailed, "the command failed; one line on standard error states the reason and the next step"},
 		{ExitUsage, "the command line is invalid"},
-		{ExitProgressing, "an update is progressing"},
-		{ExitWaiting, "an update waits, and continues without a person"},
-		{ExitActionRequired, "a person must act: the update is stuck, waits for a person, or was not started"},
+		{ExitProgressing, "an update is making progress"},
+		{ExitWaiting, "an update is waiting and will continue without user action"},
+		{ExitActionRequired, "action is required: the update is stuck, waits for user action, or was not started"},
 		{ExitUnknown, "too much data is missing for a verdict"},
 	}
 }

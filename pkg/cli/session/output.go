@@ -37,7 +37,7 @@ func OutputFlags(cmd *cobra.Command) *Output {
 	}
 	o.object.AddFlags(cmd)
 	o.path.AddFlags(cmd)
-	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "print the object of the API as json, yaml, or name, or by jsonpath=...; wide adds to the text for people")
+	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "output format: json, yaml, name, or jsonpath=... print the API object; wide prints text with more details")
 	complete := cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic(err) // the flag was added above

@@ -132,7 +132,7 @@ const PollInterval = 5 * time.Second
 func NewRoot(p *Session, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-update",
-		Short:         "Reports the status of cluster updates and checks clusters before an update.",
+		Short:         "Show the status of cluster updates, and check clusters before an update",
 		Long:          rootDoc,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: p.Name},
 		Args:          manager.NoArgs,
@@ -159,8 +159,8 @@ func NewRoot(p *Session, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-const rootDoc = "Reports the status of cluster updates and checks clusters before an update.\n\n" +
-	"Install it as a plugin: with kubectl-update on the PATH, \"oc update\" and \"kubectl update\" run it."
+const rootDoc = "Show the status of cluster updates, and check clusters before an update.\n\n" +
+	"To use the program as a plugin, put kubectl-update on the PATH and run \"oc update\" or \"kubectl update\"."
 
 // checkArgs makes all commands exit with ExitUsage for invalid arguments.
 func checkArgs(cmd *cobra.Command) {

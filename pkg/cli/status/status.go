@@ -53,7 +53,7 @@ func NewCommand(p *session.Session) *cobra.Command {
 	o := &statusOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Reports whether the cluster is being updated, whether that makes progress, and what to do.",
+		Short: "Show the update status of the cluster",
 		Long:  statusDoc,
 		Example: "  oc update status\n  oc update status --details\n  oc update status --node worker-3\n" +
 			"  oc update status --replay must-gather.local.123 --now 2026-11-22T14:00:00Z",
@@ -62,21 +62,20 @@ func NewCommand(p *session.Session) *cobra.Command {
 	}
 	o.format = session.OutputFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.details, "details", false, "also print all insights with their descriptions, all causes, the nodes, the operators that are not updated, and the sources")
-	flags.StringSliceVar(&o.nodes, "node", nil, "also print the insights about this node; may be repeated")
-	flags.StringVarP(&o.selector, "selector", "l", "", "also print the insights about the nodes with these labels, for example zone=a")
-	flags.DurationVar(&o.wait, "wait", 0, "wait up to this long for update informers that have not answered yet")
+	flags.BoolVar(&o.details, "details", false, "also print all insights with descriptions, all causes, nodes, operators that are not updated, and sources")
+	flags.StringSliceVar(&o.nodes, "node", nil, "also print insights about this node; may be repeated")
+	flags.StringVarP(&o.selector, "selector", "l", "", "also print insights about nodes with these labels, for example zone=a")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for update informers that have not answered yet")
 	flags.Lookup("wait").NoOptDefVal = defaultWait.String()
-	flags.BoolVarP(&o.watch, "watch", "w", false, "print the status again whenever it changes, until interrupted")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "print the status whenever it changes, until interrupted")
 	flags.StringVar(&o.namespace, "controller-namespace", session.ControllerNamespace, "namespace of the Update Status Controller")
 	return cmd
 }
 
-const statusDoc = "Reports whether the cluster is being updated, whether the update progresses, waits, or is stuck, on what, for how\n" +
-	"long, and what to do.\n\n" +
-	"The status comes from the Update Status Controller. If the controller is not installed, or does not confirm its\n" +
-	"status, the status is computed from the objects of the cluster, and the last line reports what is then missing.\n" +
-	"The exit code is the verdict."
+const statusDoc = "Show the update status of the cluster: whether an update is progressing, waiting, or stuck, why and since when, and what\n" +
+	"to do.\n\n" +
+	"The status is published by the Update Status Controller. If the controller is not installed or its status is outdated,\n" +
+	"the command computes the status itself, and the last line lists missing data. The exit code is the verdict."
 
 // Validate checks the flags.
 func (o *statusOptions) Validate() error {

@@ -33,10 +33,10 @@ func NewAcknowledgeCommand(p *session.Session) *cobra.Command {
 	o := &acknowledgeOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "acknowledge KIND/NAME",
-		Short: "Acknowledges the end of an UpgradeJob, or an insight of the last update.",
-		Long: "Acknowledges what needs attention after an update.\n\n" +
-			"upgradejob/NAME ends the alerts about an UpgradeJob that has ended. insight/UUID removes an insight of\n" +
-			"the last update from the status; \"status --details\" prints the UUIDs.",
+		Short: "Acknowledge a finished UpgradeJob or an insight of the last update",
+		Long: "Acknowledge something that needs attention after an update.\n\n" +
+			"upgradejob/NAME resolves the alerts about a finished UpgradeJob. insight/UUID removes an insight of the last update\n" +
+			"from the status. Run \"status --details\" to find the UUIDs.",
 		Example: "  oc update acknowledge upgradejob/cluster-upgrade-1804021200 -n managed-upgrade-operator",
 		Args:    cobra.MatchAll(cobra.ExactArgs(1), validTarget),
 		RunE:    session.RunE(o),

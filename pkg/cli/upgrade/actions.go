@@ -28,18 +28,19 @@ type action func(context.Context, *session.Session, *session.Cluster, upgradeTar
 // NewActionCommands returns the commands that change an upgrade.
 func NewActionCommands(p *session.Session) []*cobra.Command {
 	return []*cobra.Command{
-		actionCommand(p, "pause", "Holds an upgrade before it commences, or suspends a schedule.",
-			"Holds an upgrade before it commences (by an annotation; its window still ends), or suspends a schedule\n"+
-				"(spec.schedule.suspend; UpgradeJobs that have not commenced are skipped).", isNotUpgraded(kindUpgrade, kindSchedule), pause(true)),
-		actionCommand(p, "resume", "Resumes a paused upgrade.", "Resumes a paused upgrade, or a suspended schedule.", isNotUpgraded(kindUpgrade, kindSchedule), pause(false)),
-		actionCommand(p, "cancel", "Cancels an upgrade that has not commenced.",
-			"Cancels an upgrade that has not commenced: it deletes the object, and the operator undoes what it has done.\n"+
+		actionCommand(p, "pause", "Pause an upgrade before it commences, or suspend a schedule",
+			"Pause an upgrade before it commences, or suspend a schedule.\n\n"+
+				"An upgrade is paused by an annotation. Its window is not extended. A schedule is suspended by spec.schedule.suspend.\n"+
+				"Its UpgradeJobs that have not commenced are skipped.", isNotUpgraded(kindUpgrade, kindSchedule), pause(true)),
+		actionCommand(p, "resume", "Resume a paused upgrade", "Resume a paused upgrade or a suspended schedule.", isNotUpgraded(kindUpgrade, kindSchedule), pause(false)),
+		actionCommand(p, "cancel", "Cancel an upgrade that has not commenced",
+			"Cancel an upgrade that has not commenced. The command deletes the object, and the operator reverts its changes.\n"+
 				"An upgrade that has commenced cannot be canceled.", isOpen(kindUpgrade, kindJob), cancel),
-		actionCommand(p, "retry", "Starts another attempt of an upgrade that has failed.",
-			"Starts another attempt of an upgrade that has failed, or that was skipped. Its window starts now.", toRetry(), retry),
-		actionCommand(p, "run-now", "Starts an upgrade now, whatever its schedule.",
-			"Starts an upgrade now, whatever its schedule: one that has not started, or an UpgradeJob that a schedule creates\n"+
-				"for it. Gates and health checks apply as always.", isNotUpgraded(kindUpgrade, kindSchedule), runNow),
+		actionCommand(p, "retry", "Start another attempt of a failed upgrade",
+			"Start another attempt of a failed or skipped upgrade. Its window starts now.", toRetry(), retry),
+		actionCommand(p, "run-now", "Start an upgrade now, regardless of its schedule",
+			"Start an upgrade now, regardless of its schedule. For a schedule, a new UpgradeJob is created and started.\n"+
+				"Gates and health checks still apply.", isNotUpgraded(kindUpgrade, kindSchedule), runNow),
 	}
 }
 

@@ -29,10 +29,10 @@ type historyOptions struct{ targetOptions }
 func NewHistoryCommand(p *session.Session) *cobra.Command {
 	o := &historyOptions{targetOptions{Session: p, among: newestOf(kindUpgrade, kindJob)}}
 	return targetCommand(p, o.among, &cobra.Command{
-		Use: "history", Short: "Shows the steps of upgrades, how long each took, and earlier attempts.", RunE: session.RunE(o),
-		Long: "Shows the upgrades of an object, newest first: each step with a bar for the time in which it ran, and earlier attempts.\n" +
-			"A uc shows the history of its UpgradeJobs. Without KIND/NAME, it shows the newest upgrade of all.\n\n" +
-			"A bar consists of = for a step that is done, - for one that was skipped, x for one that failed, and > for one that runs.",
+		Use: "history", Short: "Show the steps of upgrades, their durations, and earlier attempts", RunE: session.RunE(o),
+		Long: "Show the upgrades of an object, newest first, with earlier attempts and a bar chart of when each step ran.\n\n" +
+			"For a uc, the upgrades of its UpgradeJobs are shown. Without KIND/NAME, the newest upgrade is shown.\n\n" +
+			"In the chart, = is a completed step, - a skipped step, x a failed step, and > a running step.",
 	})
 }
 

@@ -37,12 +37,13 @@ type previewOptions struct {
 func NewPreviewCommand(p *session.Session) *cobra.Command {
 	o := &previewOptions{targetOptions: targetOptions{Session: p, among: isOpen(kindUpgrade, kindSchedule, kindJob)}}
 	cmd := targetCommand(p, o.among, &cobra.Command{
-		Use: "preview", Short: "Shows the steps that an upgrade runs, before it runs them.", RunE: session.RunE(o),
-		Long: "Shows the steps that an upgrade runs, in order, with the gates that must pass and the steps that run if one fails.\n" +
-			"Steps that do not apply to the cluster are skipped when they run. It knows the types OSD and ARO, and UpgradeJobs.\n" +
-			"The steps of another type come from --operator, the program of the operator that has it.",
+		Use: "preview", Short: "Show the steps of an upgrade before they run", RunE: session.RunE(o),
+		Long: "Show the steps of an upgrade in order, the gates that must pass, and the cleanup steps that run after a failure.\n" +
+			"Steps that do not apply to the cluster will be skipped.\n\n" +
+			"UpgradeJobs and the types OSD and ARO are supported. For other types, use --operator to name the operator binary that\n" +
+			"implements the type.",
 	})
-	cmd.Flags().StringVar(&o.operator, "operator", "", "program of an operator with upgraders of its own, which has the steps of its types")
+	cmd.Flags().StringVar(&o.operator, "operator", "", "path of an operator binary with custom upgraders; it is queried for the steps of its types")
 	return cmd
 }
 

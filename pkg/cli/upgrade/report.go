@@ -37,13 +37,13 @@ func NewReportCommand(p *session.Session) *cobra.Command {
 	o := &reportOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "report FILE [KIND/NAME] | report --serve [KIND/NAME]",
-		Short: "Writes the timeline of an upgrade as an HTML page, or serves it live.",
-		Long: "Writes the timeline of the latest attempt of an upgrade as one HTML page that needs no other file: why it failed or\n" +
-			"waits, the steps, when nodes were cordoned, rebooting, or not ready, the alerts that fired, and the Events. FILE - is standard output. The page of a uc is\n" +
-			"that of its latest UpgradeJob that has started.\n\n" +
-			"Nodes and alerts come from the Prometheus of the cluster. Without it, nodes are shown by their Events, and the page says\n" +
-			"what is missing.\n\n" +
-			"--serve serves the page on this machine instead of writing a file, and reads the cluster again while a browser shows it.\n\n" + targetDoc,
+		Short: "Write the timeline of an upgrade to an HTML page, or serve it live",
+		Long: "Write the timeline of the latest attempt of an upgrade to a self-contained HTML page. Use - as FILE for standard output.\n\n" +
+			"The page shows why the upgrade failed or is waiting, its steps, when nodes were cordoned, rebooting, or not ready, the\n" +
+			"alerts that fired, and the Events. Nodes and alerts are read from the cluster's Prometheus. If it cannot be queried,\n" +
+			"the states of nodes come from Events, and the page says what is missing. For a uc, the page shows the latest UpgradeJob\n" +
+			"that has started.\n\n" +
+			"With --serve, the page is served on this machine and updated while it is open in a browser. No file is written.\n\n" + targetDoc,
 		Example: "  oc update report upgrade.html\n  oc update report --serve\n  oc update report --overwrite upgrade.html upgrade/cluster -n managed-upgrade-operator",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.Serve {

@@ -51,11 +51,11 @@ func NewScheduleCommand(p *session.Session) *cobra.Command {
 	o := &scheduleOptions{Session: p}
 	cmd := &cobra.Command{
 		Use:   "schedule --to RELEASE",
-		Short: "Schedules an upgrade of the cluster, which the operator carries out.",
-		Long: "Schedules an upgrade of the cluster: it creates the UpgradeConfig NAME, or changes it if its upgrade is not in progress.\n" +
-			"The operator starts the upgrade at the time of --at, and carries it out. With -o yaml, the command prints the\n" +
-			"UpgradeConfig, for example for a Git repository, and changes nothing.\n\n" +
-			"The namespace is managed-upgrade-operator, unless -n names another one that the operator watches.",
+		Short: "Schedule an upgrade of the cluster by the operator",
+		Long: "Schedule an upgrade of the cluster. The command creates or changes the UpgradeConfig given by --name. An UpgradeConfig\n" +
+			"whose upgrade is in progress cannot be changed. The operator runs the upgrade at the time given by --at.\n\n" +
+			"With -o yaml, the command prints the UpgradeConfig, for example for a Git repository, and does not change anything.\n\n" +
+			"The default namespace is managed-upgrade-operator. Use -n for another namespace watched by the operator.",
 		Example: "  oc update schedule --to 4.20.8 --at 22:00\n" +
 			"  oc update schedule --to latest --at 2026-11-28T22:00:00+01:00\n" +
 			"  oc update schedule --to 4.20.8 --at +2h -o yaml > upgrade.yaml",
@@ -64,13 +64,13 @@ func NewScheduleCommand(p *session.Session) *cobra.Command {
 	}
 	o.format = session.OutputFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.to, "to", "", "release to which the cluster is upgraded, for example 4.20.8; latest is the newest one that the channel recommends")
-	flags.StringVar(&o.at, "at", "", "start: a time of day such as 22:00, which is the next one in your time zone, a time such as 2026-11-28T22:00:00Z, or a delay such as +2h (default: +10m)")
+	flags.StringVar(&o.to, "to", "", "release to upgrade to, for example 4.20.8, or \"latest\" for the newest release recommended by the channel")
+	flags.StringVar(&o.at, "at", "", "start time: a time of day in your time zone such as 22:00, a timestamp such as 2026-11-28T22:00:00Z, or a delay such as +2h (default: +10m)")
 	flags.StringVar(&o.config, "name", "managed-upgrade-config", "name of the UpgradeConfig")
-	flags.StringVar(&o.runbook, "type", "OSD", "runbook of the upgrade: OSD, ARO, or one of your own")
+	flags.StringVar(&o.runbook, "type", "OSD", "runbook of the upgrade: OSD, ARO, or a custom type")
 	flags.StringVar(&o.channel, "channel", "", "channel that offers the release (default: the channel of the cluster)")
-	flags.DurationVar(&o.forceDrainAfter, "force-drain-after", defaultForceDrain, "how long PodDisruptionBudgets may block the drain of a node")
-	flags.StringSliceVar(&o.acceptRisks, "accept-risk", nil, "accept the known risk with this name of a release that is offered conditionally; may be repeated")
+	flags.DurationVar(&o.forceDrainAfter, "force-drain-after", defaultForceDrain, "how long PodDisruptionBudgets may block a node drain")
+	flags.StringSliceVar(&o.acceptRisks, "accept-risk", nil, "name of a known risk of a conditional release to accept; may be repeated")
 	o.Bind(cmd)
 	return cmd
 }

@@ -44,10 +44,9 @@ func upgradeKinds() map[string]upgradeKind {
 }
 
 const (
-	kindDoc = "KIND is upgrade (the UpgradeConfig of upgrade.managed.openshift.io), upgradejob, or uc (the UpgradeConfig of\n" +
+	kindDoc = "KIND is upgrade (an UpgradeConfig in upgrade.managed.openshift.io), upgradejob, or uc (an UpgradeConfig in\n" +
 		"managedupgrade.appuio.io)."
-	targetDoc = kindDoc + " Without KIND/NAME, the command finds the object if there is only one, or only one\n" +
-		"for which there is something to show."
+	targetDoc = kindDoc + " KIND/NAME is optional if only one object exists or only one has something to show."
 )
 
 // upgradeTarget is an object that upgrades this cluster or schedules upgrades.

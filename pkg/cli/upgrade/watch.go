@@ -24,9 +24,10 @@ type watchOptions struct{ targetOptions }
 func NewWatchCommand(p *session.Session) *cobra.Command {
 	o := &watchOptions{targetOptions{Session: p, among: isOpen(kindUpgrade, kindJob)}}
 	return targetCommand(p, o.among, &cobra.Command{
-		Use: "watch", Short: "Follows an upgrade until it ends; the exit code says how.", RunE: session.RunE(o),
-		Long: "Follows an upgrade until it ends. The exit code is 0 if the cluster was upgraded, 30 if the upgrade failed or was skipped,\n" +
-			"and 10, 20, or 40 if the command is interrupted while the upgrade is in progress, waits, or is unknown.",
+		Use: "watch", Short: "Follow an upgrade until it ends", RunE: session.RunE(o),
+		Long: "Follow an upgrade until it ends.\n\n" +
+			"The exit code is 0 if the cluster was upgraded and 30 if the upgrade failed or was skipped. If the command is\n" +
+			"interrupted, the exit code is 10 for an upgrade in progress, 20 for a waiting upgrade, and 40 if the state is unknown.",
 	})
 }
 
