@@ -18,7 +18,7 @@ import (
 type Report struct {
 	Findings []Finding
 	// RetryAfter is the time until a rate-limited source can provide a newer result, including after an
-	// error. 0 if there is nothing to wait for. A report with RetryAfter does not open a gate.
+	// error. It is 0 if there is nothing to wait for. A report with RetryAfter does not open a gate.
 	RetryAfter time.Duration
 	// Err joins the errors of the checks that could not be completed.
 	Err error

@@ -176,7 +176,7 @@ func ask[T any](ctx context.Context, g *gathering, q query, blocks func(T) bool,
 	return last.value, err
 }
 
-// retryAfter records when a newer result is available. 0 if this result can open a gate.
+// retryAfter records when a newer result is available. The time is 0 if this result can open a gate.
 func (g *gathering) retryAfter(after time.Duration) {
 	if after > 0 && (g.retry == 0 || after < g.retry) {
 		g.retry = after

@@ -12,7 +12,7 @@ type ReleaseState string
 
 // States of the release of a pool.
 const (
-	// ReleaseNotOurs is a pool that a user paused or that nobody paused.
+	// ReleaseNotOurs is a pool that is not paused, or that a user paused.
 	ReleaseNotOurs ReleaseState = ""
 	// ReleaseKept is a pool that stays paused until a user unpauses it.
 	ReleaseKept ReleaseState = "Kept"

@@ -61,7 +61,7 @@ type Verdict string
 const (
 	// VerdictAccepted is the verdict for an accepted insight.
 	VerdictAccepted Verdict = "Accepted"
-	// VerdictUnaccepted is the verdict if nobody has decided about the insight.
+	// VerdictUnaccepted is the verdict if there is no decision about the insight.
 	VerdictUnaccepted Verdict = "Unaccepted"
 	// VerdictRefused is the verdict if the insight is listed with accepted: false.
 	VerdictRefused Verdict = "Refused"

@@ -75,7 +75,7 @@ func Settle(plan *updatev1beta1.UpdatePlan, all []Reported, a Analysis) {
 }
 
 // count returns the counts of a plan. Insights that the status does not show keep their previous counts. Once
-// the spec has changed, they count as not accepted because nobody knows how many of them were accepted.
+// the spec has changed, they count as not accepted because it is unknown how many were accepted.
 func count(plan *updatev1beta1.UpdatePlan, judged []Judged, published bool) updatev1beta1.InsightCounts {
 	counts, before := Count(judged), plan.Status.Counts
 	if !published || before == nil || before.Total <= counts.Total {
