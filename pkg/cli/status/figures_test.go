@@ -294,8 +294,8 @@ func TestFirst_screen_of_reasons(t *testing.T) {
 	}
 }
 
-// In 64 clusters with facts of all levels, each error appears on the first screen, and never together with
-// "Nothing."
+// In 64 clusters with facts of all levels, each error appears on the first screen, and "Nothing." never appears
+// together with an error.
 func TestFirst_screen_has_each_error(t *testing.T) {
 	t.Parallel()
 	kinds := []updatev1beta1.ResourceReference{
