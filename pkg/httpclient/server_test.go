@@ -6,14 +6,8 @@ package httpclient_test
 import (
 	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +16,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
 // port returns the port of a test server.
@@ -143,7 +138,8 @@ func TestDo_reports_a_failed_handshake_in_the_same_words(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, respondWith(200, "x"))
 	expired := httptest.NewUnstartedServer(respondWith(200, "x"))
-	certificate := selfSigned(t, wall.Now().Add(-time.Hour), wall.Now().Add(-time.Minute))
+	authority := pki.New("test")
+	certificate := authority.Issue("127.0.0.1", wall.Now().Add(-time.Hour), wall.Now().Add(-time.Minute))
 	expired.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	expired.StartTLS()
 	t.Cleanup(expired.Close)
@@ -157,7 +153,7 @@ func TestDo_reports_a_failed_handshake_in_the_same_words(t *testing.T) {
 	}{
 		"plain HTTP": {httpclient.Options{URL: strings.Replace(plain.URL, "http:", "https:", 1)}, "the server does not speak TLS"},
 		"expired": {
-			httpclient.Options{URL: expired.URL, CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})},
+			httpclient.Options{URL: expired.URL, CA: authority.PEM},
 			"until " + certificate.Leaf.NotAfter.UTC().Format(time.RFC3339),
 		},
 		"TLS 1.1": {httpclient.Options{URL: old.URL, CA: []byte(caPEM(old))}, "protocol version"},
@@ -170,26 +166,4 @@ func TestDo_reports_a_failed_handshake_in_the_same_words(t *testing.T) {
 			}
 		})
 	}
-}
-
-// selfSigned returns a self-signed certificate for 127.0.0.1.
-func selfSigned(t *testing.T, from, until time.Time) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }

@@ -5,16 +5,11 @@ package informersdk_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -37,6 +32,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
 // reviews responds to TokenReviews and counts them.
@@ -144,27 +140,13 @@ func TestTokenReviewKeepsAnswers(t *testing.T) {
 // writeCertificate writes a certificate for a name and returns its CA pool.
 func writeCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	authority := pki.New("test")
+	certificate := authority.Issue(name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	if err := pki.Write(certificate, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")); err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encodedKey, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	writeFile(t, filepath.Join(dir, "tls.crt"), chain)
-	writeFile(t, filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encodedKey}))
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(chain)
+	pool.AppendCertsFromPEM(authority.PEM)
 	return pool
 }
 

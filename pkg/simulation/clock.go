@@ -6,11 +6,14 @@ package simulation
 import (
 	"context"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
-// Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ
-// from the API server's clock (see Step).
+// Clock is a clock of a World. The clock of a process may differ from the clock of the API server: Step moves it.
 type Clock struct {
+	clock.WithTicker // nil: nothing in a simulation waits for a timer
+
 	world *World
 	skew  time.Duration
 }

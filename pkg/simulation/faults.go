@@ -46,8 +46,18 @@ type Fault struct {
 	LagFor time.Duration
 }
 
-// Plan determines the outcome of each request of a process. It may change the world with other
-// clients, which then happens between a read and a write of the process.
+// If returns a plan that has the fault for the requests that match, and serves all others.
+func (f Fault) If(matches func(Request) bool) Plan {
+	return func(r Request) Fault {
+		if matches(r) {
+			return f
+		}
+		return Fault{}
+	}
+}
+
+// Plan decides what becomes of each request of a process. It may act on the world by the clients of
+// others, so they come between a read and a write.
 type Plan func(Request) Fault
 
 // FaultyClient returns a client for code that runs without a process. Its requests fail according
@@ -101,14 +111,14 @@ func (p *Process) gate(cached bool) gate {
 		if p.dead {
 			panic(crash{})
 		}
-		request.Process, request.Life, request.Cached, request.Time = p.name, p.life, cached, p.world.now
-		p.counters.count(&request)
+		request.Process, request.Life, request.Cached, request.Time = p.program.Name, p.life, cached, p.world.now
+		p.program.counters.count(&request)
 		var fault Fault
-		if p.plan != nil {
-			fault = p.plan(request)
+		if p.program.Plan != nil {
+			fault = p.program.Plan(request)
 		}
 		if fault.Outcome != Serve {
-			p.world.Logf("%s %s: fault %d", p.name, request, fault.Outcome)
+			p.world.Logf("%s %s: fault %d", p.program.Name, request, fault.Outcome)
 		}
 		for _, kind := range fault.Lag {
 			p.Lag(kind, fault.LagFor)
@@ -119,7 +129,7 @@ func (p *Process) gate(cached bool) gate {
 
 func (p *Process) serve(request Request, fault Fault, do func() error) error {
 	if !request.Cached && request.IsWrite() {
-		p.world.Advance(p.latency)
+		p.world.Advance(p.program.Latency)
 	}
 	switch fault.Outcome {
 	case CrashBefore:

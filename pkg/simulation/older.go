@@ -4,36 +4,38 @@
 package simulation
 
 import (
-	"fmt"
-	"io/fs"
+	"os"
+	"testing"
 	"testing/fstest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// OlderDefinition returns the CustomResourceDefinition in a file without some fields of its status,
-// like an API server whose definitions are older than the controller.
-func OlderDefinition(files fs.FS, file string, fields ...string) (fs.FS, error) {
-	data, err := fs.ReadFile(files, file)
+// OlderDefinitions returns the CustomResourceDefinition of a file, alone, without fields of its status, as
+// an API server has it whose definitions are older than the controller.
+func OlderDefinitions(tb testing.TB, file string, fields ...string) []*Definition {
+	tb.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading definition: %w", err)
+		tb.Fatal(err)
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal(data, &crd); err != nil {
-		return nil, fmt.Errorf("decoding %s: %w", file, err)
+		tb.Fatal(err)
 	}
 	for i := range crd.Spec.Versions {
 		status := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"]
 		for _, field := range fields {
 			if _, has := status.Properties[field]; !has {
-				return nil, fmt.Errorf("%s has no field status.%s", file, field)
+				tb.Fatalf("%s has no field status.%s", file, field)
 			}
 			delete(status.Properties, field)
 		}
 	}
-	if data, err = yaml.Marshal(crd); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", file, err)
+	definitions, err := Definitions(fstest.MapFS{"crd.yaml": &fstest.MapFile{Data: []byte(JSON(tb, crd))}})
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return fstest.MapFS{file: &fstest.MapFile{Data: data}}, nil
+	return definitions
 }

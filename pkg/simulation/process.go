@@ -54,6 +54,8 @@ type Program struct {
 	Direct bool
 	// OnCrash is called after a crash, for example to start the next life after a delay.
 	OnCrash func()
+	// Reconciled is called after each reconcile that has not crashed; nil means none.
+	Reconciled func(reconcile.Request, reconcile.Result, error)
 
 	counters counters
 	lives    int
@@ -63,16 +65,11 @@ type counters struct{ requests, writes int }
 
 // Process is one life of a Program.
 type Process struct {
-	world    *World
-	name     string
-	life     int
-	plan     Plan
-	latency  time.Duration
-	direct   bool
-	onCrash  func()
-	counters *counters
-	clock    *Clock
-	dead     bool
+	program *Program
+	world   *World
+	life    int
+	clock   *Clock
+	dead    bool
 
 	informers   []*informer
 	controllers []*controllerRun
@@ -109,36 +106,33 @@ type call struct {
 // Start begins a life of a program, with empty memory and caches that reflect the API server.
 func (w *World) Start(program *Program) (*Process, error) {
 	program.lives++
-	p := &Process{
-		world: w, name: program.Name, life: program.lives, plan: program.Plan, latency: program.Latency,
-		direct: program.Direct, onCrash: program.OnCrash, counters: &program.counters, clock: w.Clock(),
-	}
-	live := w.client(p.name, w.live(), p.gate(false))
+	p := &Process{program: program, world: w, life: program.lives, clock: w.Clock()}
+	live := w.client(p.program.Name, w.live(), p.gate(false))
 	var cached client.Client = live
-	if !p.direct {
-		cached = manager.WholeLists(&cachedClient{WithWatch: live, reads: w.client(p.name, p.cachedSource(), p.gate(true))})
+	if !program.Direct {
+		cached = manager.WholeLists(&cachedClient{WithWatch: live, reads: w.client(p.program.Name, p.cachedSource(), p.gate(true))})
 	}
 	declarations, err := program.Controllers(Env{Client: cached, Live: live, Clock: p.clock, Log: logr.Discard()})
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+		return nil, fmt.Errorf("starting %s: %w", p.program.Name, err)
 	}
 	kinds, err := manager.Kinds(declarations...)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+		return nil, fmt.Errorf("starting %s: %w", p.program.Name, err)
 	}
 	for _, kind := range kinds {
 		i, err := newInformer(p, kind)
 		if err != nil {
-			return nil, fmt.Errorf("starting %s: %w", p.name, err)
+			return nil, fmt.Errorf("starting %s: %w", p.program.Name, err)
 		}
 		p.informers = append(p.informers, i)
 	}
 	for _, d := range declarations {
 		if err := p.addController(d, manager.Clients{Client: cached, Live: live}); err != nil {
-			return nil, fmt.Errorf("starting %s: %w", p.name, err)
+			return nil, fmt.Errorf("starting %s: %w", p.program.Name, err)
 		}
 	}
-	w.Logf("%s starts life %d", p.name, p.life)
+	w.Logf("%s starts life %d", p.program.Name, p.life)
 	w.processes = append(w.processes, p)
 	for _, i := range p.informers {
 		i.list()
@@ -217,7 +211,7 @@ func (p *Process) Kill() {
 		return
 	}
 	p.dead = true
-	p.world.Logf("%s ends life %d", p.name, p.life)
+	p.world.Logf("%s ends life %d", p.program.Name, p.life)
 	p.world.processes = slices.DeleteFunc(p.world.processes, func(other *Process) bool { return other == p })
 	for _, c := range p.stalled {
 		p.discard(c)
@@ -359,17 +353,20 @@ func (p *Process) step(c *call) {
 
 func (p *Process) crashed() {
 	p.Kill()
-	if p.onCrash != nil {
-		p.onCrash()
+	if p.program.OnCrash != nil {
+		p.program.OnCrash()
 	}
 }
 
 // finish handles the result of a reconcile like controller-runtime.
 func (p *Process) finish(c *call) {
+	if p.program.Reconciled != nil {
+		p.program.Reconciled(c.request, c.result, c.err)
+	}
 	q := c.controller.queue
 	switch {
 	case c.err != nil:
-		p.world.Logf("%s reconciles %s: %v", p.name, c.request, c.err)
+		p.world.Logf("%s reconciles %s: %v", p.program.Name, c.request, c.err)
 		q.addAfter(c.request, q.limiter.When(c.request))
 	case c.result.RequeueAfter > 0:
 		q.limiter.Forget(c.request)
@@ -410,7 +407,7 @@ func (p *Process) cachedSource() objects.Source {
 				return i, nil
 			}
 		}
-		return nil, fmt.Errorf("no controller of %s declares that it reads %s from the cache", p.name, gvk.Kind)
+		return nil, fmt.Errorf("no controller of %s declares that it reads %s from the cache", p.program.Name, gvk.Kind)
 	}
 	return objects.Source{
 		Scheme: p.world.scheme,

@@ -310,7 +310,7 @@ func (w *World) reconcileNext() bool {
 		w.turn = (w.turn + 1) % len(w.processes)
 		if w.processes[w.turn].reconcileNext() {
 			if w.burst++; w.burst > w.options.MaxBurst {
-				w.Fail(fmt.Errorf("process %s: more than %d reconciles at %s: a busy loop", w.processes[w.turn].name, w.options.MaxBurst, w.now))
+				w.Fail(fmt.Errorf("process %s: more than %d reconciles at %s: a busy loop", w.processes[w.turn].program.Name, w.options.MaxBurst, w.now))
 			}
 			return true
 		}

@@ -237,12 +237,7 @@ func TestStalledLeaderWritesAfterItsSuccessor(t *testing.T) {
 	w := New(Options{Log: func(line string) { log = append(log, line) }})
 	var lives []*counter
 	program := counting(1, &lives)
-	program.Plan = func(r Request) Fault {
-		if r.Write == 1 {
-			return Fault{Outcome: Stall, For: time.Minute}
-		}
-		return Fault{}
-	}
+	program.Plan = Fault{Outcome: Stall, For: time.Minute}.If(func(r Request) bool { return r.Write == 1 })
 	if err := w.Client("test").Create(t.Context(), configMap()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,9 @@
 package statuscontroller_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -46,7 +41,7 @@ type figures struct {
 // registerInformers registers informers that share one HTTPS server and returns a counter of the requests to
 // it.
 func (w *world) registerInformers(count int) *atomic.Int64 {
-	w.t.Helper()
+	w.TB.Helper()
 	requests := &atomic.Int64{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -62,55 +57,41 @@ func (w *world) registerInformers(count int) *atomic.Int64 {
 		_, _ = fmt.Fprintf(rw, `{"apiVersion": "config.openshift.io/v1beta1", "kind": %q, "status": {"response": "Success"}, "spec": {"insights": [
 			{"uid": "disk", "scope": {"type": "ControlPlane"}, "impact": {"level": "warning", "summary": "The disk is slow"}}]}}`, kind)
 	}))
-	certificate, authority := selfSigned(w.t, "*.shop.svc")
+	now, authority := clock.RealClock{}.Now(), pki.New("informers")
+	certificate := authority.Issue("*.shop.svc", now.Add(-time.Hour), now.Add(time.Hour))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
-	w.t.Cleanup(server.Close)
+	w.TB.Cleanup(server.Close)
 	_, text, err := net.SplitHostPort(server.Listener.Addr().String())
-	must(w.t, err)
+	w.Must(err)
 	port, err := strconv.ParseInt(text, 10, 32)
-	must(w.t, err)
+	w.Must(err)
 	service := func(namespace, name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: objectMeta(namespace, name), Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: "127.0.0.1", Ports: []corev1.ServicePort{{Port: int32(port), Protocol: corev1.ProtocolTCP}},
 		}}
 	}
-	must(w.t, w.Add(service(metav1.NamespaceDefault, "kubernetes")))
+	w.Must(w.Add(service(metav1.NamespaceDefault, "kubernetes")))
 	for i := range count {
 		name := fmt.Sprintf("informer-%02d", i)
-		must(w.t, w.Add(service("shop", name)))
-		must(w.t, w.client.Create(w.t.Context(), &updatev1beta1.UpdateInformer{
+		w.Must(w.Add(service("shop", name)))
+		w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdateInformer{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
-				Service: updatev1beta1.InformerService{Namespace: "shop", Name: name, Port: int32(port)}, CABundle: authority,
+				Service: updatev1beta1.InformerService{Namespace: "shop", Name: name, Port: int32(port)}, CABundle: authority.PEM,
 			}},
 		}))
 	}
 	return requests
 }
 
-// selfSigned returns a certificate and its CA. It is valid now, in real time.
-func selfSigned(tb testing.TB, name string) (tls.Certificate, []byte) {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
-	now := clock.RealClock{}.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), DNSNames: []string{name},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(tb, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// beatFor advances the time by d. The informers send a heartbeat every two minutes.
+// beatFor lets time pass, in which the informers confirm every two minutes that they are online.
 func (w *world) beatFor(d time.Duration) {
-	w.t.Helper()
+	w.TB.Helper()
 	const interval = 2 * time.Minute
 	for ; d > 0; d -= interval {
 		var list updatev1beta1.UpdateInformerList
-		must(w.t, w.client.List(w.t.Context(), &list))
+		w.Must(w.User.List(w.TB.Context(), &list))
 		for i := range list.Items {
 			informer := &list.Items[i]
 			online := updatev1beta1.InformerCondition{
@@ -119,21 +100,21 @@ func (w *world) beatFor(d time.Duration) {
 			}
 			conditions := slices.DeleteFunc(informer.Status.Conditions, func(c updatev1beta1.InformerCondition) bool { return c.Type == online.Type })
 			informer.Status.Conditions = append(conditions, online)
-			must(w.t, w.client.Status().Update(w.t.Context(), informer))
+			w.UpdateStatus(informer)
 		}
-		w.runFor(min(d, interval))
+		w.RunFor(min(d, interval))
 	}
 }
 
 // measure counts the requests during the quiet time.
 func (w *world) measure(requests *atomic.Int64) figures {
-	w.t.Helper()
+	w.TB.Helper()
 	before := requests.Load()
-	w.requests = nil
+	w.Requests = nil
 	w.beatFor(quietTime)
-	f := figures{informers: requests.Load() - before, api: int64(len(w.requests))}
-	for _, r := range w.requests {
-		w.t.Log(r)
+	f := figures{informers: requests.Load() - before, api: int64(len(w.Requests))}
+	for _, r := range w.Requests {
+		w.TB.Log(r)
 	}
 	f.writes = int64(w.writes())
 	return f
@@ -144,7 +125,7 @@ func idle(tb testing.TB) figures {
 	tb.Helper()
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
-	w.start()
+	w.Begin()
 	w.beatFor(time.Minute)
 	if requests.Load() != quietInformers {
 		tb.Errorf("%d requests to %d informers at the start, want one discovery of each", requests.Load(), quietInformers)
@@ -157,7 +138,7 @@ func active(tb testing.TB) figures {
 	tb.Helper()
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
-	w.start()
+	w.Begin()
 	w.update()
 	w.beatFor(5 * time.Minute)
 	return w.measure(requests)
@@ -169,9 +150,9 @@ func dormant(tb testing.TB) figures {
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
 	w.script.Offer("4.4.6", "4.4.7", "4.4.8", "4.4.9", "4.4.10")
-	w.start()
+	w.Begin()
 	for _, target := range w.script.Available {
-		must(tb, w.client.Create(tb.Context(), &updatev1beta1.UpdatePlan{
+		w.Must(w.User.Create(tb.Context(), &updatev1beta1.UpdatePlan{
 			ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(target)}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: target},
 		}))
 	}

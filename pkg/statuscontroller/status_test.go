@@ -20,7 +20,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 
 // pending returns the status of the condition UpdatePending of the control plane.
 func (w *world) pending() metav1.ConditionStatus {
-	w.t.Helper()
+	w.TB.Helper()
 	status := w.status().Status
 	if status.ControlPlane == nil {
 		return ""
@@ -34,19 +34,19 @@ func (w *world) pending() metav1.ConditionStatus {
 func TestUpdateStatus_is_created_and_follows_the_cluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
-	w.runFor(10 * time.Second)
+	w.Begin()
+	w.RunFor(10 * time.Second)
 	if got := w.pending(); got != metav1.ConditionFalse {
 		t.Errorf("before the update, UpdatePending is %q", got)
 	}
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if got := w.pending(); got != metav1.ConditionTrue {
 		t.Errorf("during the update, UpdatePending is %q", got)
 	}
 	status := w.status()
-	must(t, w.client.Delete(t.Context(), &status))
-	w.runFor(10 * time.Second)
+	w.Delete(&status)
+	w.RunFor(10 * time.Second)
 	if got := w.pending(); got != metav1.ConditionTrue {
 		t.Errorf("after the UpdateStatus was deleted, UpdatePending is %q", got)
 	}
@@ -55,12 +55,12 @@ func TestUpdateStatus_is_created_and_follows_the_cluster(t *testing.T) {
 func TestIdle_costs_no_request(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
-	w.runFor(time.Minute)
-	w.requests = nil
+	w.Begin()
+	w.RunFor(time.Minute)
+	w.Requests = nil
 	before := w.status().Status
-	w.runFor(10 * time.Minute)
-	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+	w.RunFor(10 * time.Minute)
+	if diff := cmp.Diff([]string(nil), w.Requests); diff != "" {
 		t.Errorf("requests in ten idle minutes (-want +got):\n%s\nstatus (-before +after):\n%s", diff, cmp.Diff(before, w.status().Status))
 	}
 }
@@ -68,12 +68,12 @@ func TestIdle_costs_no_request(t *testing.T) {
 func TestActive_and_unchanged_costs_a_write_a_minute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(5 * time.Minute)
+	w.RunFor(5 * time.Minute)
 	before := w.status().Status
 	w.writes()
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	if n := w.writes(); n < 8 || n > 10 {
 		t.Errorf("%d writes in ten active minutes without a change (-before +after):\n%s", n, cmp.Diff(before, w.status().Status))
 	}
@@ -81,7 +81,7 @@ func TestActive_and_unchanged_costs_a_write_a_minute(t *testing.T) {
 
 // firstObserved returns the time of first observation of each insight about the control plane.
 func (w *world) firstObserved() map[string]metav1.Time {
-	w.t.Helper()
+	w.TB.Helper()
 	all := map[string]metav1.Time{}
 	for _, of := range w.status().Status.ControlPlane.UpdateInformers {
 		for i := range of.Insights {
@@ -94,15 +94,15 @@ func (w *world) firstObserved() map[string]metav1.Time {
 func TestRestart_resolves_nothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(5 * time.Minute)
+	w.RunFor(5 * time.Minute)
 	before := w.firstObserved()
 	if len(before) == 0 {
 		t.Fatal("there are no insights")
 	}
-	w.restart()
-	w.runFor(5 * time.Minute)
+	w.Restart()
+	w.RunFor(5 * time.Minute)
 	if diff := cmp.Diff(before, w.firstObserved()); diff != "" {
 		t.Errorf("first observed (-before the restart +after):\n%s", diff)
 	}

@@ -7,15 +7,8 @@ package e2e
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -42,6 +35,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
 const (
@@ -331,9 +325,9 @@ func (w *statusWorld) serveExample() {
 	}
 	objects, err := manifests.Read(os.DirFS(folder))
 	mustSucceed(w.t, err)
-	certificate, authority := serviceCertificate(w.t, name+"."+name+".svc")
+	authority := pki.New("service-ca")
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "UpdateInformer" })
-	bundle := base64.StdEncoding.EncodeToString(authority) // in place of the service CA of OpenShift
+	bundle := base64.StdEncoding.EncodeToString(authority.PEM) // in place of the service CA of OpenShift
 	mustSucceed(w.t, unstructured.SetNestedField(objects[i].Object, bundle, "spec", "clientConfig", "caBundle"))
 	w.apply(w.t, objects)
 	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.ConfigMap{
@@ -346,10 +340,8 @@ func (w *statusWorld) serveExample() {
 	certificates := w.t.TempDir()
 	kubeconfig := filepath.Join(certificates, "kubeconfig")
 	mustSucceed(w.t, controlplane.WriteKubeconfig(kubeconfig, access))
-	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
-	mustSucceed(w.t, err)
-	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.crt"), authority, 0o600)) // it signs itself
-	mustSucceed(w.t, os.WriteFile(filepath.Join(certificates, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	certificate := authority.Issue(name+"."+name+".svc", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	mustSucceed(w.t, pki.Write(certificate, filepath.Join(certificates, "tls.crt"), filepath.Join(certificates, "tls.key")))
 	example, err := childprocess.Start(childprocess.Command{
 		Path: program, Log: filepath.Join(certificates, "log"),
 		Env: append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERT_DIR="+certificates, "ADDRESS="+net.JoinHostPort(service.Spec.ClusterIP, "8443")),
@@ -361,20 +353,6 @@ func (w *statusWorld) serveExample() {
 			w.t.Logf("the example printed:\n%s", printed)
 		}
 	})
-}
-
-// serviceCertificate returns a certificate of a name, and the authority that signs it.
-func serviceCertificate(tb testing.TB, name string) (tls.Certificate, []byte) {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	mustSucceed(tb, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	mustSucceed(tb, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // A CustomResourceDefinition of another program would drop what the controller writes.

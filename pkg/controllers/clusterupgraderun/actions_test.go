@@ -16,6 +16,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // change lets something happen on the cluster, and the agent report it.
@@ -42,23 +43,21 @@ func (w *world) admit(edits ...func(*fleetv1alpha1.ClusterUpgradeRunSpec)) {
 	if run.Spec.Outcome == nil {
 		run.Finalizers = []string{fleetv1alpha1.Finalizer, fleetv1alpha1.WorksFinalizer}
 	}
-	w.Must(w.User.Create(w.TB.Context(), run))
+	w.Create(run)
 }
 
 // retry raises the attempt as the hub does.
 func (w *world) retry() {
 	w.TB.Helper()
-	run := w.run()
-	run.Spec.Attempt++
-	run.Spec.AdmissionTime = metav1.NewTime(w.Now().Truncate(time.Second))
-	w.Must(w.User.Update(w.TB.Context(), run))
+	simulation.Edit(w.Harness, w.run(), func(run *fleetv1alpha1.ClusterUpgradeRun) {
+		run.Spec.Attempt++
+		run.Spec.AdmissionTime = metav1.NewTime(w.Now().Truncate(time.Second))
+	})
 }
 
 func (w *world) editUpgrade(edit func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
 	w.TB.Helper()
-	upgrade := w.upgrade()
-	edit(&upgrade.Spec)
-	w.Must(w.User.Update(w.TB.Context(), upgrade))
+	simulation.Edit(w.Harness, w.upgrade(), func(u *fleetv1beta1.ManagedClustersUpgrade) { edit(&u.Spec) })
 }
 
 func (w *world) claim(version string) { w.setClaim("version.openshift.io", version) }
@@ -66,19 +65,17 @@ func (w *world) claim(version string) { w.setClaim("version.openshift.io", versi
 // setClaim sets the only claim of the cluster; an empty value removes it.
 func (w *world) setClaim(name, value string) {
 	w.TB.Helper()
-	var managed clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: cluster}, &managed))
+	managed := simulation.Get(w.Harness, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
 	managed.Status.ClusterClaims = nil
 	if value != "" {
 		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: name, Value: value}}
 	}
-	w.Must(w.User.Status().Update(w.TB.Context(), &managed))
+	w.UpdateStatus(managed)
 }
 
 func (w *world) setAvailable(available bool) {
 	w.TB.Helper()
-	var managed clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: cluster}, &managed))
+	managed := simulation.Get(w.Harness, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
 	status := metav1.ConditionUnknown
 	if available {
 		status = metav1.ConditionTrue
@@ -86,7 +83,7 @@ func (w *world) setAvailable(available bool) {
 	apimeta.SetStatusCondition(&managed.Status.Conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.Now()),
 	})
-	w.Must(w.User.Status().Update(w.TB.Context(), &managed))
+	w.UpdateStatus(managed)
 }
 
 // setOffline disconnects the cluster, or connects it again.
@@ -130,7 +127,7 @@ func (w *world) finishUpgrade() {
 	upgrade := w.upgrade()
 	upgrade.Status.ObservedGeneration = upgrade.Generation
 	upgrade.Status.ClustersSummery = &fleetv1beta1.ClustersSummary{Total: 1, Complete: 1}
-	w.Must(w.User.Status().Update(w.TB.Context(), upgrade))
+	w.UpdateStatus(upgrade)
 }
 
 func raw(manifest string) workv1.Manifest {

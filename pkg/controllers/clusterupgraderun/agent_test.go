@@ -10,9 +10,8 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // wakeAgent lets the agent act later.
@@ -28,32 +27,15 @@ func (w *world) sync() {
 	if w.offline {
 		return
 	}
-	agent := w.Client("agent")
-	var works workv1.ManifestWorkList
-	w.Must(agent.List(w.TB.Context(), &works, client.InNamespace(cluster)))
+	works := simulation.List(w.Harness, &workv1.ManifestWorkList{}, client.InNamespace(cluster))
 	for i := range works.Items {
-		work := &works.Items[i]
-		if !work.DeletionTimestamp.IsZero() {
-			w.spoke.Delete(work)
-			controllerutil.RemoveFinalizer(work, spoke.Finalizer)
-			w.Must(agent.Update(w.TB.Context(), work))
-			continue
-		}
-		if work.Name == w.held {
-			continue
-		}
-		if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-			w.Must(agent.Update(w.TB.Context(), work))
-		}
-		desired := w.spoke.Desired()
-		status := w.spoke.Apply(work, w.Now())
-		if now := w.spoke.Desired(); now != desired && now != "" && !w.refuses {
-			w.install(now)
-		}
-		w.runJobs()
-		if !w.mute {
-			work.Status = status
-			w.Must(agent.Status().Update(w.TB.Context(), work))
+		if work := &works.Items[i]; work.Name != w.held || !work.DeletionTimestamp.IsZero() {
+			w.Must(w.spoke.Answer(w.TB.Context(), w.Client("agent"), work, w.Now(), func(release string) {
+				if release != "" && !w.refuses {
+					w.install(release)
+				}
+				w.runJobs()
+			}))
 		}
 	}
 }

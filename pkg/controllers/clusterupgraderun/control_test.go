@@ -97,7 +97,7 @@ func TestRun_deleted(t *testing.T) {
 				}
 				w.admit()
 				w.RunFor(moment.after)
-				w.Must(w.User.Delete(t.Context(), w.run()))
+				w.Delete(w.run())
 				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
@@ -129,7 +129,7 @@ func TestRun_deleted_while_the_cluster_is_unreachable(t *testing.T) {
 	w.setOffline(true)
 	w.admit()
 	w.RunFor(5 * time.Minute)
-	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.Delete(w.run())
 	w.RunFor(30 * time.Second)
 	if w.run() != nil {
 		t.Errorf("the run is left: %s", w.describe())
@@ -147,7 +147,7 @@ func TestRun_deleted_after_it_has_ended(t *testing.T) {
 	w.takes = 0
 	w.admit()
 	w.settle(5 * time.Hour)
-	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.Delete(w.run())
 	w.RunFor(time.Minute)
 	w.expectNoWorks()
 	if w.spoke.Desired() != target {
@@ -186,7 +186,7 @@ func TestRun_paused(t *testing.T) {
 				w.expectUntouched()
 				w.Requests = nil
 				w.RunFor(10 * time.Hour)
-				if w.count("patch ManifestWork")+w.count("create ManifestWork") > 0 {
+				if w.Count("patch ManifestWork")+w.Count("create ManifestWork") > 0 {
 					t.Errorf("works are written while paused: %v", w.Requests)
 				}
 				w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
@@ -232,13 +232,12 @@ func TestRun_held(t *testing.T) {
 // hold annotates the cluster with a reason to hold it; an empty one releases it.
 func (w *world) hold(reason string) {
 	w.TB.Helper()
-	var managed clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), clusterKey, &managed))
+	managed := simulation.Get(w.Harness, clusterKey, &clusterv1.ManagedCluster{})
 	managed.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: reason}
 	if reason == "" {
 		managed.Annotations = nil
 	}
-	w.Must(w.User.Update(w.TB.Context(), &managed))
+	w.Update(managed)
 }
 
 func TestRun_retried(t *testing.T) {
@@ -306,7 +305,7 @@ func TestRun_lost_record(t *testing.T) {
 				w.RunFor(moment.after)
 				run := w.run()
 				run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
-				w.Must(w.User.Status().Update(t.Context(), run))
+				w.UpdateStatus(run)
 				w.RunFor(time.Minute)
 				w.releaseAgent()
 				if w.refuses {
@@ -328,11 +327,11 @@ func TestRun_lost_record_before_the_agent_only_observes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.admit(soaks)
-	w.Must(w.RunUntil(2*time.Hour, func() bool { return w.form() == "1/ReadOnly" }))
+	w.Await(2*time.Hour, func() bool { return w.form() == "1/ReadOnly" })
 	w.holdAgent(upgradeWork)
 	run := w.run()
 	run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
-	w.Must(w.User.Status().Update(t.Context(), run))
+	w.UpdateStatus(run)
 	w.RunFor(time.Minute)
 	w.releaseAgent()
 	w.settle(5 * time.Hour)
@@ -346,13 +345,12 @@ func TestRun_detached(t *testing.T) {
 		t.Helper()
 		for name, detach := range map[string]func(*world){
 			"deleted": func(w *world) {
-				w.Must(w.User.Delete(w.TB.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+				w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 			},
 			"not accepted any more": func(w *world) {
-				var managed clusterv1.ManagedCluster
-				w.Must(w.User.Get(w.TB.Context(), clusterKey, &managed))
+				managed := simulation.Get(w.Harness, clusterKey, &clusterv1.ManagedCluster{})
 				managed.Spec.HubAcceptsClient = false
-				w.Must(w.User.Update(w.TB.Context(), &managed))
+				w.Update(managed)
 			},
 		} {
 			for when, moment := range moments {
@@ -382,7 +380,7 @@ func (w *world) admitOther(version string) {
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "others"}}
 	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
 	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: version}
-	w.Must(w.User.Create(w.TB.Context(), upgrade))
+	w.Create(upgrade)
 	w.Must(w.User.Create(w.TB.Context(), &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "others", Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(upgrade.UID)}},
 		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
@@ -438,14 +436,14 @@ func TestRun_leaves_foreign_works_alone(t *testing.T) {
 			w := newWorld(t)
 			foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: upgradeWork, Labels: labels}}
 			foreign.Spec.Workload.Manifests = []workv1.Manifest{raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`)}
-			w.Must(w.User.Create(t.Context(), foreign))
+			w.Create(foreign)
 			w.admit()
 			w.RunFor(10 * time.Minute)
 			w.expect(fleetv1alpha1.StateInitialized, "ForeignWork")
 			if work := w.work(upgradeWork); len(work.Spec.Workload.Manifests) != 1 || len(work.OwnerReferences) > 0 {
 				t.Errorf("the work was changed: %+v", work)
 			}
-			w.Must(w.User.Delete(t.Context(), w.work(upgradeWork)))
+			w.Delete(w.work(upgradeWork))
 			w.settle(2 * time.Hour)
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 		})
@@ -486,7 +484,7 @@ func TestRun_keeps_the_cluster_version(t *testing.T) {
 			if work := w.work(upgradeWork); tc.after > 0 && !tc.down && !delivery.KeepsClusterVersion(work) {
 				t.Errorf("deleteOption %+v", work.Spec.DeleteOption)
 			}
-			w.Must(w.User.Delete(t.Context(), w.run()))
+			w.Delete(w.run())
 			if tc.down {
 				w.RunFor(time.Minute)
 				w.Begin()
@@ -522,7 +520,7 @@ func TestRun_keeps_the_cluster_version_of_an_action(t *testing.T) {
 		t.Errorf("the garbage collector would delete it: %v", owners)
 	}
 	w.dropDeleteOption(action)
-	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.Delete(w.run())
 	w.RunFor(time.Hour)
 	if w.spoke.Version() == nil {
 		t.Fatal("the ClusterVersion is deleted")
@@ -535,7 +533,7 @@ func (w *world) dropDeleteOption(name string) {
 	w.TB.Helper()
 	work := w.work(name)
 	work.Spec.DeleteOption = nil
-	w.Must(w.User.Update(w.TB.Context(), work))
+	w.Update(work)
 }
 
 // TestRun_restores_its_work delivers again what a user has deleted, and only observes what was accepted.
@@ -550,7 +548,7 @@ func TestRun_restores_its_work(t *testing.T) {
 			w := newWorld(t)
 			w.admit()
 			w.RunFor(tc.after)
-			w.Must(w.User.Delete(t.Context(), w.work(upgradeWork)))
+			w.Delete(w.work(upgradeWork))
 			w.RunFor(time.Minute)
 			if form := w.form(); form != tc.form {
 				t.Errorf("work %q, want %q", form, tc.form)
@@ -567,8 +565,7 @@ func TestRun_lock(t *testing.T) {
 	w := newWorld(t)
 	w.admit()
 	w.RunFor(10 * time.Minute)
-	var lease coordinationv1.Lease
-	w.Must(w.User.Get(t.Context(), leaseKey, &lease))
+	lease := simulation.Get(w.Harness, leaseKey, &coordinationv1.Lease{})
 	if lease.Spec.HolderIdentity == nil || !strings.Contains(*lease.Spec.HolderIdentity, w.run().Name) {
 		t.Errorf("lease %+v", lease.Spec)
 	}
@@ -632,12 +629,11 @@ func TestRun_held_whose_preflight_is_of_an_earlier_hub(t *testing.T) {
 	w.spoke.Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
 	w.admit()
 	w.RunFor(10 * time.Minute)
-	var work workv1.ManifestWork
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: w.run().Namespace, Name: delivery.PreflightName(w.run().Namespace)}, &work))
+	work := simulation.Get(w.Harness, client.ObjectKey{Namespace: w.run().Namespace, Name: delivery.PreflightName(w.run().Namespace)}, &workv1.ManifestWork{})
 	work.Annotations[delivery.Annotation] = "1/ReadOnly"
 	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
 	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
-	w.Must(w.User.Update(t.Context(), &work))
+	w.Update(work)
 	w.RunFor(time.Hour)
 	w.expect(fleetv1alpha1.StateInitialized, "Paused")
 	w.expectUntouched()
@@ -716,17 +712,16 @@ func TestRun_removes_works_of_another_hub(t *testing.T) {
 				w.holdAgent(upgradeWork)
 			}
 			w.admit()
-			w.Must(w.RunUntil(time.Hour, func() bool { return w.work(upgradeWork) != nil }))
-			var late workv1.ManifestWork
-			w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: upgradeWork}, &late))
+			w.Await(time.Hour, func() bool { return w.work(upgradeWork) != nil })
+			late := simulation.Get(w.Harness, client.ObjectKey{Namespace: cluster, Name: upgradeWork}, &workv1.ManifestWork{})
 			w.RunFor(40 * time.Minute)
 			w.releaseAgent()
 			w.settle(5 * time.Hour)
 			if w.work(upgradeWork) != nil {
 				t.Fatalf("the work is left after the end")
 			}
-			late = workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: late.Namespace, Name: late.Name, Labels: late.Labels, Annotations: late.Annotations}, Spec: late.Spec}
-			w.Must(w.User.Create(t.Context(), &late))
+			late = &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: late.Namespace, Name: late.Name, Labels: late.Labels, Annotations: late.Annotations}, Spec: late.Spec}
+			w.Create(late)
 			w.settle(5 * time.Hour)
 			if w.work(upgradeWork) != nil {
 				t.Error("the work of the other hub is left")

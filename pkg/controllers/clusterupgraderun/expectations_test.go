@@ -9,7 +9,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,34 +74,19 @@ func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 
 func (w *world) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
 	w.TB.Helper()
-	var upgrade fleetv1beta1.ManagedClustersUpgrade
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &upgrade))
-	return &upgrade
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: "fleet", Name: "stores"}, &fleetv1beta1.ManagedClustersUpgrade{})
 }
 
 // run returns the run; nil if there is none.
 func (w *world) run() *fleetv1alpha1.ClusterUpgradeRun {
 	w.TB.Helper()
-	var list fleetv1alpha1.ClusterUpgradeRunList
-	w.Must(w.User.List(w.TB.Context(), &list, client.InNamespace(cluster)))
-	for i := range list.Items {
-		if list.Items[i].Name == "stores-1a2b3c4d" {
-			return &list.Items[i]
-		}
-	}
-	return nil
+	return simulation.Find(w.Harness, client.ObjectKey{Namespace: cluster, Name: "stores-1a2b3c4d"}, &fleetv1alpha1.ClusterUpgradeRun{})
 }
 
 // work returns a work; nil if there is none.
 func (w *world) work(name string) *workv1.ManifestWork {
 	w.TB.Helper()
-	var work workv1.ManifestWork
-	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &work)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	w.Must(err)
-	return &work
+	return simulation.Find(w.Harness, client.ObjectKey{Namespace: cluster, Name: name}, &workv1.ManifestWork{})
 }
 
 // form returns the attempt and the form of the work of the platform; empty without one.
@@ -144,9 +128,8 @@ func (w *world) expect(state fleetv1alpha1.State, reason string) {
 // expectReleased checks that nothing holds the cluster.
 func (w *world) expectReleased() {
 	w.TB.Helper()
-	var lease coordinationv1.Lease
-	if err := w.User.Get(w.TB.Context(), leaseKey, &lease); !apierrors.IsNotFound(err) {
-		w.TB.Errorf("the Lease exists: %v, %v", lease.Spec.HolderIdentity, err)
+	if lease := simulation.Find(w.Harness, leaseKey, &coordinationv1.Lease{}); lease != nil {
+		w.TB.Errorf("the Lease exists: %v", lease.Spec.HolderIdentity)
 	}
 }
 
@@ -179,20 +162,8 @@ func (w *world) expectUntouched() {
 // expectNoWorks checks that no work is left.
 func (w *world) expectNoWorks() {
 	w.TB.Helper()
-	var works workv1.ManifestWorkList
-	w.Must(w.User.List(w.TB.Context(), &works))
+	works := simulation.List(w.Harness, &workv1.ManifestWorkList{})
 	for i := range works.Items {
 		w.TB.Errorf("work %s is left", works.Items[i].Name)
 	}
-}
-
-// count returns the number of requests of a kind.
-func (w *world) count(request string) int {
-	n := 0
-	for _, r := range w.Requests {
-		if r == request {
-			n++
-		}
-	}
-	return n
 }

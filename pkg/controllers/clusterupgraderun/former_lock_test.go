@@ -31,7 +31,7 @@ func TestRun_ignores_a_Lease_that_the_agent_writes(t *testing.T) {
 			w := newWorld(t)
 			former := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-upgrade"}}
 			former.Spec.HolderIdentity = &holder
-			w.Must(w.User.Create(t.Context(), former))
+			w.Create(former)
 			w.admit()
 			w.settle(2 * time.Hour)
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")

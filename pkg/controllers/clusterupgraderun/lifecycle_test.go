@@ -27,10 +27,10 @@ import (
 )
 
 func (f *fleet) edit(do func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
-	f.t.Helper()
+	f.TB.Helper()
 	upgrade := f.upgrade()
 	do(&upgrade.Spec)
-	f.must(f.client.Update(f.t.Context(), upgrade))
+	f.Update(upgrade)
 }
 
 // changedTable is the table of another release: it has two more steps, lacks one, and renames one.
@@ -61,14 +61,14 @@ func TestLifecycle_hub_is_upgraded_mid_rollout(t *testing.T) {
 			t.Run(fmt.Sprintf("%s after %s", name, at), func(t *testing.T) {
 				t.Parallel()
 				f := newFleet(t, 3, concurrency(2), canary("c1"), actions, operators)
-				f.process.Kill()
+				f.Process.Kill()
 				f.start(releases[0])
-				f.runFor(at)
-				f.process.Kill()
+				f.RunFor(at)
+				f.Process.Kill()
 				f.observeLess()
-				f.runFor(time.Minute)
+				f.RunFor(time.Minute)
 				f.start(releases[1])
-				f.runFor(8 * time.Hour)
+				f.RunFor(8 * time.Hour)
 				f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 				for name, cluster := range f.spokes {
 					if diff := cmp.Diff(steps(name, 8), f.of(name)); diff != "" {
@@ -86,43 +86,41 @@ func TestLifecycle_hub_is_upgraded_mid_rollout(t *testing.T) {
 
 // observeLess removes the last feedback rule of the works of the platform. An earlier release lacked it.
 func (f *fleet) observeLess() {
-	f.t.Helper()
-	var works workv1.ManifestWorkList
-	f.must(f.client.List(f.t.Context(), &works))
+	f.TB.Helper()
+	works := simulation.List(f.Harness, &workv1.ManifestWorkList{})
 	for i := range works.Items {
 		if work := &works.Items[i]; work.Name == delivery.UpgradeName(work.Namespace) {
 			paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
 			*paths = (*paths)[:len(*paths)-1]
-			f.must(f.client.Update(f.t.Context(), work))
+			f.Update(work)
 		}
 	}
 }
 
 // expectNothingLeft checks that no work, set, Placement of ours, or lock is left.
 func (f *fleet) expectNothingLeft() {
-	f.t.Helper()
+	f.TB.Helper()
 	for _, list := range []client.ObjectList{
 		&workv1.ManifestWorkList{}, &workv1alpha1.ManifestWorkReplicaSetList{}, &ocmv1beta1.PlacementList{}, &ocmv1beta1.PlacementDecisionList{},
 	} {
-		f.must(f.client.List(f.t.Context(), list, client.HasLabels{fleetv1beta1.UpgradeLabel}))
+		f.Must(f.User.List(f.TB.Context(), list, client.HasLabels{fleetv1beta1.UpgradeLabel}))
 		if n := apimeta.LenList(list); n > 0 {
-			f.t.Errorf("%d are left in %T", n, list)
+			f.TB.Errorf("%d are left in %T", n, list)
 		}
 	}
-	var leases coordinationv1.LeaseList
-	f.must(f.client.List(f.t.Context(), &leases))
+	leases := simulation.List(f.Harness, &coordinationv1.LeaseList{})
 	for i := range leases.Items {
-		f.t.Errorf("Lease %s/%s is left", leases.Items[i].Namespace, leases.Items[i].Name)
+		f.TB.Errorf("Lease %s/%s is left", leases.Items[i].Namespace, leases.Items[i].Name)
 	}
 }
 
 // expectDeleted checks that the upgrade is gone with its runs.
 func (f *fleet) expectDeleted() {
-	f.t.Helper()
+	f.TB.Helper()
 	for _, list := range []client.ObjectList{&fleetv1beta1.ManagedClustersUpgradeList{}, &fleetv1alpha1.ClusterUpgradeRunList{}} {
-		f.must(f.client.List(f.t.Context(), list))
+		f.Must(f.User.List(f.TB.Context(), list))
 		if n := apimeta.LenList(list); n > 0 {
-			f.t.Errorf("%d are left in %T", n, list)
+			f.TB.Errorf("%d are left in %T", n, list)
 		}
 	}
 }
@@ -147,20 +145,20 @@ func TestLifecycle_deleted_at_every_state(t *testing.T) {
 					t.Parallel()
 					f := newFleet(t, 3, canary("c1"), actions, by)
 					f.stuck["c2"] = true
-					f.runFor(at)
+					f.RunFor(at)
 					if offline {
 						f.setOffline(true)
-						f.runFor(time.Minute)
+						f.RunFor(time.Minute)
 					}
 					delivered := map[string]bool{}
 					for name, cluster := range f.spokes {
 						delivered[name] = cluster.Desired() == target
 					}
-					f.must(f.client.Delete(t.Context(), f.upgrade()))
-					f.runFor(2 * time.Minute)
+					f.Delete(f.upgrade())
+					f.RunFor(2 * time.Minute)
 					f.expectDeleted()
 					f.setOffline(false)
-					f.runFor(3 * time.Hour)
+					f.RunFor(3 * time.Hour)
 					f.expectNothingLeft()
 					for name, cluster := range f.spokes {
 						want := []string{installed + " Completed"}
@@ -187,15 +185,15 @@ func TestLifecycle_deleted_at_every_state(t *testing.T) {
 func TestLifecycle_lowered_concurrency(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 6, concurrency(3))
-	f.runFor(20 * time.Minute)
+	f.RunFor(20 * time.Minute)
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) {
 		spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(1))
 	})
-	f.runFor(20 * time.Minute)
+	f.RunFor(20 * time.Minute)
 	f.expectStates(map[string]string{"c1": "PartialUpgrade", "c2": "PartialUpgrade", "c3": "PartialUpgrade"})
-	f.runFor(20 * time.Minute)
+	f.RunFor(20 * time.Minute)
 	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete", "c4": "PartialUpgrade"})
-	f.runFor(5 * time.Hour)
+	f.RunFor(5 * time.Hour)
 	if s := f.upgrade().Status.ClustersSummery; s.Complete != 6 {
 		t.Errorf("%+v", s)
 	}
@@ -208,16 +206,16 @@ func TestLifecycle_changed_placement(t *testing.T) {
 	f := newFleet(t, 4)
 	f.selectClusters("c1", "c2")
 	f.selectBy("others", "c3", "c4")
-	f.runFor(20 * time.Minute)
+	f.RunFor(20 * time.Minute)
 	f.expectStates(map[string]string{"c1": "PartialUpgrade"})
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) {
 		spec.Placement = []fleetv1beta1.PlacementReference{{Name: "others"}}
 	})
-	f.runFor(3 * time.Minute)
+	f.RunFor(3 * time.Minute)
 	if s := f.upgrade().Status.ClustersSummery; s.Total != 3 || s.PartialUpgrade != 1 {
 		t.Errorf("after the change: %+v", s)
 	}
-	f.runFor(5 * time.Hour)
+	f.RunFor(5 * time.Hour)
 	f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete", "c4": "Complete"})
 	if s := f.upgrade().Status.ClustersSummery; s.Total != 3 || s.Complete != 3 {
 		t.Errorf("%+v", s)

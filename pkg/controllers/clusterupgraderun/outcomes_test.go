@@ -177,7 +177,7 @@ func TestRun_outcomes(t *testing.T) {
 			script: func(w *world) { w.setOffline(true) }, state: "Failed", reason: "ApplyTimedOut", states: []string{"Initialized", "Failed"},
 		},
 		"agent does not report": {
-			script: func(w *world) { w.change(10*time.Minute, func() { w.mute = true }) }, state: "Failed", reason: "ClusterUpgradeTimedOut", desired: target, form: "1/ReadOnly",
+			script: func(w *world) { w.change(10*time.Minute, func() { w.spoke.Mute = true }) }, state: "Failed", reason: "ClusterUpgradeTimedOut", desired: target, form: "1/ReadOnly",
 		},
 		"unreachable in flight": {
 			script: func(w *world) {
@@ -508,15 +508,13 @@ func TestRun_lost_feedback_holds_the_soak_open(t *testing.T) {
 	w := newWorld(t)
 	w.admit(soaks)
 	w.RunFor(30 * time.Minute)
-	if err := w.RunUntil(time.Hour, func() bool { return w.form() == "1/ReadOnly" }); err != nil {
-		t.Fatal(err)
-	}
-	w.mute = true // the agent does not report the read-only work
+	w.Await(time.Hour, func() bool { return w.form() == "1/ReadOnly" })
+	w.spoke.Mute = true // the agent does not report the read-only work
 	w.RunFor(40 * time.Minute)
 	w.expect(fleetv1alpha1.StatePartialUpgrade, "Delivered")
 	w.RunFor(time.Hour)
 	w.expect(fleetv1alpha1.StatePartialUpgrade, "Stalled")
-	w.mute = false
+	w.spoke.Mute = false
 	w.wakeAgent(0)
 	w.settle(time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")

@@ -78,12 +78,9 @@ func TestRuns_are_reconciled_in_parallel(t *testing.T) {
 func TestRun_creates_no_work_that_the_cache_lacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "create" && r.Kind == "ManifestWork" {
-			return simulation.Fault{Lag: []string{"ManifestWork"}, LagFor: 3 * time.Second}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Lag: []string{"ManifestWork"}, LagFor: 3 * time.Second}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Kind == "ManifestWork"
+	})
 	w.admit()
 	for second := range 30 {
 		w.RunFor(time.Second)
@@ -93,7 +90,7 @@ func TestRun_creates_no_work_that_the_cache_lacks(t *testing.T) {
 	}
 	w.settle(2 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-	if n := w.count("create ManifestWork"); n != 2 {
+	if n := w.Count("create ManifestWork"); n != 2 {
 		t.Errorf("%d works were created", n)
 	}
 }

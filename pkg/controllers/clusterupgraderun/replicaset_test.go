@@ -165,13 +165,13 @@ func (m *workManagers) syncSet(c client.Client, set *workv1alpha1.ManifestWorkRe
 func TestReplicaSet_delivers_actions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, actions, byReplicaSets)
-	f.runFor(6 * time.Hour)
+	f.RunFor(6 * time.Hour)
 	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 	if f.manager.sets != 2 {
 		t.Errorf("%d sets were created, want one before and one after the upgrade", f.manager.sets)
 	}
 	for _, list := range []client.ObjectList{&workv1alpha1.ManifestWorkReplicaSetList{}, &ocmv1beta1.PlacementList{}, &ocmv1beta1.PlacementDecisionList{}} {
-		f.must(f.client.List(t.Context(), list, client.HasLabels{fleetv1beta1.UpgradeLabel}))
+		f.Must(f.User.List(t.Context(), list, client.HasLabels{fleetv1beta1.UpgradeLabel}))
 		if n := apimeta.LenList(list); n > 0 {
 			t.Errorf("%d are left in %T", n, list)
 		}
@@ -243,13 +243,13 @@ func TestReplicaSet_of_an_earlier_Placement(t *testing.T) {
 	w := newWorld(t, actions, byReplicaSets)
 	w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
 	earlier := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "earlier"}}
-	w.Must(w.User.Create(t.Context(), earlier))
+	w.Create(earlier)
 	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(w.upgrade().UID)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(earlier, schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})},
 	}}
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: set.Name}}
-	w.Must(w.User.Create(t.Context(), set))
+	w.Create(set)
 
 	w.admit()
 	w.RunFor(10 * time.Minute)

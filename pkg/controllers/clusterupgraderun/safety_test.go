@@ -19,6 +19,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // canaries makes clusters the canaries.
@@ -39,10 +40,10 @@ func maxFailures(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
 // evictWhen removes each cluster from the selection some time after what has happened on it, as the taint of a
 // cluster that cannot be reached does, and a Placement that selects by release.
 func (f *fleet) evictWhen(what string, after time.Duration) {
-	f.t.Helper()
+	f.TB.Helper()
 	due := map[string]time.Time{}
 	var gone []string
-	for end := f.Now().Add(40 * time.Hour); f.Now().Before(end); f.runFor(time.Minute) {
+	for end := f.Now().Add(40 * time.Hour); f.Now().Before(end); f.RunFor(time.Minute) {
 		for _, line := range f.history {
 			name, happened, _ := strings.Cut(line, " ")
 			if happened == what && due[name].IsZero() {
@@ -71,14 +72,14 @@ func (f *fleet) evictWhen(what string, after time.Duration) {
 
 // expectStop compares the clusters that have begun, and the reason why no other one does.
 func (f *fleet) expectStop(reason string, begun ...string) {
-	f.t.Helper()
+	f.TB.Helper()
 	u := f.upgrade()
 	admitting := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionAdmitting)
 	if !slices.Equal(f.admitted, begun) || admitting == nil || admitting.Reason != reason {
-		f.t.Errorf("%v have begun, want %v; %+v, want %s; %+v", f.admitted, begun, admitting, reason, *u.Status.ClustersSummery)
+		f.TB.Errorf("%v have begun, want %v; %+v, want %s; %+v", f.admitted, begun, admitting, reason, *u.Status.ClustersSummery)
 	}
 	if apimeta.IsStatusConditionTrue(u.Status.Conditions, fleetv1beta1.ConditionComplete) {
-		f.t.Error("the upgrade is complete")
+		f.TB.Error("the upgrade is complete")
 	}
 }
 
@@ -87,7 +88,7 @@ func TestSafety_evicted_canary_that_failed_stops_the_rollout(t *testing.T) {
 	f := newFleet(t, 6, canaries("c1", "c2"), concurrency(2))
 	f.stuck["c2"] = true
 	f.evictWhenOnly("c2", 5*time.Minute)
-	f.runFor(12 * time.Hour)
+	f.RunFor(12 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1", "c2")
 	if s := f.upgrade().Status.ClustersSummery; s.Total != 6 || s.Failed != 1 {
 		t.Errorf("%+v", *s)
@@ -96,9 +97,9 @@ func TestSafety_evicted_canary_that_failed_stops_the_rollout(t *testing.T) {
 
 // evictWhenOnly removes one cluster from the selection some time after its upgrade has begun.
 func (f *fleet) evictWhenOnly(name string, after time.Duration) {
-	f.t.Helper()
-	f.must(f.RunUntil(time.Hour, func() bool { return slices.Contains(f.history, name+" upgrade") }))
-	f.runFor(after)
+	f.TB.Helper()
+	f.Await(time.Hour, func() bool { return slices.Contains(f.history, name+" upgrade") })
+	f.RunFor(after)
 	var left []string
 	for other := range f.spokes {
 		if other != name {
@@ -133,25 +134,24 @@ func TestSafety_late_success_of_a_canary_lifts_no_stop(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2))
 	f.stuck["c1"] = true
-	f.runFor(3 * time.Hour)
+	f.RunFor(3 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 	f.change(0, "c1", func() { f.spokes["c1"].Complete(f.Now()); f.note("c1", "upgrade done") })
-	f.runFor(12 * time.Hour)
+	f.RunFor(12 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Attempt = 2 })
-	f.runFor(20 * time.Minute) // it is observed again
+	f.RunFor(20 * time.Minute) // it is observed again
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
-	f.runFor(12 * time.Hour)
+	f.RunFor(12 * time.Hour)
 	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 }
 
 // claim has a cluster claim a release.
 func (f *fleet) claim(name, release string) {
-	f.t.Helper()
-	var managed clusterv1.ManagedCluster
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, &managed))
+	f.TB.Helper()
+	managed := simulation.Get(f.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: release}}
-	f.must(f.client.Status().Update(f.t.Context(), &managed))
+	f.UpdateStatus(managed)
 }
 
 // setFailing has the cluster version operator of the first cluster report Failing.
@@ -165,45 +165,45 @@ func (f *fleet) setFailing(status string) {
 func TestSafety_canary_that_failed_its_soak_is_looked_at_again(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2))
-	f.runFor(50 * time.Minute) // it soaks
+	f.RunFor(50 * time.Minute) // it soaks
 	f.claim("c1", target)
 	f.setFailing("True")
-	f.runFor(2 * time.Hour)
+	f.RunFor(2 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Attempt = 2 })
-	f.runFor(2 * time.Hour)
+	f.RunFor(2 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 	f.expectStates(map[string]string{"c1": "UnhealthyDuringSoak"})
 	f.setFailing("False")
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Attempt = 3 })
-	f.runFor(2 * time.Hour)
+	f.RunFor(2 * time.Hour)
 	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 }
 
 func TestSafety_canary_at_the_target_is_looked_at(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2), func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
-	f.runFor(time.Minute)
+	f.RunFor(time.Minute)
 	f.spokes["c1"].Accept(target, f.Now())
 	f.spokes["c1"].Complete(f.Now())
 	f.claim("c1", target)
 	f.setFailing("True")
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
-	f.runFor(12 * time.Hour)
+	f.RunFor(12 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 }
 
 func TestSafety_silent_canary_does_not_soak(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2))
-	f.runFor(50 * time.Minute) // it soaks
+	f.RunFor(50 * time.Minute) // it soaks
 	f.setOffline(true)
-	f.runFor(44 * time.Minute)
+	f.RunFor(44 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
 	f.expectSlow(metav1.ConditionFalse)
-	f.runFor(3 * time.Minute)
+	f.RunFor(3 * time.Minute)
 	f.expectSlow(metav1.ConditionTrue)
-	f.runFor(100 * time.Minute) // 30 minutes and 2 hours after the start of the soak
+	f.RunFor(100 * time.Minute) // 30 minutes and 2 hours after the start of the soak
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1")
 	f.expectStates(map[string]string{"c1": "SoakTimedOut"})
 }
@@ -211,15 +211,15 @@ func TestSafety_silent_canary_does_not_soak(t *testing.T) {
 func TestSafety_canary_with_a_silent_work_agent_does_not_soak(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2))
-	f.runFor(50 * time.Minute) // it soaks
+	f.RunFor(50 * time.Minute) // it soaks
 	f.silent["c1"] = true      // and stays available
-	f.runFor(60 * time.Minute)
+	f.RunFor(60 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
 	f.silent["c1"] = false
 	f.wake("c1")
-	f.runFor(25 * time.Minute)
+	f.RunFor(25 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
-	f.runFor(10 * time.Minute)
+	f.RunFor(10 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonFinished, "c1", "c2", "c3")
 }
 
@@ -227,45 +227,45 @@ func TestSafety_canary_with_a_silent_work_agent_does_not_soak(t *testing.T) {
 func TestSafety_soak_without_the_work_of_the_preflight(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), concurrency(2))
-	f.runFor(50 * time.Minute) // it soaks
+	f.RunFor(50 * time.Minute) // it soaks
 	preflight := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: delivery.PreflightName("c1")}}
-	f.must(f.client.Delete(f.t.Context(), preflight))
-	f.runFor(5 * time.Minute)
+	f.Delete(preflight)
+	f.RunFor(5 * time.Minute)
 	f.silent["c1"] = true // and stays available
-	f.runFor(60 * time.Minute)
+	f.RunFor(60 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
 	f.silent["c1"] = false
 	f.wake("c1")
-	f.runFor(35 * time.Minute)
+	f.RunFor(35 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonFinished, "c1", "c2", "c3")
 }
 
 // expectSlow compares the status of the condition Slow.
 func (f *fleet) expectSlow(want metav1.ConditionStatus) {
-	f.t.Helper()
+	f.TB.Helper()
 	if c := apimeta.FindStatusCondition(f.upgrade().Status.Conditions, fleetv1beta1.ConditionSlow); c == nil || c.Status != want {
-		f.t.Errorf("condition Slow: %+v, want %s", c, want)
+		f.TB.Errorf("condition Slow: %+v, want %s", c, want)
 	}
 }
 
 func TestSafety_interruption_starts_the_soak_again(t *testing.T) {
 	t.Parallel()
 	for name, interrupt := range map[string]func(*fleet){
-		"silent": func(f *fleet) { f.setOffline(true); f.runFor(2 * time.Minute); f.setOffline(false) },
+		"silent": func(f *fleet) { f.setOffline(true); f.RunFor(2 * time.Minute); f.setOffline(false) },
 		"silent for a moment": func(f *fleet) {
 			f.setAvailable("c1", metav1.ConditionUnknown)
 			f.setAvailable("c1", metav1.ConditionTrue)
 		},
-		"failing": func(f *fleet) { f.setFailing("True"); f.runFor(2 * time.Minute); f.setFailing("False") },
+		"failing": func(f *fleet) { f.setFailing("True"); f.RunFor(2 * time.Minute); f.setFailing("False") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 1, canaries("c1"))
-			f.runFor(65 * time.Minute) // upgraded after 42 minutes
+			f.RunFor(65 * time.Minute) // upgraded after 42 minutes
 			interrupt(f)
-			f.runFor(26 * time.Minute)
+			f.RunFor(26 * time.Minute)
 			f.expectStates(map[string]string{"c1": "PartialUpgrade"})
-			f.runFor(6 * time.Minute)
+			f.RunFor(6 * time.Minute)
 			f.expectStates(map[string]string{"c1": "Complete"})
 		})
 	}
@@ -274,13 +274,13 @@ func TestSafety_interruption_starts_the_soak_again(t *testing.T) {
 func TestCancel_removes_the_actions_once_nothing_is_in_flight(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, actions)
-	f.runFor(80 * time.Minute) // one is complete, one in flight, one pending
+	f.RunFor(80 * time.Minute) // one is complete, one in flight, one pending
 	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
-	f.runFor(10 * time.Minute)
+	f.RunFor(10 * time.Minute)
 	if works := f.actionWorks(delivery.PreUpgrade); len(works) != 2 {
 		t.Errorf("works while a cluster is in flight: %v", works)
 	}
-	f.runFor(2 * time.Hour)
+	f.RunFor(2 * time.Hour)
 	if s := f.upgrade().Status.ClustersSummery; s.Complete != 2 || s.Pending != 1 {
 		t.Errorf("%+v", *s)
 	}
@@ -291,14 +291,13 @@ func TestCancel_removes_the_actions_once_nothing_is_in_flight(t *testing.T) {
 
 // hold annotates the first cluster with a reason to hold it; an empty one releases it.
 func (f *fleet) hold(reason string) {
-	f.t.Helper()
-	var managed clusterv1.ManagedCluster
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Name: "c1"}, &managed))
+	f.TB.Helper()
+	managed := simulation.Get(f.Harness, client.ObjectKey{Name: "c1"}, &clusterv1.ManagedCluster{})
 	managed.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: reason}
 	if reason == "" {
 		managed.Annotations = nil
 	}
-	f.must(f.client.Update(f.t.Context(), &managed))
+	f.Update(managed)
 }
 
 func TestHeld_cluster_is_pending_again(t *testing.T) {
@@ -307,24 +306,24 @@ func TestHeld_cluster_is_pending_again(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 2, actions)
-			f.must(f.RunUntil(time.Minute, func() bool { return len(f.admitted) > 0 }))
-			f.runFor(when)
+			f.Await(time.Minute, func() bool { return len(f.admitted) > 0 })
+			f.RunFor(when)
 			f.hold("migration")
-			f.runFor(40 * time.Minute)
+			f.RunFor(40 * time.Minute)
 			f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
-			f.runFor(15 * time.Minute)
+			f.RunFor(15 * time.Minute)
 			f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
 			f.expectStates(map[string]string{"c1": "NotStarted", "c2": "PartialUpgrade"})
 			if s := f.upgrade().Status.ClustersSummery; s.Pending != 1 || s.PartialUpgrade != 1 {
 				t.Errorf("%+v", *s)
 			}
-			f.process.Kill()
+			f.Process.Kill()
 			f.start(release{image: hubImage})
-			f.runFor(3 * time.Hour)
+			f.RunFor(3 * time.Hour)
 			f.expectStates(map[string]string{"c1": "NotStarted", "c2": "Complete"})
 			f.expectStop(fleetv1beta1.ReasonHeld, "c1", "c2")
 			f.hold("")
-			f.runFor(3 * time.Hour)
+			f.RunFor(3 * time.Hour)
 			f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
 			if slices.Contains(f.of("c2"), "c2 backup") && len(f.of("c1")) != len(f.of("c2")) {
 				t.Errorf("%v", f.history)
@@ -337,9 +336,9 @@ func TestHeld_cluster_keeps_its_slot_after_its_commit(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
 	f.stuck["c1"] = true
-	f.runFor(10 * time.Minute)
+	f.RunFor(10 * time.Minute)
 	f.hold("migration")
-	f.runFor(100 * time.Minute)
+	f.RunFor(100 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
 	f.expectStates(map[string]string{"c1": "PartialUpgrade"})
 }
@@ -347,11 +346,11 @@ func TestHeld_cluster_keeps_its_slot_after_its_commit(t *testing.T) {
 func TestHeld_canary_stops_the_rollout(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canaries("c1"), actions, concurrency(2))
-	f.runFor(2 * time.Minute)
+	f.RunFor(2 * time.Minute)
 	f.hold("migration")
-	f.runFor(60 * time.Minute)
+	f.RunFor(60 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonHeld, "c1")
-	f.runFor(40 * time.Minute)
+	f.RunFor(40 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonCanaryNotAvailable, "c1")
 	f.expectStates(map[string]string{"c1": "NotStarted"})
 }
@@ -363,14 +362,14 @@ func TestUnreachable_cluster_is_pending_again(t *testing.T) {
 			t.Run(what+" "+name, func(t *testing.T) {
 				t.Parallel()
 				f := newFleet(t, 2, edit, maxFailures(0))
-				f.must(f.RunUntil(time.Minute, func() bool { return len(f.admitted) > 0 }))
+				f.Await(time.Minute, func() bool { return len(f.admitted) > 0 })
 				f.silent["c1"] = true
 				f.setAvailable("c1", available)
-				f.runFor(40 * time.Minute)
+				f.RunFor(40 * time.Minute)
 				f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
-				f.runFor(15 * time.Minute)
+				f.RunFor(15 * time.Minute)
 				f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
-				f.runFor(4 * time.Hour)
+				f.RunFor(4 * time.Hour)
 				f.expectStates(map[string]string{"c1": "NotStarted", "c2": "Complete"})
 				f.expectStop(fleetv1beta1.ReasonHeld, "c1", "c2")
 				if s := f.upgrade().Status.ClustersSummery; s.Failed != 0 || s.Pending != 1 {
@@ -379,7 +378,7 @@ func TestUnreachable_cluster_is_pending_again(t *testing.T) {
 				f.silent["c1"] = false
 				f.setAvailable("c1", metav1.ConditionTrue)
 				f.wake("c1")
-				f.runFor(3 * time.Hour)
+				f.RunFor(3 * time.Hour)
 				f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
 			})
 		}
@@ -391,11 +390,11 @@ func TestHeld_cluster_that_a_clock_ahead_has_admitted_is_pending_again(t *testin
 	t.Parallel()
 	const ahead = 24 * time.Hour
 	f := newFleet(t, 2)
-	f.process.Clock().Step(ahead)
-	f.must(f.RunUntil(time.Minute, func() bool { return len(f.admitted) > 0 }))
+	f.Process.Clock().Step(ahead)
+	f.Await(time.Minute, func() bool { return len(f.admitted) > 0 })
 	f.hold("migration")
-	f.runFor(time.Minute)
-	f.process.Clock().Step(-ahead)
-	f.runFor(58 * time.Minute)
+	f.RunFor(time.Minute)
+	f.Process.Clock().Step(-ahead)
+	f.RunFor(58 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +21,6 @@ import (
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -39,10 +37,9 @@ import (
 // fleet is a hub with all its controllers, and clusters whose agents answer works after ten seconds. A
 // Job of an action takes five minutes, an upgrade forty.
 type fleet struct {
-	*simulation.World
-	t      testing.TB
-	client client.Client
-	spokes map[string]*spoke.Cluster
+	*simulation.Harness
+	release release
+	spokes  map[string]*spoke.Cluster
 
 	jobs     map[string]string // by cluster and the beginning of the name of a Job, how it ends; Complete by default
 	stuck    map[string]bool   // clusters that never complete a release
@@ -51,9 +48,8 @@ type fleet struct {
 	history  []string          // what began on the clusters, as "cluster what"
 	admitted []string          // clusters in the order of their admission
 	manager  *workManagers
-	offline  bool // the agents answer nothing
-	bySets   bool // the hub delivers actions by ManifestWorkReplicaSets
-	process  *simulation.Process
+	offline  bool                                    // the agents answer nothing
+	bySets   bool                                    // the hub delivers actions by ManifestWorkReplicaSets
 	spec     fleetv1beta1.ManagedClustersUpgradeSpec // as it was created
 
 	invariants invariants.Fleet
@@ -62,10 +58,10 @@ type fleet struct {
 func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
 	tb.Helper()
 	f := &fleet{
-		World: simulation.New(simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}), t: tb, spokes: map[string]*spoke.Cluster{},
+		Harness: simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}), spokes: map[string]*spoke.Cluster{},
 		jobs: map[string]string{}, stuck: map[string]bool{}, silent: map[string]bool{}, pending: map[string]bool{},
 	}
-	f.client = f.Client("test")
+	f.Program.Name, f.Program.OnCrash, f.Program.Controllers = "hub", nil, f.controllers
 	f.EnableGarbageCollection()
 	f.Observe(f.observe)
 	f.manager = &workManagers{World: f.World, t: tb}
@@ -75,7 +71,7 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 		name := fmt.Sprintf("c%d", i+1)
 		names = append(names, name)
 		f.spokes[name] = spoke.New(name, installed, f.Now())
-		f.must(f.client.Create(tb.Context(), &clusterv1.ManagedCluster{
+		f.Must(f.User.Create(tb.Context(), &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		}))
 		f.setAvailable(name, metav1.ConditionTrue)
@@ -87,7 +83,7 @@ func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	for _, edit := range edits {
 		edit(upgrade)
 	}
-	f.must(f.client.Create(tb.Context(), upgrade))
+	f.Create(upgrade)
 	f.spec = upgrade.Spec
 	f.bySets = upgrade.Annotations[byReplicaSetsAnnotation] != ""
 	f.start(release{image: hubImage})
@@ -102,44 +98,32 @@ type release struct {
 
 // start starts a hub; the one before has ended.
 func (f *fleet) start(r release) {
-	f.t.Helper()
-	process, err := f.Start(&simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
-		runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Namespace: hubNamespace, Image: r.image, ReplicaSets: f.bySets}
-		runs.ChangeTable(r.table)
-		upgrades := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: r.image}
-		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
-	}})
-	f.must(err)
-	f.process = process
+	f.TB.Helper()
+	f.release = r
+	f.Begin()
 }
 
-func (f *fleet) must(err error) {
-	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f *fleet) runFor(d time.Duration) {
-	f.t.Helper()
-	f.must(f.RunFor(d))
+func (f *fleet) controllers(env simulation.Env) ([]manager.Controller, error) {
+	runs := &clusterupgraderun.Reconciler{Clock: env.Clock, Namespace: hubNamespace, Image: f.release.image, ReplicaSets: f.bySets}
+	runs.ChangeTable(f.release.table)
+	upgrades := &managedclustersupgrade.Reconciler{Clock: env.Clock, Image: f.release.image}
+	return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
 }
 
 // setAvailable has a cluster report its release, and whether the hub can reach it.
 func (f *fleet) setAvailable(name string, status metav1.ConditionStatus) {
-	f.t.Helper()
-	var managed clusterv1.ManagedCluster
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, &managed))
+	f.TB.Helper()
+	managed := simulation.Get(f.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: installed}}
 	managed.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(f.Now()),
 	}}
-	f.must(f.client.Status().Update(f.t.Context(), &managed))
+	f.UpdateStatus(managed)
 }
 
 // setOffline disconnects all clusters, or connects them again.
 func (f *fleet) setOffline(offline bool) {
-	f.t.Helper()
+	f.TB.Helper()
 	f.offline = offline
 	for name := range f.spokes {
 		if offline {
@@ -153,33 +137,31 @@ func (f *fleet) setOffline(offline bool) {
 
 // selectClusters has the Placement of the upgrade select the clusters.
 func (f *fleet) selectClusters(names ...string) {
-	f.t.Helper()
+	f.TB.Helper()
 	f.selectBy("all", names...)
 }
 
 // selectBy has a Placement select the clusters.
 func (f *fleet) selectBy(by string, names ...string) {
-	f.t.Helper()
-	placement := ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: by}}
-	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(&placement), &placement)
-	if apierrors.IsNotFound(err) {
-		err = f.client.Create(f.t.Context(), &placement)
+	f.TB.Helper()
+	placement := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: by}}
+	if simulation.Find(f.Harness, client.ObjectKeyFromObject(placement), placement) == nil {
+		f.Create(placement)
 	}
-	f.must(err)
 	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: by + "-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: by},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
 	}}
 	for _, name := range names {
 		decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: name})
 	}
-	f.must(client.IgnoreNotFound(f.client.Delete(f.t.Context(), decision.DeepCopy())))
-	f.must(f.Add(decision))
+	f.Must(client.IgnoreNotFound(f.User.Delete(f.TB.Context(), decision.DeepCopy())))
+	f.Must(f.Add(decision))
 	placement.Status.NumberOfSelectedClusters = int32(len(names))
 	placement.Status.Conditions = []metav1.Condition{{
 		Type: ocmv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.NewTime(f.Now()),
 	}}
-	f.must(f.client.Status().Update(f.t.Context(), &placement))
+	f.UpdateStatus(placement)
 }
 
 // observe checks the invariants of what is stored, and lets the agents answer works.
@@ -238,27 +220,14 @@ func (f *fleet) sync(name string) {
 	if f.offline || f.silent[name] {
 		return
 	}
-	agent, cluster := f.Client("agent"), f.spokes[name]
-	var works workv1.ManifestWorkList
-	f.must(agent.List(f.t.Context(), &works, client.InNamespace(name)))
+	works := simulation.List(f.Harness, &workv1.ManifestWorkList{}, client.InNamespace(name))
 	for i := range works.Items {
-		work := &works.Items[i]
-		if !work.DeletionTimestamp.IsZero() {
-			cluster.Delete(work)
-			controllerutil.RemoveFinalizer(work, spoke.Finalizer)
-			f.must(agent.Update(f.t.Context(), work))
-			continue
-		}
-		if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-			f.must(agent.Update(f.t.Context(), work))
-		}
-		desired := cluster.Desired()
-		work.Status = cluster.Apply(work, f.Now())
-		if now := cluster.Desired(); now != desired && now != "" {
-			f.install(name, now)
-		}
-		f.runJobs(name)
-		f.must(agent.Status().Update(f.t.Context(), work))
+		f.Must(f.spokes[name].Answer(f.TB.Context(), f.Client("agent"), &works.Items[i], f.Now(), func(release string) {
+			if release != "" {
+				f.install(name, release)
+			}
+			f.runJobs(name)
+		}))
 	}
 }
 
@@ -294,17 +263,14 @@ func (f *fleet) runJobs(name string) {
 }
 
 func (f *fleet) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
-	f.t.Helper()
-	var u fleetv1beta1.ManagedClustersUpgrade
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &u))
-	return &u
+	f.TB.Helper()
+	return simulation.Get(f.Harness, client.ObjectKey{Namespace: "fleet", Name: "stores"}, &fleetv1beta1.ManagedClustersUpgrade{})
 }
 
 // states returns the state of each run, and its reason if it has failed.
 func (f *fleet) states() map[string]string {
-	f.t.Helper()
-	var runs fleetv1alpha1.ClusterUpgradeRunList
-	f.must(f.client.List(f.t.Context(), &runs))
+	f.TB.Helper()
+	runs := simulation.List(f.Harness, &fleetv1alpha1.ClusterUpgradeRunList{})
 	states := map[string]string{}
 	for i := range runs.Items {
 		s := &runs.Items[i].Status
@@ -317,17 +283,16 @@ func (f *fleet) states() map[string]string {
 }
 
 func (f *fleet) expectStates(want map[string]string) {
-	f.t.Helper()
+	f.TB.Helper()
 	if diff := cmp.Diff(want, f.states()); diff != "" {
-		f.t.Errorf("states (-want +got):\n%s", diff)
+		f.TB.Errorf("states (-want +got):\n%s", diff)
 	}
 }
 
 // actionWorks returns the clusters with a work of an action.
 func (f *fleet) actionWorks(action delivery.Action) []string {
-	f.t.Helper()
-	var works workv1.ManifestWorkList
-	f.must(f.client.List(f.t.Context(), &works))
+	f.TB.Helper()
+	works := simulation.List(f.Harness, &workv1.ManifestWorkList{})
 	var clusters []string
 	for i := range works.Items {
 		if works.Items[i].Name == delivery.ActionName(string(f.upgrade().UID), action) {
@@ -371,11 +336,11 @@ func TestSequence_1_pre_action_is_available_before_the_upgrade(t *testing.T) {
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 1, actions, by)
-		f.runFor(4 * time.Minute)
+		f.RunFor(4 * time.Minute)
 		if f.spokes["c1"].Desired() != "" {
 			t.Error("the upgrade is requested while the pre-action runs")
 		}
-		f.runFor(5 * time.Minute)
+		f.RunFor(5 * time.Minute)
 		if f.spokes["c1"].Desired() != target {
 			t.Error("the upgrade is not requested although the pre-action is available")
 		}
@@ -388,7 +353,7 @@ func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
 		t.Helper()
 		f := newFleet(t, 3, actions, by)
 		f.jobs["c1 backup"] = "Failed"
-		f.runFor(5 * time.Hour)
+		f.RunFor(5 * time.Hour)
 		f.expectStates(map[string]string{"c1": "PreActionDegraded", "c2": "Complete", "c3": "Complete"})
 		if diff := cmp.Diff(steps("c1", 1), f.of("c1")); diff != "" {
 			t.Errorf("the failed cluster (-want +got):\n%s", diff)
@@ -405,12 +370,12 @@ func expectActions(t *testing.T, action delivery.Action, stuck bool, want ...str
 		t.Helper()
 		f := newFleet(t, 2, actions, by)
 		f.stuck["c2"] = stuck
-		f.runFor(80 * time.Minute)
+		f.RunFor(80 * time.Minute)
 		f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
 		if diff := cmp.Diff(want, f.actionWorks(action)); diff != "" {
 			t.Errorf("works while a cluster is upgraded (-want +got):\n%s", diff)
 		}
-		f.runFor(4 * time.Hour)
+		f.RunFor(4 * time.Hour)
 		last := "Complete"
 		if stuck {
 			last = "ClusterUpgradeTimedOut"
@@ -445,9 +410,9 @@ func TestSequence_11_post_action_is_deleted_after_the_last_cluster_has_failed(t 
 func TestSequence_4_canaries_are_complete_first(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canary("c2"), concurrency(3))
-	f.runFor(70 * time.Minute) // upgraded after 42 minutes, soaked after 72
+	f.RunFor(70 * time.Minute) // upgraded after 42 minutes, soaked after 72
 	f.expectStates(map[string]string{"c2": "PartialUpgrade"})
-	f.runFor(3 * time.Hour)
+	f.RunFor(3 * time.Hour)
 	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 	if f.admitted[0] != "c2" {
 		t.Errorf("admitted %v", f.admitted)
@@ -458,7 +423,7 @@ func TestSequence_5_failed_canary_stops_the_rollout(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, canary("c2"), concurrency(3))
 	f.stuck["c2"] = true
-	f.runFor(10 * time.Hour)
+	f.RunFor(10 * time.Hour)
 	f.expectStates(map[string]string{"c2": "ClusterUpgradeTimedOut"})
 	for _, name := range []string{"c1", "c3"} {
 		if f.spokes[name].Desired() != "" {
@@ -472,7 +437,7 @@ func TestSequence_6_operators_follow_the_platform(t *testing.T) {
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 1, actions, operators, by)
-		f.runFor(3 * time.Hour)
+		f.RunFor(3 * time.Hour)
 		f.expectStates(map[string]string{"c1": "Complete"})
 		if diff := cmp.Diff(steps("c1", 8), f.of("c1")); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
@@ -486,10 +451,10 @@ func TestSequence_7_decisions_change(t *testing.T) {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 3, actions)
-			f.runFor(after)
+			f.RunFor(after)
 			f.expectStates(map[string]string{"c1": state})
 			f.selectClusters("c3") // c1 is in flight, c2 has not started
-			f.runFor(5 * time.Hour)
+			f.RunFor(5 * time.Hour)
 			f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete"})
 			if f.spokes["c2"].Desired() != "" {
 				t.Error("a deselected cluster that had not started is upgraded")
@@ -506,12 +471,12 @@ func TestSequence_7_decisions_change_while_an_action_runs(t *testing.T) {
 		t.Helper()
 		f := newFleet(t, 4, actions, by)
 		f.selectClusters("all", "c1", "c2", "c3")
-		f.runFor(4 * time.Minute)
+		f.RunFor(4 * time.Minute)
 		if diff := cmp.Diff(steps("c1", 1), f.history); diff != "" {
 			t.Errorf("before the decisions change (-want +got):\n%s", diff)
 		}
 		f.selectClusters("all", "c3", "c4")
-		f.runFor(6 * time.Hour)
+		f.RunFor(6 * time.Hour)
 		f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete", "c4": "Complete"})
 		for _, name := range []string{"c1", "c3", "c4"} {
 			if diff := cmp.Diff(slices.Concat(steps(name, 4), steps(name, 8)[6:]), f.of(name)); diff != "" {
@@ -532,11 +497,11 @@ func TestSequence_8_concurrency(t *testing.T) {
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 7, concurrency(3), actions, by) // the invariants check the limit
-		f.runFor(10 * time.Minute)
+		f.RunFor(10 * time.Minute)
 		if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
 			t.Errorf("admitted (-want +got):\n%s", diff)
 		}
-		f.runFor(10 * time.Hour)
+		f.RunFor(10 * time.Hour)
 		if s := f.upgrade().Status.ClustersSummery; s.Complete != 7 {
 			t.Errorf("%+v", s)
 		}
@@ -548,11 +513,11 @@ func TestSequence_9_post_action_follows_the_upgrade(t *testing.T) {
 	forDeliveries(t, func(t *testing.T, by func(*fleetv1beta1.ManagedClustersUpgrade)) {
 		t.Helper()
 		f := newFleet(t, 1, actions, by)
-		f.runFor(30 * time.Minute)
+		f.RunFor(30 * time.Minute)
 		if works := f.actionWorks(delivery.PostUpgrade); len(works) > 0 {
 			t.Error("the post-action is applied while the platform is upgraded")
 		}
-		f.runFor(3 * time.Hour)
+		f.RunFor(3 * time.Hour)
 		if !slices.Contains(f.of("c1"), "c1 check done") {
 			t.Errorf("the post-action has not run: %v", f.history)
 		}
@@ -565,7 +530,7 @@ func TestSequence_10_degraded_post_action_fails_the_cluster(t *testing.T) {
 		t.Helper()
 		f := newFleet(t, 2, actions, by)
 		f.jobs["c1 check"] = "Failed"
-		f.runFor(5 * time.Hour)
+		f.RunFor(5 * time.Hour)
 		f.expectStates(map[string]string{"c1": "PostActionDegraded", "c2": "Complete"})
 		if !apimeta.IsStatusConditionTrue(f.upgrade().Status.Conditions, fleetv1beta1.ConditionFailed) {
 			t.Error("the upgrade is not Failed")

@@ -151,7 +151,7 @@ func TestRun_withdraws_an_UpgradeConfig(t *testing.T) {
 	w.holdAgent(upgradeWork)
 	w.admit()
 	w.RunFor(5 * time.Minute)
-	w.Must(w.User.Delete(t.Context(), w.run()))
+	w.Delete(w.run())
 	w.RunFor(time.Minute)
 	w.releaseAgent()
 	w.RunFor(time.Hour)

@@ -45,8 +45,7 @@ type world struct {
 	reads   int            // of the hub, from its cache and from the API server
 	failing int            // the read that fails, from 1; 0 for none
 	offline bool           // the agent answers nothing
-	held    string         // the agent does not apply this work
-	mute    bool           // the agent applies works, and reports nothing
+	held    string         // the agent does not apply this work; empty means that it applies all
 	refuses bool           // the cluster version operator does not begin to install what is requested
 	takes   time.Duration  // how long the cluster takes to install a release; 0 for ever
 	seen    map[string]int // how often each work was written, by name, attempt, and form
@@ -73,9 +72,9 @@ func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)
 	w.Observe(w.observe)
 	w.manager = &workManagers{World: w.World, t: tb}
 	w.Observe(w.manager.observe)
-	w.Must(w.User.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 	managed := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-	w.Must(w.User.Create(tb.Context(), managed))
+	w.Create(managed)
 	w.claim(installed)
 	w.setAvailable(true)
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "stores"}}
@@ -84,7 +83,7 @@ func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)
 	for _, edit := range edits {
 		edit(upgrade)
 	}
-	w.Must(w.User.Create(tb.Context(), upgrade))
+	w.Create(upgrade)
 	w.bySets = upgrade.Annotations[byReplicaSetsAnnotation] != ""
 	w.Program.Name, w.Describe, w.Plan = "hub", simulation.Request.Operation, w.read
 	w.Run(w.controllers)

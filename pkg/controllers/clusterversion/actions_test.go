@@ -47,9 +47,7 @@ func (w *world) overlay(after time.Duration, fields map[string]any) maintenancev
 // edit changes the ClusterVersion.
 func (w *world) edit(template map[string]any) {
 	w.TB.Helper()
-	object := w.object()
-	object.Spec.Template = raw(w.TB, template)
-	w.Must(w.User.Update(w.TB.Context(), object))
+	simulation.Edit(w.Harness, w.object(), func(object *maintenancev1beta1.ClusterVersion) { object.Spec.Template = raw(w.TB, template) })
 }
 
 // change changes the spec of OpenShift's object as another client.
@@ -68,12 +66,8 @@ func setChannel(channel string) func(*configv1.ClusterVersionSpec) {
 func (w *world) setLock(holder *string) {
 	w.TB.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: lock.Name}}
-	key := client.ObjectKeyFromObject(lease)
-	if err := w.User.Get(w.TB.Context(), key, lease); err != nil {
-		lease.Spec.HolderIdentity = holder
-		w.Must(w.User.Create(w.TB.Context(), lease))
-		return
+	if simulation.Find(w.Harness, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{}) == nil {
+		w.Create(lease)
 	}
-	lease.Spec.HolderIdentity = holder
-	w.Must(w.User.Update(w.TB.Context(), lease))
+	simulation.Edit(w.Harness, lease, func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = holder })
 }

@@ -164,7 +164,7 @@ func TestOverlays(t *testing.T) {
 	show()
 	object := w.object()
 	object.Spec.Overlays = nil
-	w.Must(w.User.Update(t.Context(), object))
+	w.Update(object)
 	w.RunFor(time.Minute)
 	show()
 	want := []string{
@@ -426,12 +426,9 @@ func TestParametersThatWereNotCheckedAreNotAccepted(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
 	refuse := func(verb string, err error) simulation.Plan {
-		return func(r simulation.Request) simulation.Fault {
-			if r.Verb == verb && r.Kind == "ClusterVersion" && r.Key.Namespace == "" && !r.Cached {
-				return simulation.Fault{Outcome: simulation.Refuse, Err: err}
-			}
-			return simulation.Fault{}
-		}
+		return simulation.Fault{Outcome: simulation.Refuse, Err: err}.If(func(r simulation.Request) bool {
+			return r.Verb == verb && r.Kind == "ClusterVersion" && r.Key.Namespace == "" && !r.Cached
+		})
 	}
 	for name, tc := range map[string]struct {
 		first simulation.Plan
@@ -559,27 +556,27 @@ func TestMissingClusterVersion(t *testing.T) {
 	w := newWorld(t)
 	w.create(template)
 	w.RunFor(time.Minute)
-	if got := w.metric("managed_upgrade_cluster_upgrading"); got != 0 {
+	if got := w.metric("cluster_upgrading"); got != 0 {
 		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
 	}
 	version := w.openShift()
-	w.Must(w.User.Delete(t.Context(), version))
+	w.Delete(version)
 	w.RunFor(time.Minute)
 	if got := w.condition("Synced"); got != "False ClusterVersionMissing" {
 		t.Errorf("got %s", got)
 	}
-	if got := w.metric("managed_upgrade_cluster_upgrading"); got != -1 {
+	if got := w.metric("cluster_upgrading"); got != -1 {
 		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
 	}
 	version = &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: clusterID}}
-	w.Must(w.User.Create(t.Context(), version))
+	w.Create(version)
 	version.Status.History = []configv1.UpdateHistory{{Version: "4.11.1", State: configv1.PartialUpdate}}
-	w.Must(w.User.Status().Update(t.Context(), version))
+	w.UpdateStatus(version)
 	w.RunFor(time.Minute)
 	if got := w.condition("Synced") + " " + w.openShift().Spec.Channel; got != "True Synced stable-4.11" {
 		t.Errorf("once it exists: got %s", got)
 	}
-	if got := w.metric("managed_upgrade_cluster_upgrading"); got != 1 {
+	if got := w.metric("cluster_upgrading"); got != 1 {
 		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
 	}
 }
@@ -592,13 +589,13 @@ func TestSecondClusterVersion(t *testing.T) {
 	w.create(template)
 	w.RunFor(time.Minute)
 	second := &maintenancev1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "version"}, Spec: maintenancev1beta1.ClusterVersionSpec{Template: raw(t, map[string]any{"channel": "fast-4.11"})}}
-	w.Must(w.User.Create(t.Context(), second))
+	w.Create(second)
 	w.RunFor(time.Minute)
 	w.expectEvents("ParametersRejected")
 	if got := w.openShift().Spec.Channel; got != "stable-4.11" {
 		t.Errorf("the channel is %s", got)
 	}
-	w.Must(w.User.Delete(t.Context(), w.object()))
+	w.Delete(w.object())
 	w.RunFor(time.Minute)
 	if got := w.openShift().Spec.Channel; got != "fast-4.11" {
 		t.Errorf("after the deletion of the first: the channel is %s", got)

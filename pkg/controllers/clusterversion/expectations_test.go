@@ -5,15 +5,14 @@ package clusterversion
 
 import (
 	"fmt"
-	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/kstatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
@@ -21,9 +20,7 @@ import (
 // object returns the ClusterVersion.
 func (w *world) object() *maintenancev1beta1.ClusterVersion {
 	w.TB.Helper()
-	var object maintenancev1beta1.ClusterVersion
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: home, Name: "version"}, &object))
-	return &object
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: home, Name: "version"}, &maintenancev1beta1.ClusterVersion{})
 }
 
 // condition returns the status and reason of a condition.
@@ -55,20 +52,15 @@ func (w *world) message(name string) string {
 // openShift returns OpenShift's object.
 func (w *world) openShift() *configv1.ClusterVersion {
 	w.TB.Helper()
-	var version configv1.ClusterVersion
-	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
-	return &version
+	return simulation.Get(w.Harness, clusterstate.VersionKey, &configv1.ClusterVersion{})
 }
 
-// events returns the reasons and messages of the Events, in order of time.
+// events returns the reasons and messages of the Events, in order.
 func (w *world) events() []string {
 	w.TB.Helper()
-	var list corev1.EventList
-	w.Must(w.User.List(w.TB.Context(), &list))
-	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var texts []string
-	for i := range list.Items {
-		texts = append(texts, list.Items[i].Reason+": "+list.Items[i].Message)
+	for _, event := range w.Events() {
+		texts = append(texts, event.Reason+": "+event.Message)
 	}
 	return texts
 }
@@ -79,25 +71,15 @@ func (w *world) expectEvents(want ...string) {
 	golden.Events(w.TB, "Events", want, w.events()...)
 }
 
-// drifts returns the number of corrections in the metrics, over all fields.
-func (w *world) drifts() int {
-	w.TB.Helper()
-	return w.metric("managed_upgrade_clusterversion_drift_total")
-}
+// drifts returns the number of corrections of all fields.
+func (w *world) drifts() int { return w.metric("clusterversion_drift_total") }
 
 // metric returns the sum of all series of a metric, or -1 if it has none.
 func (w *world) metric(name string) int {
-	w.TB.Helper()
-	families, err := w.registry.Gather()
-	w.Must(err)
 	sum := -1.0
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		sum = 0
-		for _, m := range family.GetMetric() {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	for _, s := range simulation.Gather(w.TB, w.registry) {
+		if s.Name == name {
+			sum = max(sum, 0) + s.Value
 		}
 	}
 	return int(sum)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,6 +16,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func concurrency(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
@@ -42,11 +42,11 @@ func (w *world) addCluster(name string) {
 	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"selected": "yes"}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
-	w.Must(w.User.Create(w.TB.Context(), cluster))
+	w.Create(cluster)
 	cluster.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(w.Now()),
 	}}
-	w.Must(w.User.Status().Update(w.TB.Context(), cluster))
+	w.UpdateStatus(cluster)
 }
 
 // selectClusters selects the clusters with the label selected, in groups by the label group.
@@ -78,12 +78,10 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 // setState writes the status of a run, as its controller does. A run that is gone or that has
 // another attempt is left alone.
 func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv1alpha1.State, reason string) {
-	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(admitted), run)
-	if apierrors.IsNotFound(err) || err == nil && (run.Spec.Attempt != admitted.Spec.Attempt || run.UID != admitted.UID) {
+	run := simulation.Find(w.Harness, client.ObjectKeyFromObject(admitted), &fleetv1alpha1.ClusterUpgradeRun{})
+	if run == nil || run.Spec.Attempt != admitted.Spec.Attempt || run.UID != admitted.UID {
 		return
 	}
-	w.Must(err)
 	run.Status.Attempt, run.Status.State, run.Status.Reason, run.Status.Applied = run.Spec.Attempt, state, reason, true
 	started, ended := metav1.NewTime(w.Now().Add(-time.Minute)), metav1.NewTime(w.Now())
 	record := history.Record{Attempt: run.Spec.Attempt}
@@ -93,7 +91,7 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 		})
 	}
 	run.Status.History = []history.Record{record}
-	w.Must(w.User.Status().Update(w.TB.Context(), run))
+	w.UpdateStatus(run)
 	if state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed {
 		w.release(run)
 	}
@@ -101,14 +99,11 @@ func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv
 
 // release removes the finalizers of a run, as its controller does once the run has ended.
 func (w *world) release(ended *fleetv1alpha1.ClusterUpgradeRun) {
-	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(ended), run)
-	if w.cleaning[ended.Namespace] || apierrors.IsNotFound(err) || err == nil && len(run.Finalizers) == 0 {
-		return
+	run := simulation.Find(w.Harness, client.ObjectKeyFromObject(ended), &fleetv1alpha1.ClusterUpgradeRun{})
+	if run != nil && len(run.Finalizers) > 0 && !w.cleaning[ended.Namespace] {
+		run.Finalizers = nil
+		w.Update(run)
 	}
-	w.Must(err)
-	run.Finalizers = nil
-	w.Must(w.User.Update(w.TB.Context(), run))
 }
 
 // runUntil lets time pass until the condition Admitting has the reason.
@@ -122,27 +117,23 @@ func (w *world) runUntil(limit time.Duration, reason string) {
 // edit changes the upgrade as a user does.
 func (w *world) edit(do func(*fleetv1beta1.ManagedClustersUpgrade)) {
 	w.TB.Helper()
-	u := w.get()
-	do(u)
-	w.Must(w.User.Update(w.TB.Context(), u))
+	simulation.Edit(w.Harness, w.get(), do)
 }
 
 // editCluster changes a ManagedCluster.
 func (w *world) editCluster(name string, do func(*clusterv1.ManagedCluster)) {
 	w.TB.Helper()
-	var cluster clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
-	do(&cluster)
-	w.Must(w.User.Update(w.TB.Context(), &cluster))
+	cluster := simulation.Get(w.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
+	do(cluster)
+	w.Update(cluster)
 }
 
 // claim sets the claims of a cluster.
 func (w *world) claim(name, claim, value string) {
 	w.TB.Helper()
-	var cluster clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
+	cluster := simulation.Get(w.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	cluster.Status.ClusterClaims = append(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: claim, Value: value})
-	w.Must(w.User.Status().Update(w.TB.Context(), &cluster))
+	w.UpdateStatus(cluster)
 }
 
 func (w *world) makeCanary(name string) {

@@ -97,9 +97,7 @@ func TestPause_holds_and_resumes(t *testing.T) {
 func TestPause_is_observed_at_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400, concurrency(400))
-	if err := w.RunUntil(time.Minute, func() bool { return len(w.order) > 0 }); err != nil {
-		t.Fatal(err)
-	}
+	w.Await(time.Minute, func() bool { return len(w.order) > 0 })
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
 	paused := w.Now()
 	w.runUntil(time.Minute, fleetv1beta1.ReasonPaused)
@@ -175,7 +173,7 @@ func TestDependency(t *testing.T) {
 		w := newWorld(t, 2, on(false, "first"))
 		w.RunFor(time.Minute)
 		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyMissing)
-		w.Must(w.User.Create(t.Context(), w.upgrade("first")))
+		w.Create(w.upgrade("first"))
 		w.RunFor(10 * time.Minute)
 		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyIncomplete)
 		w.RunFor(hours)
@@ -184,7 +182,7 @@ func TestDependency(t *testing.T) {
 	t.Run("per cluster", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 2, on(true, "first"))
-		w.Must(w.User.Create(t.Context(), w.upgrade("first")))
+		w.Create(w.upgrade("first"))
 		w.RunFor(30 * time.Minute)
 		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonHeld)
 		w.RunFor(30 * time.Minute) // c0000 is complete there
@@ -204,7 +202,7 @@ func TestDependency(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 2, on(test.perCluster, test.first))
-			w.Must(w.User.Create(t.Context(), w.upgrade("second", on(test.perCluster, stores.Name))))
+			w.Create(w.upgrade("second", on(test.perCluster, stores.Name)))
 			w.RunFor(time.Hour)
 			w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyIncomplete)
 			if message := w.condition(fleetv1beta1.ConditionAdmitting).Message; message != test.message {
@@ -243,7 +241,7 @@ func TestDependency_reads_each_upgrade_once(t *testing.T) {
 	w := newWorld(t, 1, onLayer(0))
 	for layer := range layers {
 		for i := range width {
-			w.Must(w.User.Create(t.Context(), w.upgrade(fmt.Sprintf("layer%d-%d", layer, i), onLayer(layer+1))))
+			w.Create(w.upgrade(fmt.Sprintf("layer%d-%d", layer, i), onLayer(layer+1)))
 		}
 	}
 	counting := &countingReader{Client: w.User}
@@ -304,8 +302,8 @@ func TestSelection(t *testing.T) {
 		w.fails["c0000"] = 1
 		w.RunFor(time.Hour)
 		w.expect("3/0/0/0/1/2", fleetv1beta1.ReasonCanaryFailed)
-		w.Must(w.User.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
-		w.Must(w.User.Delete(t.Context(), w.run("c0000")))
+		w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}})
+		w.Delete(w.run("c0000"))
 		w.RunFor(time.Hour)
 		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonCanaryFailed)
 		w.Restart()
@@ -407,7 +405,7 @@ func TestSelection(t *testing.T) {
 		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true })
 		w.RunFor(time.Minute)
 		w.detachable = true
-		w.Must(w.User.Delete(t.Context(), w.run("c0000")))
+		w.Delete(w.run("c0000"))
 		w.published = nil
 		w.RunFor(hours)
 		w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
@@ -441,7 +439,7 @@ func TestSelection(t *testing.T) {
 		if diff := cmp.Diff(want, w.blocked()); diff != "" {
 			t.Errorf("causes (-want +got):\n%s", diff)
 		}
-		w.Must(w.User.Delete(t.Context(), other))
+		w.Delete(other)
 		w.RunFor(time.Minute)
 		w.expect("10/1/0/7/0/2", fleetv1beta1.ReasonNoFreeSlot)
 		w.setAvailable("c0000", metav1.ConditionTrue)
@@ -474,12 +472,11 @@ func TestSelection(t *testing.T) {
 // setAvailable has the hub hear of a cluster, or not.
 func (w *world) setAvailable(name string, status metav1.ConditionStatus) {
 	w.TB.Helper()
-	cluster := &clusterv1.ManagedCluster{}
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, cluster))
+	cluster := simulation.Get(w.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	cluster.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.Now()),
 	}}
-	w.Must(w.User.Status().Update(w.TB.Context(), cluster))
+	w.UpdateStatus(cluster)
 }
 
 // lock creates the run of another upgrade in flight on a cluster.
@@ -488,7 +485,7 @@ func (w *world) lock(name string) *fleetv1alpha1.ClusterUpgradeRun {
 	run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "other"}}
 	run.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: stores.Namespace, Name: "other", UID: "o"}
 	run.Spec.Attempt, run.Spec.AdmissionTime = 1, metav1.NewTime(w.Now())
-	w.Must(w.User.Create(w.TB.Context(), run))
+	w.Create(run)
 	return run
 }
 
@@ -532,7 +529,7 @@ func TestRecordsLost_stops_until_the_next_attempt(t *testing.T) {
 	w := newWorld(t, 4, concurrency(2))
 	w.detachable = true
 	w.RunFor(time.Hour) // two are complete, two in flight
-	w.Must(w.User.Delete(t.Context(), w.run("c0000")))
+	w.Delete(w.run("c0000"))
 	w.RunFor(hours)
 	w.expect("4/0/0/3/0/1", fleetv1beta1.ReasonRecordsLost)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
@@ -546,8 +543,8 @@ func TestRecordsLost_not_by_a_cluster_that_is_gone(t *testing.T) {
 	w.detachable = true
 	w.RunFor(time.Hour)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}
-	w.Must(w.User.Delete(t.Context(), cluster))
-	w.Must(w.User.Delete(t.Context(), w.run("c0000")))
+	w.Delete(cluster)
+	w.Delete(w.run("c0000"))
 	w.RunFor(hours)
 	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
@@ -557,7 +554,7 @@ func TestDelete_removes_runs_first(t *testing.T) {
 	w := newWorld(t, 4, concurrency(2))
 	w.RunFor(10 * time.Minute)
 	w.cleaning["c0001"] = true
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Delete(w.get())
 	w.RunFor(time.Hour)
 	w.expect("4/0/2/0/0/2", fleetv1beta1.ReasonDeleting)
 	if n := len(w.runs()); n != 1 {
@@ -565,10 +562,9 @@ func TestDelete_removes_runs_first(t *testing.T) {
 	}
 	held := w.run("c0001")
 	held.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), held))
+	w.Update(held)
 	w.RunFor(time.Minute)
-	var list fleetv1beta1.ManagedClustersUpgradeList
-	w.Must(w.User.List(t.Context(), &list))
+	list := simulation.List(w.Harness, &fleetv1beta1.ManagedClustersUpgradeList{})
 	if len(list.Items) > 0 || len(w.runs()) > 0 {
 		t.Errorf("%d upgrades and %d runs are left", len(list.Items), len(w.runs()))
 	}
@@ -581,11 +577,11 @@ func TestRun_of_another_upgrade_holds_the_cluster(t *testing.T) {
 	foreign := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c0000", Name: admission.RunName(w.get())}}
 	foreign.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: "x", Name: "y", UID: "z"}
 	foreign.Spec.Attempt, foreign.Spec.AdmissionTime = 1, metav1.NewTime(w.Now())
-	w.Must(w.User.Create(t.Context(), foreign))
+	w.Create(foreign)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
 	w.RunFor(2 * time.Hour)
 	w.expect("2/0/0/1/0/1", fleetv1beta1.ReasonHeld)
-	w.Must(w.User.Delete(t.Context(), foreign))
+	w.Delete(foreign)
 	w.RunFor(2 * time.Hour)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
@@ -603,10 +599,10 @@ func TestRun_of_the_same_UID_replaces_nothing(t *testing.T) {
 	forged.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: own.Namespace, Name: own.Name, UID: string(own.UID)}
 	forged.Spec.Attempt, forged.Spec.AdmissionTime = 1, metav1.NewTime(w.Now())
 	forged.Spec.Outcome = &fleetv1alpha1.Outcome{State: fleetv1alpha1.StateComplete, Reason: "AlreadyAtTarget"}
-	w.Must(w.User.Create(t.Context(), forged))
+	w.Create(forged)
 	w.Must(w.User.Get(t.Context(), client.ObjectKeyFromObject(forged), forged))
 	forged.Status.State, forged.Status.Attempt = fleetv1alpha1.StateComplete, 1
-	w.Must(w.User.Status().Update(t.Context(), forged))
+	w.UpdateStatus(forged)
 	w.RunFor(time.Minute)
 	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonPaused)
 }
@@ -615,12 +611,9 @@ func TestRun_that_is_rejected_stops_no_other(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
 	rejecting := true
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if rejecting && r.Verb == "create" && r.Key.Namespace == "c0000" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}.If(func(r simulation.Request) bool {
+		return rejecting && r.Verb == "create" && r.Key.Namespace == "c0000"
+	})
 	w.RunFor(2 * time.Hour)
 	w.expect("3/0/0/2/0/1", fleetv1beta1.ReasonHeld)
 	rejecting = false

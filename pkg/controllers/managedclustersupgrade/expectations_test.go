@@ -5,20 +5,18 @@ package managedclustersupgrade
 
 import (
 	"fmt"
-	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func (w *world) get() *fleetv1beta1.ManagedClustersUpgrade {
 	w.TB.Helper()
-	var u fleetv1beta1.ManagedClustersUpgrade
-	w.Must(w.User.Get(w.TB.Context(), stores, &u))
-	return &u
+	return simulation.Get(w.Harness, stores, &fleetv1beta1.ManagedClustersUpgrade{})
 }
 
 func (w *world) condition(name string) metav1.Condition {
@@ -65,13 +63,7 @@ func (w *world) run(cluster string) *fleetv1alpha1.ClusterUpgradeRun {
 
 func (w *world) runs() []fleetv1alpha1.ClusterUpgradeRun {
 	w.TB.Helper()
-	var list fleetv1alpha1.ClusterUpgradeRunList
-	w.Must(w.User.List(w.TB.Context(), &list))
-	return list.Items
-}
-
-func (w *world) count(request string) int {
-	return len(slices.DeleteFunc(slices.Clone(w.Requests), func(r string) bool { return r != request }))
+	return simulation.List(w.Harness, &fleetv1alpha1.ClusterUpgradeRunList{}).Items
 }
 
 // inFlight counts the runs that have neither completed nor failed.

@@ -58,12 +58,7 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 	for _, write := range simulation.Sample(15) {
 		t.Run(strconv.Itoa(write), func(t *testing.T) {
 			t.Parallel()
-			faultyRollout(t, func(r simulation.Request) simulation.Fault {
-				if r.Write == write {
-					return simulation.Fault{Lag: []string{"ManagedClustersUpgrade", "ClusterUpgradeRun"}, LagFor: 20 * time.Minute}
-				}
-				return simulation.Fault{}
-			})
+			faultyRollout(t, simulation.Fault{Lag: []string{"ManagedClustersUpgrade", "ClusterUpgradeRun"}, LagFor: 20 * time.Minute}.If(func(r simulation.Request) bool { return r.Write == write }))
 		})
 	}
 }
@@ -81,7 +76,7 @@ func TestFleet_survives_failing_reads(t *testing.T) {
 			w := newWorld(t, 5, concurrency(2))
 			w.unread = w.Now().Add(at)
 			w.retryRollout(t)
-			w.Must(w.User.Delete(t.Context(), w.get()))
+			w.Delete(w.get())
 			w.RunFor(time.Hour)
 			err := w.User.Get(t.Context(), stores, &fleetv1beta1.ManagedClustersUpgrade{})
 			if runs := w.runs(); !apierrors.IsNotFound(err) || len(runs) > 0 {
@@ -130,19 +125,16 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(1))
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "create" && r.Key.Namespace == "c0000" {
-			return simulation.Fault{Lag: []string{"ClusterUpgradeRun"}, LagFor: 5 * time.Minute}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Lag: []string{"ClusterUpgradeRun"}, LagFor: 5 * time.Minute}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Key.Namespace == "c0000"
+	})
 	w.RunFor(10 * time.Second)
 	w.addCluster("a0000")
 	w.RunFor(20 * time.Minute)
 	if diff := cmp.Diff([]string{"c0000"}, w.order); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
-	if n := w.count("list ClusterUpgradeRunList"); n > 0 {
+	if n := w.Count("list ClusterUpgradeRunList"); n > 0 {
 		t.Errorf("the API server was read %d times", n)
 	}
 	w.RunFor(hours)
@@ -224,7 +216,7 @@ func fleetRollout(tb testing.TB, clusters, slots int) *world {
 			tb.Fatalf("statuses at %s and %s", w.published[i], w.published[i+2])
 		}
 	}
-	if n := w.count("create ClusterUpgradeRun"); n != clusters {
+	if n := w.Count("create ClusterUpgradeRun"); n != clusters {
 		tb.Errorf("%d runs were created", n)
 	}
 	return w
@@ -273,7 +265,7 @@ func TestAttempt_is_raised_of_the_run_that_was_read(t *testing.T) {
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.RunFor(4 * time.Hour)
 	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
-	if n := w.count("patch ClusterUpgradeRun"); n != 2 {
+	if n := w.Count("patch ClusterUpgradeRun"); n != 2 {
 		t.Errorf("%d requests to raise the attempt, want one that conflicts and one that is served", n)
 	}
 }
@@ -287,10 +279,10 @@ func TestAdmission_is_withdrawn_of_the_run_that_was_read(t *testing.T) {
 	held := history.StepCondition{Type: fleetv1alpha1.StepPreUpgradeActionAvailable, Status: metav1.ConditionFalse, Reason: engine.ReasonPaused, StartTime: &now}
 	run.Status.State, run.Status.Reason = fleetv1alpha1.StateInitialized, engine.ReasonPaused
 	run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{held}}}
-	w.Must(w.User.Status().Update(t.Context(), run))
+	w.UpdateStatus(run)
 	w.intervene()
 	w.RunFor(11 * time.Minute)
-	if n := w.count("patch ClusterUpgradeRun"); n != 2 || !w.run("c0000").Spec.AdmissionTime.IsZero() {
+	if n := w.Count("patch ClusterUpgradeRun"); n != 2 || !w.run("c0000").Spec.AdmissionTime.IsZero() {
 		t.Errorf("%d requests to withdraw the admission, want one that conflicts and one that is served", n)
 	}
 }

@@ -25,8 +25,7 @@ import (
 // events returns the Events about the upgrade as "Type Reason", sorted.
 func (w *world) events() []string {
 	w.TB.Helper()
-	var list corev1.EventList
-	w.Must(w.User.List(w.TB.Context(), &list))
+	list := simulation.List(w.Harness, &corev1.EventList{})
 	var events []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind != "ManagedClustersUpgrade" || e.InvolvedObject.UID != w.get().UID || e.Source.Component != component {
@@ -114,12 +113,9 @@ func TestEvents_once_despite_crashes(t *testing.T) {
 func TestEvents_that_cannot_be_written(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, concurrency(2))
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Kind == "Event" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}.If(func(r simulation.Request) bool {
+		return r.Kind == "Event"
+	})
 	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
@@ -141,25 +137,12 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 	want := func(lines string) {
 		t.Helper()
 		names := []string{
-			"managed_upgrade_fleet_clusters", "managed_upgrade_fleet_failed_clusters", "managed_upgrade_fleet_budget_left",
-			"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
-		}
-		gathered, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
+			"fleet_clusters", "fleet_failed_clusters", "fleet_budget_left", "fleet_admission_blocked", "fleet_oldest_in_flight_timestamp_seconds",
 		}
 		var got []string
-		for _, family := range gathered {
-			for _, m := range family.GetMetric() {
-				if value := m.GetGauge().GetValue(); slices.Contains(names, family.GetName()) && value != 0 {
-					label := ""
-					for _, l := range m.GetLabel() {
-						if n := l.GetName(); n == "state" || n == "reason" {
-							label = " " + l.GetValue()
-						}
-					}
-					got = append(got, fmt.Sprintf("%s%s %.0f", strings.TrimPrefix(family.GetName(), "managed_upgrade_fleet_"), label, value))
-				}
+		for _, s := range simulation.Gather(t, registry) {
+			if slices.Contains(names, s.Name) && s.Value != 0 {
+				got = append(got, fmt.Sprintf("%s %.0f", strings.TrimSpace(strings.TrimPrefix(s.Name, "fleet_")+" "+s.Labels["state"]+s.Labels["reason"]), s.Value))
 			}
 		}
 		if diff := cmp.Diff(lines, strings.Join(got, "\n")); diff != "" {
@@ -172,7 +155,7 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 	if n, err := testutil.GatherAndCount(registry, "managed_upgrade_fleet_step_duration_seconds"); err != nil || n != 2 {
 		t.Errorf("%d series of steps, %v", n, err)
 	}
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Delete(w.get())
 	w.RunFor(hours)
 	want("")
 }
@@ -183,12 +166,9 @@ func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 	for reason, fail := range map[string]func(*world){
 		fleetv1beta1.ReasonCannotObserve: func(w *world) { w.unreadable = errors.New("no answer") },
 		fleetv1beta1.ReasonSelectionUnstable: func(w *world) {
-			w.Writes = func(r simulation.Request) simulation.Fault {
-				if r.Verb == "create" && r.Kind == "Placement" {
-					return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
-				}
-				return simulation.Fault{}
-			}
+			w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}.If(func(r simulation.Request) bool {
+				return r.Verb == "create" && r.Kind == "Placement"
+			})
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -206,7 +186,7 @@ func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
 			fail(w)
 			before := w.reconciles
 			w.Begin()
-			w.Must(w.RunUntil(time.Minute, func() bool { return w.reconciles > before }))
+			w.Await(time.Minute, func() bool { return w.reconciles > before })
 			first := float64(w.Now().UnixMilli()) / 1000
 			w.RunFor(time.Hour)
 			want := fmt.Sprintf(`
@@ -243,8 +223,8 @@ func TestMetrics_of_a_deletion_that_is_stuck(t *testing.T) {
 	names := []string{"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_last_pass_timestamp_seconds"}
 	held := w.run("c0001")
 	held.Finalizers, w.cleaning["c0001"] = []string{fleetv1alpha1.Finalizer}, true
-	w.Must(w.User.Update(t.Context(), held))
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Update(held)
+	w.Delete(w.get())
 	for range 2 {
 		w.RunFor(time.Hour)
 		want := fmt.Sprintf(`
@@ -263,7 +243,7 @@ managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet
 	}
 	held = w.run("c0001")
 	held.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), held))
+	w.Update(held)
 	w.RunFor(time.Minute)
 	if n, err := testutil.GatherAndCount(registry, names...); err != nil || n > 0 {
 		t.Errorf("%d series of a deleted fleet, %v", n, err)

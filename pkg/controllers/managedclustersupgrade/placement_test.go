@@ -22,11 +22,10 @@ import (
 // decideClusters writes the decisions of the Placement of the upgrade, as its controller does.
 func (w *world) decideClusters(count int32, clusters ...string) {
 	w.TB.Helper()
-	var placement ocmv1beta1.Placement
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: stores.Namespace, Name: selection.PlacementName(w.get())}, &placement))
+	placement := simulation.Get(w.Harness, client.ObjectKey{Namespace: stores.Namespace, Name: selection.PlacementName(w.get())}, &ocmv1beta1.Placement{})
 	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: stores.Namespace, Name: placement.Name + "-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: placement.Name},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
 	}}
 	for _, name := range clusters {
 		decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: name})
@@ -37,7 +36,7 @@ func (w *world) decideClusters(count int32, clusters ...string) {
 	placement.Status.Conditions = []metav1.Condition{{
 		Type: ocmv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.NewTime(w.Now()),
 	}}
-	w.Must(w.User.Status().Update(w.TB.Context(), &placement))
+	w.UpdateStatus(placement)
 }
 
 func TestPlacement_selects_the_clusters(t *testing.T) {
@@ -55,7 +54,7 @@ func TestPlacement_selects_the_clusters(t *testing.T) {
 	w.decideClusters(2, "a", "b")
 	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
-	if n := w.count("create Placement"); n != 1 {
+	if n := w.Count("create Placement"); n != 1 {
 		t.Errorf("%d Placements were created", n)
 	}
 }
@@ -81,16 +80,13 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 	w := newWorld(t, 2)
 	w.RunFor(time.Minute)
 	started := len(w.order)
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "create" && r.Kind == "Placement" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Kind == "Placement"
+	})
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{} })
 	w.Requests = nil
 	w.RunFor(10 * time.Minute)
-	if n := w.count("create Placement"); n == 0 || n > 20 {
+	if n := w.Count("create Placement"); n == 0 || n > 20 {
 		t.Errorf("%d creates in 10 minutes, want 1 to 20", n)
 	}
 	selected := w.condition(fleetv1beta1.ConditionSelected)
@@ -106,7 +102,7 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 	}
 	w.Writes = nil
 	w.RunFor(hours)
-	if w.count("create Placement") == 0 || w.reason() != fleetv1beta1.ReasonFinished {
+	if w.Count("create Placement") == 0 || w.reason() != fleetv1beta1.ReasonFinished {
 		t.Error(w.describe())
 	}
 }

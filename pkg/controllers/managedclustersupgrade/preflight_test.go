@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -58,10 +56,9 @@ func newDryRun(t *testing.T, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 }
 
 func (w *world) setReachable(name string, status metav1.ConditionStatus) {
-	var cluster clusterv1.ManagedCluster
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: name}, &cluster))
+	cluster := simulation.Get(w.Harness, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Agent", LastTransitionTime: metav1.NewTime(w.Now())}}
-	w.Must(w.User.Status().Update(w.TB.Context(), &cluster))
+	w.UpdateStatus(cluster)
 }
 
 // offer sets the releases that are offered to a cluster.
@@ -79,30 +76,13 @@ func (w *dryRunWorld) answer(key client.ObjectKey) {
 	if w.silent[key.Namespace] {
 		return
 	}
-	agent, work := w.Client("agent"), &workv1.ManifestWork{}
-	err := agent.Get(w.TB.Context(), key, work)
-	if apierrors.IsNotFound(err) {
-		return
+	if work := simulation.Find(w.Harness, key, &workv1.ManifestWork{}); work != nil {
+		w.Must(w.spokes[key.Namespace].Answer(w.TB.Context(), w.Client("agent"), work, w.Now(), nil))
 	}
-	w.Must(err)
-	cluster := w.spokes[key.Namespace]
-	if !work.DeletionTimestamp.IsZero() {
-		cluster.Delete(work)
-		if controllerutil.RemoveFinalizer(work, spoke.Finalizer) {
-			w.Must(agent.Update(w.TB.Context(), work))
-		}
-		return
-	}
-	if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-		w.Must(agent.Update(w.TB.Context(), work))
-	}
-	work.Status = cluster.Apply(work, w.Now())
-	w.Must(agent.Status().Update(w.TB.Context(), work))
 }
 
 func (w *dryRunWorld) works() []workv1.ManifestWork {
-	var list workv1.ManifestWorkList
-	w.Must(w.User.List(w.TB.Context(), &list))
+	list := simulation.List(w.Harness, &workv1.ManifestWorkList{})
 	return list.Items
 }
 
@@ -139,7 +119,7 @@ func TestDryRun_whose_work_is_of_an_earlier_hub(t *testing.T) {
 	work.Annotations[delivery.Annotation] = "1/ReadOnly"
 	paths := &work.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths
 	*paths = slices.DeleteFunc(*paths, func(path workv1.JsonPath) bool { return path.Name == "hold" })
-	w.Must(w.User.Update(t.Context(), &work))
+	w.Update(&work)
 	w.silent["c0000"] = false
 	w.RunFor(10 * time.Minute)
 	if got := w.causes(); got != "Blocked Held 1: c0000" {
@@ -167,7 +147,7 @@ func TestDryRun_groups_obstacles_by_cause(t *testing.T) {
 	other.Spec = fleetv1alpha1.ClusterUpgradeRunSpec{
 		ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "other", UID: "other"}, Attempt: 1, AdmissionTime: metav1.NewTime(w.Now()),
 	}
-	w.Must(w.User.Create(t.Context(), other))
+	w.Create(other)
 	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "an obstacle was found") {
 		t.Errorf("after a minute: %+v", c)
@@ -195,14 +175,14 @@ Blocked Unreachable 1: c0005`
 	if runs := w.runs(); len(runs) != 1 {
 		t.Errorf("%d runs", len(runs))
 	}
-	if n := w.count("create ManifestWork"); n != 6 {
+	if n := w.Count("create ManifestWork"); n != 6 {
 		t.Errorf("%d works were created, want one for each cluster that needs it", n)
 	}
 	w.Requests = nil
 	w.RunFor(20 * time.Minute)
-	checks := w.count("create ManifestWork")
-	published := w.count("patch ManagedClustersUpgrade/status") // c0009 has answered
-	if others := len(w.Requests) - checks - published - w.count("delete ManifestWork"); others > 0 || published != 1 || checks < 10 || checks > 20 {
+	checks := w.Count("create ManifestWork")
+	published := w.Count("patch ManagedClustersUpgrade/status") // c0009 has answered
+	if others := len(w.Requests) - checks - published - w.Count("delete ManifestWork"); others > 0 || published != 1 || checks < 10 || checks > 20 {
 		t.Errorf("want 10 to 20 further checks of the five clusters that a work blocks, and the result of one: %q", w.Requests)
 	}
 	w.expectUntouched()
@@ -269,7 +249,7 @@ func TestDryRun_of_claims_writes_nothing(t *testing.T) {
 	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "do not show whether the release is offered") {
 		t.Errorf("condition PreflightPassed: %+v", c)
 	}
-	if n := w.count("create ManifestWork"); n != 0 {
+	if n := w.Count("create ManifestWork"); n != 0 {
 		t.Errorf("%d works were created", n)
 	}
 }
@@ -286,7 +266,7 @@ func TestDryRun_checks_in_batches(t *testing.T) {
 	if diff := cmp.Diff("Blocked NoFeedback 1: c0003", w.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
-	if n := w.count("create ManifestWork"); n != maxPreflights+30 {
+	if n := w.Count("create ManifestWork"); n != maxPreflights+30 {
 		t.Errorf("%d works were created", n)
 	}
 }
@@ -336,14 +316,14 @@ func TestDryRun_work_of_an_upgrade_that_is_gone(t *testing.T) {
 			w := newDryRun(t, 1)
 			w.RunFor(5 * time.Second)
 			late := w.works()[0]
-			w.Must(w.User.Delete(t.Context(), w.get()))
+			w.Delete(w.get())
 			w.RunFor(5 * time.Minute)
 			w.expectUntouched()
 			late.ObjectMeta = metav1.ObjectMeta{Namespace: late.Namespace, Name: late.Name, Labels: late.Labels, Annotations: late.Annotations}
 			if restart {
 				w.Process.Kill()
 			}
-			w.Must(w.User.Create(t.Context(), &late))
+			w.Create(&late)
 			if restart {
 				w.Begin()
 			}
@@ -370,7 +350,7 @@ func (w *dryRunWorld) dropDeleteOption() client.ObjectKey {
 	w.TB.Helper()
 	work := w.works()[0]
 	work.Spec.DeleteOption = nil
-	w.Must(w.User.Update(w.TB.Context(), &work))
+	w.Update(&work)
 	return client.ObjectKeyFromObject(&work)
 }
 
@@ -417,12 +397,12 @@ func TestDryRun_removes_an_edited_work_of_a_detached_cluster(t *testing.T) {
 	w.RunFor(5 * time.Second)
 	w.dropDeleteOption()
 	w.silent["c0000"] = true
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Delete(w.get())
 	w.RunFor(time.Minute)
 	if c := w.condition(fleetv1beta1.ConditionAdmitting); c.Reason != fleetv1beta1.ReasonDeleting || !strings.Contains(c.Message, "c0000") {
 		t.Errorf("condition Admitting: %+v", c)
 	}
-	w.Must(w.User.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
+	w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}})
 	w.RunFor(maxRequeue + time.Minute)
 	if works := w.works(); len(works) != 0 {
 		t.Errorf("%d works are left", len(works))

@@ -98,7 +98,7 @@ func fleetRemedies() map[string]fleetRemedy {
 		"idle, lost records": {edits{two}, func(w *world) {
 			w.detachable = true
 			w.RunFor(time.Hour)
-			w.Must(w.User.Delete(w.TB.Context(), w.run("c0000")))
+			w.Delete(w.run("c0000"))
 			w.RunFor(hours)
 		}, fleetv1beta1.ReasonRecordsLost, "raise spec.attempt", (*world).raiseAttempt},
 	}
@@ -112,12 +112,12 @@ func TestRemedies_of_fleets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 0)
-			w.Must(w.User.Delete(t.Context(), w.get()))
+			w.Delete(w.get())
 			w.RunFor(time.Minute)
 			for _, cluster := range []string{"c0000", "c0001", "c0002"} {
 				w.addCluster(cluster)
 			}
-			w.Must(w.User.Create(t.Context(), w.upgrade(stores.Name, row.edits...)))
+			w.Create(w.upgrade(stores.Name, row.edits...))
 			row.breaks(w)
 			w.runUntil(hours, row.reason)
 			if active := strings.HasPrefix(name, "active"); active != (w.inFlight() > 0) {

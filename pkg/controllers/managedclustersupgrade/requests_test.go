@@ -74,7 +74,7 @@ func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
 				ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "rivals", Name: "rival", UID: "rival"},
 				Attempt:                1, AdmissionTime: metav1.NewTime(w.Now()),
 			}
-			w.Must(w.User.Create(t.Context(), run))
+			w.Create(run)
 			w.RunFor(5 * time.Second)
 			if got := w.reconciles > before; got != want {
 				t.Errorf("dry run %t: a run on cluster %s causes a pass: %t, want %t", isDryRun, name, got, want)
@@ -99,7 +99,7 @@ func TestClusters_that_cannot_be_read_are_reported(t *testing.T) {
 	}
 	w.Requests = nil
 	w.RunFor(hours)
-	if n := w.count("patch ManagedClustersUpgrade/status"); n > 0 {
+	if n := w.Count("patch ManagedClustersUpgrade/status"); n > 0 {
 		t.Errorf("the same error was written %d times more", n)
 	}
 	w.unreadable = nil

@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func (*world) forget(u *fleetv1beta1.ManagedClustersUpgrade, failures string) {
@@ -61,18 +62,17 @@ func TestDelete_waits_for_a_run_without_its_label(t *testing.T) {
 	w.RunFor(10 * time.Minute)
 	held := w.run("c0001")
 	held.Labels, w.cleaning["c0001"] = nil, true
-	w.Must(w.User.Update(t.Context(), held))
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Update(held)
+	w.Delete(w.get())
 	w.RunFor(time.Minute)
 	if u := w.get(); len(u.Finalizers) == 0 || w.run("c0001").DeletionTimestamp == nil {
 		t.Errorf("finalizers %v, deletion of the run %s", u.Finalizers, w.run("c0001").DeletionTimestamp)
 	}
 	held = w.run("c0001")
 	held.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), held))
+	w.Update(held)
 	w.RunFor(time.Minute)
-	var list fleetv1beta1.ManagedClustersUpgradeList
-	w.Must(w.User.List(t.Context(), &list))
+	list := simulation.List(w.Harness, &fleetv1beta1.ManagedClustersUpgradeList{})
 	if len(list.Items) > 0 || len(w.runs()) > 0 {
 		t.Errorf("%d upgrades and %d runs are left", len(list.Items), len(w.runs()))
 	}
@@ -93,7 +93,7 @@ func TestRetry_while_a_failed_canary_cleans_up(t *testing.T) {
 	w.cleaning["c0000"] = false
 	run := w.run("c0000")
 	run.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), run))
+	w.Update(run)
 	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
@@ -206,7 +206,7 @@ func TestRecordsLost_after_a_retry(t *testing.T) {
 		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
 		w.RunFor(time.Minute)
 		w.expect("4/0/0/2/0/2", fleetv1beta1.ReasonPaused)
-		w.Must(w.User.Delete(t.Context(), w.run("c0002")))
+		w.Delete(w.run("c0002"))
 		if restart {
 			w.Restart()
 		}
@@ -243,10 +243,10 @@ func TestRecordsLost_not_by_a_cluster_that_is_being_deleted(t *testing.T) {
 	w.detachable = true
 	w.RunFor(time.Hour)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"example.com/cleanup"} })
-	w.Must(w.User.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
+	w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}})
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 	w.RunFor(time.Minute)
-	w.Must(w.User.Delete(t.Context(), w.run("c0000")))
+	w.Delete(w.run("c0000"))
 	w.RunFor(time.Minute)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
 	w.RunFor(hours)
@@ -271,9 +271,9 @@ func TestRecordsLost_not_by_clusters_that_leave_while_no_hub_runs(t *testing.T) 
 			w.RunFor(time.Hour) // two are complete, two in flight
 			w.Process.Kill()
 			if !tc.lost {
-				w.Must(w.User.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: tc.gone}}))
+				w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: tc.gone}})
 			}
-			w.Must(w.User.Delete(t.Context(), w.run(tc.gone)))
+			w.Delete(w.run(tc.gone))
 			w.RunFor(time.Minute)
 			w.Begin()
 			w.RunFor(hours)

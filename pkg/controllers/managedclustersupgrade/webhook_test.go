@@ -102,12 +102,9 @@ func TestWebhook_stop(t *testing.T) {
 	w.Begin()
 	w.makeCanary("c0002")
 	w.fails["c0002"] = 1
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Kind == "Event" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}.If(func(r simulation.Request) bool {
+		return r.Kind == "Event"
+	})
 	w.RunFor(hours)
 	if err := sent.Flush(t.Context()); err != nil {
 		t.Fatal(err)

@@ -64,8 +64,13 @@ func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	}
 	w.Observe(w.observe)
 	w.Program.Name, w.Describe, w.Plan = "hub", simulation.Request.Operation, w.read
+	w.Program.Reconciled = func(request reconcile.Request, _ reconcile.Result, _ error) {
+		if request.NamespacedName == stores {
+			w.reconciles++
+		}
+	}
 	w.Run(w.controllers)
-	w.Must(w.User.Create(tb.Context(), w.upgrade(stores.Name, edits...)))
+	w.Create(w.upgrade(stores.Name, edits...))
 	return w
 }
 
@@ -90,12 +95,6 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 			c.Reads[i].Requests = func(ctx context.Context, _ client.Object) []reconcile.Request { return r.requests(ctx, nil) }
 		}
 	}
-	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		if request.NamespacedName == stores {
-			w.reconciles++
-		}
-		return r.Reconcile(ctx, request)
-	})
 	return []manager.Controller{c}, nil
 }
 

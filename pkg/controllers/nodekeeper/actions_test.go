@@ -19,6 +19,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
@@ -80,9 +81,7 @@ func (w *world) deletePod(pod *corev1.Pod) {
 // pods returns the pods.
 func (w *world) pods() []corev1.Pod {
 	w.TB.Helper()
-	var list corev1.PodList
-	w.Must(w.User.List(w.TB.Context(), &list))
-	return list.Items
+	return simulation.List(w.Harness, &corev1.PodList{}).Items
 }
 
 // budget returns a PDB for the pods of the shop with these names. It allows no disruption.
@@ -100,7 +99,7 @@ func (w *world) reconcile() (time.Duration, error) {
 	w.TB.Helper()
 	before := w.reconciles
 	w.Process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
-	w.Must(w.RunUntil(0, func() bool { return w.reconciles > before }))
+	w.Await(0, func() bool { return w.reconciles > before })
 	return w.result.RequeueAfter, w.err
 }
 
@@ -144,10 +143,7 @@ func (w *world) remainingPods() string {
 // events returns the Events as "reason kind name: message", sorted.
 func (w *world) events() []string {
 	w.TB.Helper()
-	var list corev1.EventList
-	if err := w.User.List(w.TB.Context(), &list); err != nil {
-		w.TB.Fatal(err)
-	}
+	list := simulation.List(w.Harness, &corev1.EventList{})
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int {
 		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), cmp.Compare(a.Reason, b.Reason),
 			cmp.Compare(b.InvolvedObject.Kind, a.InvolvedObject.Kind), cmp.Compare(a.Message, b.Message))
@@ -169,16 +165,10 @@ func (w *world) expectEvents(want ...string) {
 // series returns the metrics that are not zero.
 func (w *world) series() map[string]float64 {
 	w.TB.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.TB.Fatal(err)
-	}
 	all := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if value := m.GetCounter().GetValue() + m.GetGauge().GetValue(); value != 0 {
-				all[strings.TrimPrefix(family.GetName(), "managed_upgrade_")+" "+m.GetLabel()[0].GetValue()] = value
-			}
+	for _, s := range w.Series() {
+		if s.Value != 0 {
+			all[s.Name+" "+s.Values[0]] = s.Value
 		}
 	}
 	return all
@@ -194,17 +184,13 @@ func (w *world) changeNode(change func(*corev1.Node)) {
 		w.Must(w.Set(node))
 		return
 	}
-	w.Must(w.User.Delete(w.TB.Context(), w.node()))
+	w.Delete(w.node())
 	w.Must(w.Add(node))
 }
 
 func (w *world) node() *corev1.Node {
 	w.TB.Helper()
-	var node corev1.Node
-	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Name: nodeName}, &node); err != nil {
-		w.TB.Fatal(err)
-	}
-	return &node
+	return simulation.Get(w.Harness, client.ObjectKey{Name: nodeName}, &corev1.Node{})
 }
 
 // explain returns the part of the upgrade's message about the drain.

@@ -35,7 +35,7 @@ func TestWholeDrain(t *testing.T) {
 	w.addPod("daemon", func(p *pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
 	})
-	w.refuse = denies("evict shop/plain")
+	w.fail = denies("evict shop/plain")
 
 	w.runUntil(45*time.Minute - time.Second)
 	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // records the first sighting
@@ -118,9 +118,7 @@ func TestIgnoredNodes(t *testing.T) {
 		},
 		"uncordoned node": func(w *world) { w.changeNode(uncordoned) },
 		"deleted node": func(w *world) {
-			if err := w.User.Delete(w.TB.Context(), draining()); err != nil {
-				w.TB.Fatal(err)
-			}
+			w.Delete(draining())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -399,7 +397,7 @@ func TestRefusedEvictionIsAGuard(t *testing.T) {
 				w.attempts[0].PDBTimeout = pdbTimeout
 				w.addPod("vm")
 				w.addPod("plain")
-				w.refuse = func(what string) error {
+				w.fail = func(what string) error {
 					if what == "evict shop/vm" {
 						return answer
 					}
@@ -429,9 +427,9 @@ func TestRefusedEvictionIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("vm")
-	w.refuse = denies("evict")
+	w.fail = denies("evict")
 	w.runUntil(50 * time.Minute)
-	w.refuse = nil
+	w.fail = nil
 	w.runUntil(52 * time.Minute)
 	if got := w.remainingPods(); got != "" {
 		t.Errorf("remaining pods: %s", got)
@@ -490,7 +488,7 @@ func TestBlockedPodsAreReported(t *testing.T) {
 					tc.pod(p)
 				}
 			})
-			w.refuse = tc.refuse
+			w.fail = tc.refuse
 			w.runUntil(5 * time.Hour)
 			if w.remainingPods() == "" {
 				t.Fatal("the pod was forced")
@@ -526,9 +524,7 @@ func TestSeriesAreRemoved(t *testing.T) {
 		},
 		"uncordoned node": func(w *world) { w.changeNode(uncordoned) },
 		"deleted node": func(w *world) {
-			if err := w.User.Delete(w.TB.Context(), draining()); err != nil {
-				w.TB.Fatal(err)
-			}
+			w.Delete(draining())
 		},
 		"no active attempt": func(w *world) { w.attempts = nil },
 		"deleted pod": func(w *world) {
@@ -627,9 +623,7 @@ func TestStaleDeletedNode(t *testing.T) {
 	w.addPod("plain")
 	w.drainFor(time.Hour)
 	behind := w.node()
-	if err := w.User.Delete(t.Context(), draining()); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(draining())
 	if _, err := w.reconciler.reconcileDrain(t.Context(), behind); err != nil || w.remainingPods() != "plain" {
 		t.Errorf("remaining pods: %s (%v)", w.remainingPods(), err)
 	}
@@ -650,7 +644,7 @@ func TestFailingReads(t *testing.T) {
 				w := newWorld(t)
 				w.addPod("plain")
 				w.drainFor(45 * time.Minute)
-				w.readError = func(request string) error {
+				w.fail = func(request string) error {
 					if request == what {
 						return failure
 					}
@@ -659,7 +653,7 @@ func TestFailingReads(t *testing.T) {
 				if _, err := w.reconcile(); !errors.Is(err, failure) || w.remainingPods() != "plain" || len(w.events()) > 0 {
 					t.Errorf("there is %s, Events %q (%v)", w.remainingPods(), w.events(), err)
 				}
-				w.readError = nil
+				w.fail = nil
 				if _, err := w.reconcile(); err != nil || w.remainingPods() != "plain†" {
 					t.Errorf("when it can find out again, remaining pods: %s (%v)", w.remainingPods(), err)
 				}
@@ -675,7 +669,7 @@ func TestSlowEvictions(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		w.addPod(name, func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
 	}
-	w.refuse = func(what string) error {
+	w.fail = func(what string) error {
 		if strings.HasPrefix(what, "evict") {
 			w.Advance(evictionTimeout)
 		}
@@ -714,7 +708,7 @@ func TestForcesSurviveFaultsOfWrites(t *testing.T) {
 		w.addPod("guarded", func(p *pod) { p.hung = true })
 		w.addPod("plain")
 		w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
-		w.refuse = denies("evict shop/plain")
+		w.fail = denies("evict shop/plain")
 		w.attempts[0].PDBTimeout = 50 * time.Minute
 		w.plan = plan
 		w.runUntil(time.Hour)
@@ -754,7 +748,7 @@ func TestFailureOfOnePodDoesNotBlockAnother(t *testing.T) {
 	w.addPod("a")
 	w.addPod("b")
 	w.attempts[0].PDBTimeout = 45 * time.Minute
-	w.refuse = func(what string) error {
+	w.fail = func(what string) error {
 		if what == "delete shop/a" {
 			return apierrors.NewInternalError(errors.New("no"))
 		}
@@ -811,7 +805,7 @@ func TestForceWithoutEvents(t *testing.T) {
 	w := newWorld(t)
 	w.addPod("plain")
 	w.attempts[0].PDBTimeout = 45 * time.Minute
-	w.refuse = denies("create Event", "evict")
+	w.fail = denies("create Event", "evict")
 	w.runUntil(46 * time.Minute)
 	if w.remainingPods() != "" {
 		t.Errorf("remaining pods: %s", w.remainingPods())
@@ -831,8 +825,8 @@ func TestReplacedPodIsNotForced(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.budgets...)
 			w.addPod("pod")
-			w.refuse = func(what string) error {
-				if what == "evict shop/pod" { // replaces the pod in the meantime
+			w.fail = func(what string) error {
+				if what == "evict shop/pod" { // which replaces it in the meantime
 					w.addPod("pod", func(p *pod) { p.UID = "another" })
 				}
 				return nil

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,17 +31,15 @@ type world struct {
 	kubelets map[types.UID]time.Duration // how long pods take to terminate; negative never ends
 
 	config     config.NodeDrain
-	attempts   []Attempt // the active ones
-	registry   *prometheus.Registry
-	reconciler *Reconciler // of the current process
+	attempts   []Attempt   // the active ones
+	reconciler *Reconciler // of this life of the process
 	reconciles int
 	result     reconcile.Result // of the last reconcile
 	err        error
 
-	plan      simulation.Plan         // faults of writes; nil serves all
-	refuse    func(what string) error // denies writes, like an admission webhook; nil admits all
-	readError func(what string) error // errors of reads; nil serves all
-	writes    int
+	plan   simulation.Plan         // of the writes; nil serves all
+	fail   func(what string) error // of requests; nil serves all
+	writes int
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -55,13 +52,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Must(w.Add(append(objects, draining())...))
 	w.EnableKubelets(func(pod *corev1.Pod) time.Duration { return w.kubelets[pod.UID] })
 	w.Describe, w.Plan = nameOf, w.decide
+	w.Program.Reconciled = func(_ reconcile.Request, result reconcile.Result, err error) {
+		w.reconciles, w.result, w.err = w.reconciles+1, result, err
+	}
 	w.Run(w.controllers)
 	return w
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.registry = prometheus.NewPedanticRegistry()
-	drainMetrics, err := metrics.NewDrains(w.registry, clusterstate.HoldReasons()...)
+	drainMetrics, err := metrics.NewDrains(w.Registry, clusterstate.HoldReasons()...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +70,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Events:  &notify.Events{Client: env.Client, Clock: env.Clock},
 		Config:  func() config.NodeDrain { return w.config },
 	}
-	controller := w.reconciler.Controller()
-	controller.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		w.result, w.err = w.reconciler.Reconcile(ctx, request)
-		w.reconciles++
-		return w.result, w.err
-	})
-	return []manager.Controller{controller}, nil
+	return []manager.Controller{w.reconciler.Controller()}, nil
 }
 
 // nameOf returns a request as text.
@@ -91,39 +84,29 @@ func nameOf(r simulation.Request) string {
 	return r.Verb + " " + r.Kind
 }
 
-// decide applies the plans.
+// decide fails requests, and applies the plan to writes.
 func (w *world) decide(r simulation.Request) simulation.Fault {
-	switch {
-	case r.Cached && !r.IsWrite():
-		return refused(w.failure("cached " + nameOf(r)))
-	case !r.IsWrite():
-		return refused(w.failure(nameOf(r)))
+	what := nameOf(r)
+	if r.Cached && !r.IsWrite() {
+		what = "cached " + what
 	}
-	w.writes = r.Write
-	if w.refuse != nil {
-		if err := w.refuse(nameOf(r)); err != nil {
-			return refused(err)
-		}
+	if r.IsWrite() {
+		w.writes = r.Write
 	}
-	if w.plan != nil {
+	if err := w.failure(what); err != nil {
+		return simulation.Fault{Outcome: simulation.Refuse, Err: err}
+	}
+	if r.IsWrite() && w.plan != nil {
 		return w.plan(r)
 	}
 	return simulation.Fault{}
 }
 
-// refused returns the fault for an error; the zero Fault if err is nil.
-func refused(err error) simulation.Fault {
-	if err == nil {
-		return simulation.Fault{}
-	}
-	return simulation.Fault{Outcome: simulation.Refuse, Err: err}
-}
-
 func (w *world) failure(what string) error {
-	if w.readError == nil {
+	if w.fail == nil {
 		return nil
 	}
-	return w.readError(what)
+	return w.fail(what)
 }
 
 // active implements Source.Active.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,17 +40,15 @@ const (
 // world is a scripted cluster with the controller and a paused pool named night.
 type world struct {
 	*simulation.Harness
-	registry *prometheus.Registry
-	log      []string // changes of the pool
+	log []string // changes of the pool
 }
 
 func newWorld(t *testing.T, mark string, outdated bool) *world {
 	t.Helper()
 	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 50})}
 	w.User = w.Client("user")
-	if _, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4")
+	w.Must(err)
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night", Generation: 1}}
 	openshift.MarkUpdated(pool, "4.4.5")
 	pool.Spec.Paused = true
@@ -61,17 +58,14 @@ func newWorld(t *testing.T, mark string, outdated bool) *world {
 	if outdated {
 		pool.Status.UpdatedMachineCount, pool.Status.Conditions[0].Status = 0, corev1.ConditionFalse
 	}
-	if err := w.Add(pool); err != nil {
-		t.Fatal(err)
-	}
+	w.Must(w.Add(pool))
 	w.Observe(w.observe)
 	w.Program.Controllers, w.Program.OnCrash = w.controllers, func() { w.After(10*time.Second, w.Begin) }
 	return w
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.registry = prometheus.NewPedanticRegistry()
-	pools, err := metrics.NewPools(w.registry)
+	pools, err := metrics.NewPools(w.Registry)
 	r := &poolrelease.Reconciler{
 		Clock: env.Clock, WatchNamespaces: []string{namespace}, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: pools,
 	}
@@ -94,16 +88,11 @@ func (w *world) observe(change simulation.Change) {
 // setJob stores an UpgradeJob with this record.
 func (w *world) setJob(namespace string, record ...history.Record) {
 	job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job", UID: "uid"}, Status: maintenancev1beta1.UpgradeJobStatus{History: record}}
-	err := w.User.Get(w.TB.Context(), client.ObjectKeyFromObject(job), &maintenancev1beta1.UpgradeJob{})
-	switch {
-	case apierrors.IsNotFound(err):
-		err = w.Add(job)
-	case err == nil:
-		err = w.Set(job)
+	if simulation.Find(w.Harness, client.ObjectKeyFromObject(job), &maintenancev1beta1.UpgradeJob{}) == nil {
+		w.Must(w.Add(job))
+		return
 	}
-	if err != nil {
-		w.TB.Fatal(err)
-	}
+	w.Must(w.Set(job))
 }
 
 func attempt(number int32, finished bool) history.Record {
@@ -116,19 +105,13 @@ func attempt(number int32, finished bool) history.Record {
 
 func (w *world) patch(patch string) {
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}
-	if err := w.User.Patch(w.TB.Context(), pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.TB.Fatal(err)
-	}
+	w.Must(w.User.Patch(w.TB.Context(), pool, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // events returns the reasons of the Events about the pool.
 func (w *world) events() []string {
-	var list corev1.EventList
-	if err := w.User.List(w.TB.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		w.TB.Fatal(err)
-	}
 	var reasons []string
-	for _, event := range list.Items {
+	for _, event := range simulation.List(w.Harness, &corev1.EventList{}, client.InNamespace(metav1.NamespaceDefault)).Items {
 		reasons = append(reasons, event.Type+" "+event.Reason)
 	}
 	slices.Sort(reasons)
@@ -137,24 +120,14 @@ func (w *world) events() []string {
 
 // series returns the metrics of pool night, with times in hours since the start.
 func (w *world) series() map[string]float64 {
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.TB.Fatal(err)
-	}
 	series := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			name, value, night := []string{strings.TrimPrefix(family.GetName(), "managed_upgrade_pool_")}, m.GetGauge().GetValue(), false
-			for _, label := range m.GetLabel() {
-				night = night || label.GetValue() == "night"
-				if label.GetName() == "reason" {
-					name = append(name, label.GetValue())
-					value = time.Unix(int64(value), 0).Sub(simulation.Start.Truncate(time.Second)).Hours()
-				}
-			}
-			if night {
-				series[strings.Join(name, " ")] = value
-			}
+	for _, s := range w.Series() {
+		name, value := strings.TrimPrefix(s.Name, "pool_"), s.Value
+		if reason := s.Labels["reason"]; reason != "" {
+			name, value = name+" "+reason, time.Unix(int64(value), 0).Sub(simulation.Start.Truncate(time.Second)).Hours()
+		}
+		if slices.Contains(s.Values, "night") {
+			series[name] = value
 		}
 	}
 	return series
@@ -265,12 +238,9 @@ func TestReconcile(t *testing.T) {
 		},
 		"Events are refused": {
 			mark: window, setup: func(w *world) {
-				w.Writes = func(r simulation.Request) simulation.Fault {
-					if r.Kind == "Event" {
-						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("quota"))}
-					}
-					return simulation.Fault{}
-				}
+				w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("quota"))}.If(func(r simulation.Request) bool {
+					return r.Kind == "Event"
+				})
 			},
 			log: []string{released}, series: map[string]float64{"updating": 1},
 		},

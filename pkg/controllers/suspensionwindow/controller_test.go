@@ -51,9 +51,7 @@ func (w *world) create(objects ...client.Object) {
 func (w *world) status(name string) maintenancev1beta1.UpgradeSuspensionWindowStatus {
 	w.TB.Helper()
 	w.RunFor(time.Second)
-	var window maintenancev1beta1.UpgradeSuspensionWindow
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &window))
-	return window.Status
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeSuspensionWindow{}).Status
 }
 
 func config(name, team string) *maintenancev1beta1.UpgradeConfig {
@@ -99,11 +97,10 @@ func TestMatching(t *testing.T) {
 		t.Errorf("the conditions are %+v", c)
 	}
 
-	var cfg maintenancev1beta1.UpgradeConfig
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "b"}, &cfg))
+	cfg := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "b"}, &maintenancev1beta1.UpgradeConfig{})
 	cfg.Labels["team"] = "a"
-	w.Must(w.User.Update(t.Context(), &cfg))
-	w.Must(w.User.Delete(t.Context(), &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "last"}}))
+	w.Update(cfg)
+	w.Delete(&maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "last"}})
 	got = w.status("freeze")
 	if diff := cmp.Diff([]string{"a", "b", "c"}, got.MatchingConfigs); diff != "" {
 		t.Errorf("configs after the label has changed (-want +got):\n%s", diff)
@@ -124,10 +121,9 @@ func TestMatchingJobs_attempts(t *testing.T) {
 		t.Errorf("first attempts (-want +got):\n%s", diff)
 	}
 	record := func(name string, phase history.Phase, attempt int32, at time.Time, complete *metav1.Time) {
-		var changed maintenancev1beta1.UpgradeJob
-		w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &changed))
+		changed := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJob{})
 		changed.Status.History = []history.Record{{Attempt: attempt, Phase: phase, UpgradeAt: new(metav1.NewTime(at)), CompleteTime: complete}}
-		w.Must(w.User.Status().Update(t.Context(), &changed))
+		w.UpdateStatus(changed)
 	}
 	record("ended", maintenancev1beta1.PhaseSkipped, 1, start, new(metav1.NewTime(start)))
 	record("retried-in", history.PhaseNew, 2, end.Add(-time.Second), nil)
@@ -144,10 +140,9 @@ func TestStatusOfAJobCausesNoReconcile(t *testing.T) {
 	w.create(job("job", "a", start), window("freeze", start, start.Add(time.Hour), nil, &maintenancev1beta1.LabelSelector{}))
 	w.status("freeze")
 	w.Requests = nil
-	var changed maintenancev1beta1.UpgradeJob
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "job"}, &changed))
+	changed := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "job"}, &maintenancev1beta1.UpgradeJob{})
 	changed.Status.NextTime = new(metav1.NewTime(start))
-	w.Must(w.User.Status().Update(t.Context(), &changed))
+	w.UpdateStatus(changed)
 	w.RunFor(24 * time.Hour)
 	if diff := cmp.Diff([]string(nil), w.Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -167,8 +162,7 @@ func TestInvalidSelector(t *testing.T) {
 	if diff := cmp.Diff(broken.MatchingConfigs, sound.MatchingConfigs); diff != "" {
 		t.Errorf("an invalid selector selects all (-broken +sound):\n%s", diff)
 	}
-	var events corev1.EventList
-	w.Must(w.User.List(t.Context(), &events))
+	events := simulation.List(w.Harness, &corev1.EventList{})
 	if len(events.Items) != 1 || events.Items[0].Reason != reasonInvalidSelector || events.Items[0].InvolvedObject.Name != "broken" {
 		t.Errorf("the Events are %+v", events.Items)
 	}

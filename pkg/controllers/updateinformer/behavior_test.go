@@ -22,6 +22,7 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -213,7 +214,7 @@ func TestBreaker_opens_after_5_failures(t *testing.T) {
 func TestRotation_of_the_authority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca"}, Data: map[string][]byte{"ca.crt": []byte(w.ca.pem)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca"}, Data: map[string][]byte{"ca.crt": w.ca.PEM}}
 	must(t, w.client.Create(t.Context(), secret))
 	w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
 		i.Spec.ClientConfig.CABundle, i.Annotations = nil, map[string]string{updatev1beta1.InjectCAAnnotation: "shop/ca"}
@@ -223,16 +224,16 @@ func TestRotation_of_the_authority(t *testing.T) {
 	if got := w.result().Result; got != insight.Success {
 		t.Fatalf("with the authority in the Secret: %s %s", got, w.result().Message)
 	}
-	renewed := newAuthority(t)
+	renewed := pki.New("test")
 	w.mu.Lock()
-	w.certificate = renewed.issue(t, serverHost, start.Add(time.Hour))
+	w.certificate = renewed.Issue(serverHost, start.Add(-24*time.Hour), start.Add(time.Hour))
 	w.mu.Unlock()
 	w.server.CloseClientConnections()
 	w.runFor(time.Minute)
 	if got := w.condition("Reachable").Reason; got != updatev1beta1.ReasonTLSFailed {
 		t.Errorf("with the authority of before: %s", got)
 	}
-	secret.Data["ca.crt"] = []byte(renewed.pem)
+	secret.Data["ca.crt"] = renewed.PEM
 	must(t, w.client.Update(t.Context(), secret))
 	w.runFor(5 * time.Minute)
 	if got := w.result().Result; got != insight.Success {
@@ -260,7 +261,7 @@ func TestAuthority_of_the_service_CA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.serviceCA = w.ca.pem
+			w.serviceCA = w.ca.PEM
 			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = nil })
 			change(t, w)
 			w.update(true, true)
@@ -281,7 +282,7 @@ func TestSecret_that_may_not_be_read(t *testing.T) {
 		t.Fatal("the client does not watch")
 	}
 	w.Live = simulation.WithReadErrors(cluster, forbidden, func(object any) bool { _, is := object.(*corev1.Secret); return is })
-	w.serviceCA = w.ca.pem
+	w.serviceCA = w.ca.PEM
 	w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
 		i.Spec.ClientConfig.CABundle, i.Annotations = nil, map[string]string{updatev1beta1.InjectCAAnnotation: "shop/ca"}
 	})
@@ -321,9 +322,9 @@ func TestAuthority_that_is_corrected(t *testing.T) {
 	w := newWorld(t)
 	w.update(true, true)
 	w.pass()
-	renewed := newAuthority(t)
+	renewed := pki.New("test")
 	w.mu.Lock()
-	w.certificate = renewed.issue(t, serverHost, start.Add(time.Hour))
+	w.certificate = renewed.Issue(serverHost, start.Add(-24*time.Hour), start.Add(time.Hour))
 	w.mu.Unlock()
 	w.server.CloseClientConnections()
 	w.runFor(10 * time.Minute)
@@ -331,7 +332,7 @@ func TestAuthority_that_is_corrected(t *testing.T) {
 		t.Fatalf("with the authority of before: %s", got)
 	}
 	w.took()
-	w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = []byte(renewed.pem) })
+	w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = renewed.PEM })
 	w.pass()
 	if diff := cmp.Diff([]string{"GET discovery", "GET updateInsights"}, w.took()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

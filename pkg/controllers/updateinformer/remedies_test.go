@@ -61,7 +61,7 @@ func remedies() map[string]func(*testing.T, *world) (fix func()) {
 			reader := &roleReader{Reader: w.client}
 			w.Live = reader
 			must(t, w.client.Create(t.Context(), &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca"}, Data: map[string][]byte{"ca.crt": []byte(w.ca.pem)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca"}, Data: map[string][]byte{"ca.crt": w.ca.PEM},
 			}))
 			w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
 				i.Spec.ClientConfig.CABundle, i.Annotations = nil, map[string]string{updatev1beta1.InjectCAAnnotation: namespace + "/ca"}
@@ -70,12 +70,12 @@ func remedies() map[string]func(*testing.T, *world) (fix func()) {
 		},
 		"NoCACertificate": func(_ *testing.T, w *world) func() {
 			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = nil })
-			return func() { w.serviceCA = w.ca.pem }
+			return func() { w.serviceCA = w.ca.PEM }
 		},
 		"TLSFailed": func(t *testing.T, w *world) func() {
 			t.Helper()
 			good := w.certificate
-			w.certificate = w.ca.issue(t, "other.shop.svc", start.Add(24*time.Hour))
+			w.certificate = w.ca.Issue("other.shop.svc", start.Add(-24*time.Hour), start.Add(24*time.Hour))
 			return func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()

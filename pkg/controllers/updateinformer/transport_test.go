@@ -22,6 +22,7 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
 func TestInformer_answers(t *testing.T) {
@@ -69,7 +70,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 	certificate := func(name string, valid time.Duration) setup {
 		return func(t *testing.T, w *world) {
 			t.Helper()
-			w.certificate = w.ca.issue(t, name, start.Add(valid))
+			w.certificate = w.ca.Issue(name, start.Add(-24*time.Hour), start.Add(valid))
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -104,7 +105,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 		"certificate of an IP only":   {certificate("", time.Hour), "Reachable", "TLSFailed", "must be valid for informer.shop.svc"},
 		"certificate of another CA": {func(t *testing.T, w *world) {
 			t.Helper()
-			w.certificate = newAuthority(t).issue(t, serverHost, start.Add(time.Hour))
+			w.certificate = pki.New("test").Issue(serverHost, start.Add(-24*time.Hour), start.Add(time.Hour))
 		}, "Reachable", "TLSFailed", "signed by"},
 		"caBundle without certificate": {func(_ *testing.T, w *world) {
 			w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.ClientConfig.CABundle = []byte("x") })
@@ -334,7 +335,7 @@ func TestReachable_is_true_once_the_informer_answers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	right := w.certificate
-	w.certificate = w.ca.issue(t, "other.shop.svc", start.Add(24*time.Hour))
+	w.certificate = w.ca.Issue("other.shop.svc", start.Add(-24*time.Hour), start.Add(24*time.Hour))
 	w.pass()
 	if got := w.condition("Reachable").Reason; got != updatev1beta1.ReasonTLSFailed {
 		t.Fatalf("Reachable is %s", got)

@@ -27,6 +27,7 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateinformer"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -49,7 +50,7 @@ type world struct {
 	t                      *testing.T
 	client                 client.Client
 	clock                  *clocktesting.FakePassiveClock
-	ca                     *authority
+	ca                     *pki.Authority
 	server                 *httptest.Server
 
 	mu          sync.Mutex
@@ -58,7 +59,7 @@ type world struct {
 	requests    []string // to the informer: the method and the last element of the path
 	tokens      []string // audiences of requested tokens
 	events      []string
-	serviceCA   string
+	serviceCA   []byte
 	discovery   string
 	discover    http.HandlerFunc // replaces discovery; nil if it does not
 	patience    time.Duration    // timeout of a pass; 0 leaves it to the controller
@@ -66,8 +67,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(start), ca: newAuthority(t), discovery: discovery}
-	w.certificate, w.handler = w.ca.issue(t, serverHost, start.Add(24*time.Hour)), answering(success)
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(start), ca: pki.New("test"), discovery: discovery}
+	w.certificate, w.handler = w.ca.Issue(serverHost, start.Add(-24*time.Hour), start.Add(24*time.Hour)), answering(success)
 	w.server = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
 	w.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		w.mu.Lock()
@@ -83,7 +84,7 @@ func newWorld(t *testing.T) *world {
 		&updatev1beta1.UpdateInformer{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Generation: 1},
 			Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
-				Service: updatev1beta1.InformerService{Namespace: namespace, Name: "informer", Port: w.port()}, CABundle: []byte(w.ca.pem),
+				Service: updatev1beta1.InformerService{Namespace: namespace, Name: "informer", Port: w.port()}, CABundle: w.ca.PEM,
 			}},
 		},
 		&updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}})
@@ -94,7 +95,7 @@ func newWorld(t *testing.T) *world {
 			w.tokens = append(w.tokens, audience)
 			return "secret-token", nil
 		},
-		ServiceCA: func() ([]byte, error) { return []byte(w.serviceCA), nil },
+		ServiceCA: func() ([]byte, error) { return w.serviceCA, nil },
 		Request: func(context.Context) (hooksv1alpha.RequestSpec, error) {
 			return hooksv1alpha.RequestSpec{ClusterID: "id", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: "4.20.6"}, nil
 		},

@@ -9,21 +9,20 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
 // create creates the plan for a release.
 func (w *world) create(release string) {
 	w.TB.Helper()
-	w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(release)}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}}))
+	w.Create(&updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(release)}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}})
 }
 
 // change changes the plan for the target.
 func (w *world) change(change func(*updatev1beta1.UpdatePlan)) {
 	w.TB.Helper()
-	plan := w.get(target)
-	change(plan)
-	w.Must(w.User.Update(w.TB.Context(), plan))
+	simulation.Edit(w.Harness, w.get(target), change)
 }
 
 // setOperator sets whether the operator dns is degraded.
@@ -35,8 +34,7 @@ func (w *world) setOperator(degraded configv1.ConditionStatus) {
 // setVersion changes the ClusterVersion.
 func (w *world) setVersion(change func(*configv1.ClusterVersion)) {
 	w.TB.Helper()
-	var version configv1.ClusterVersion
-	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
-	change(&version)
-	w.Must(w.Set(&version))
+	version := simulation.Get(w.Harness, clusterstate.VersionKey, &configv1.ClusterVersion{})
+	change(version)
+	w.Must(w.Set(version))
 }

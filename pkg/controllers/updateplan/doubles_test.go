@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // remote simulates the exchange with update informers. It holds their answers by informer.
@@ -88,7 +89,7 @@ func (w *world) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) { re
 // PublishChange implements notify.ObjectPublisher.
 func (w *world) PublishChange(_ context.Context, object client.Object, before any, _, reason, message string) {
 	event := fmt.Sprintf("%s %s: %s", object.GetName(), reason, message)
-	if change := asJSON(w.TB, before) + event; !w.changes[change] {
+	if change := simulation.JSON(w.TB, before) + event; !w.changes[change] {
 		w.changes[change], w.events = true, append(w.events, event)
 	}
 }

@@ -4,16 +4,15 @@
 package updateplan
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
-	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -31,28 +30,17 @@ func (w *world) expectEvents(reasons ...string) {
 	}
 }
 
-func asJSON(tb testing.TB, value any) string {
-	tb.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(encoded)
-}
-
 // informer registers an enabled update informer.
 func (w *world) informer(name string) {
 	w.TB.Helper()
-	w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: updatev1beta1.UpdateInformerSpec{
+	w.Create(&updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: updatev1beta1.UpdateInformerSpec{
 		ClientConfig: updatev1beta1.InformerClientConfig{Service: updatev1beta1.InformerService{Namespace: "a", Name: name, Port: 443}},
-	}}))
+	}})
 }
 
 func (w *world) get(release string) *updatev1beta1.UpdatePlan {
 	w.TB.Helper()
-	var plan updatev1beta1.UpdatePlan
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Name: updateplan.Name(release)}, &plan))
-	return &plan
+	return simulation.Get(w.Harness, client.ObjectKey{Name: updateplan.Name(release)}, &updatev1beta1.UpdatePlan{})
 }
 
 // expect checks the reasons of the conditions Complete, Startable, and AcceptanceStale.

@@ -4,7 +4,6 @@
 package updateplan
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -39,11 +38,7 @@ func TestPlanAfterARestoreOfEtcd(t *testing.T) {
 // only change this field do not change the resource version.
 func TestPlanWithAnOlderDefinition(t *testing.T) {
 	t.Parallel()
-	definitions, err := simulation.OlderDefinition(os.DirFS(definitionsFolder), "config.openshift.io_updateplans.yaml", "counts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorldWith(t, definitions)
+	w := newWorld(t, simulation.OlderDefinitions(t, definitionsFolder+"/config.openshift.io_updateplans.yaml", "counts")...)
 	w.create(target)
 	w.RunFor(time.Minute)
 	w.expect(complete, startable, current)

@@ -385,8 +385,7 @@ func TestPlansBeyondTheLimitArePruned(t *testing.T) {
 		w.create(fmt.Sprintf("4.15.%d", i))
 		w.RunFor(time.Minute)
 	}
-	var plans updatev1beta1.UpdatePlanList
-	w.Must(w.User.List(t.Context(), &plans))
+	plans := simulation.List(w.Harness, &updatev1beta1.UpdatePlanList{})
 	var names []string
 	for i := range plans.Items {
 		names = append(names, plans.Items[i].Name)
@@ -529,12 +528,7 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 				}
 				w.RunFor(time.Minute)
 				w.expect(complete, startable, current)
-				w.Plan = func(request simulation.Request) simulation.Fault {
-					if request.IsWrite() {
-						return simulation.Fault{Outcome: simulation.Conflict}
-					}
-					return simulation.Fault{}
-				}
+				w.Plan = simulation.Fault{Outcome: simulation.Conflict}.If(simulation.Request.IsWrite)
 				w.setVersion(func(v *configv1.ClusterVersion) {
 					v.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.9-rc.1", Image: "a@7", State: configv1.CompletedUpdate}}, v.Status.History...)
 				})
@@ -627,10 +621,9 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	w.answer("one", insight.Success, "a")
 	w.RunFor(time.Minute)
 	w.expect(complete, rest, current)
-	var one updatev1beta1.UpdateInformer
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Name: "one"}, &one))
+	one := simulation.Get(w.Harness, client.ObjectKey{Name: "one"}, &updatev1beta1.UpdateInformer{})
 	one.Spec.Enabled = new(false)
-	w.Must(w.User.Update(t.Context(), &one))
+	w.Update(one)
 	w.RunFor(3 * time.Minute)
 	w.expect(complete, startable, current)
 	status := &w.get(target).Status
@@ -731,12 +724,7 @@ func TestPlanIsKeptWithoutEvents(t *testing.T) {
 	}
 	// No Event reports a deletion that the API server denies.
 	w.eventError = nil
-	w.Plan = func(request simulation.Request) simulation.Fault {
-		if request.IsWrite() {
-			return simulation.Fault{Outcome: simulation.Refuse}
-		}
-		return simulation.Fault{}
-	}
+	w.Plan = simulation.Fault{Outcome: simulation.Refuse}.If(simulation.Request.IsWrite)
 	w.RunFor(10 * time.Minute)
 	if kept := strings.Join(w.events, "\n"); strings.Contains(kept, "is deleted") {
 		t.Errorf("the events are\n%s", kept)

@@ -4,8 +4,6 @@
 package updateplan
 
 import (
-	"io/fs"
-	"os"
 	"testing"
 	"time"
 
@@ -50,17 +48,11 @@ type world struct {
 
 const definitionsFolder = "../../../deploy/update-status/crds"
 
-func newWorld(t *testing.T) *world {
+// newWorld returns a world whose API server has these definitions, or those of this release if there are none.
+func newWorld(t *testing.T, definitions ...*simulation.Definition) *world {
 	t.Helper()
-	return newWorldWith(t, os.DirFS(definitionsFolder))
-}
-
-// newWorldWith returns a world with these CustomResourceDefinitions.
-func newWorldWith(t *testing.T, crds fs.FS) *world {
-	t.Helper()
-	definitions, err := simulation.Definitions(crds)
-	if err != nil {
-		t.Fatal(err)
+	if definitions == nil {
+		definitions = simulation.DefinitionsIn(t, definitionsFolder)
 	}
 	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 300, Definitions: definitions}), changes: map[string]bool{}}
 	w.User = w.Client("user")

@@ -22,25 +22,20 @@ type write struct {
 	status updatev1beta1.UpdateStatusStatus
 }
 
-func (w *world) runFor(d time.Duration) {
-	w.t.Helper()
-	must(w.t, w.RunFor(d))
-}
-
-// update requests an update that makes no progress after its start.
+// update requests an update, which makes no progress once it has begun.
 func (w *world) update() {
-	w.t.Helper()
+	w.TB.Helper()
 	version := w.script.ClusterVersion()
 	version.Spec.Channel = w.script.Channel
 	version.Spec.DesiredUpdate = &configv1.Update{Version: newRelease}
-	must(w.t, w.client.Update(w.t.Context(), version))
+	w.Update(version)
 }
 
 // register creates UpdateInformers with these names.
 func (w *world) register(names ...string) {
-	w.t.Helper()
+	w.TB.Helper()
 	for _, name := range names {
-		must(w.t, w.client.Create(w.t.Context(), &updatev1beta1.UpdateInformer{
+		w.Must(w.User.Create(w.TB.Context(), &updatev1beta1.UpdateInformer{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
 				Service: updatev1beta1.InformerService{Namespace: "shop", Name: "informer"},

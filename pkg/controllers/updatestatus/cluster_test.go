@@ -28,13 +28,8 @@ func TestCluster_in_trouble(t *testing.T) {
 	}{
 		"API server that refuses writes": {
 			func(w *world) {
-				w.plan = func(r simulation.Request) simulation.Fault {
-					if r.IsWrite() {
-						return simulation.Fault{Outcome: simulation.Refuse}
-					}
-					return simulation.Fault{}
-				}
-			}, func(w *world) { w.plan = nil }, false,
+				w.Plan = simulation.Fault{Outcome: simulation.Refuse}.If(simulation.Request.IsWrite)
+			}, func(w *world) { w.Plan = nil }, false,
 		},
 		"clock a day ahead, and back": {
 			func(w *world) { w.Jump(24 * time.Hour) }, func(w *world) { w.Jump(-24 * time.Hour) }, false,
@@ -50,11 +45,11 @@ func TestCluster_in_trouble(t *testing.T) {
 		"deleted ClusterVersion": {
 			func(w *world) {
 				deleted = w.script.ClusterVersion()
-				must(w.t, w.client.Delete(w.t.Context(), deleted.DeepCopy()))
+				w.Delete(deleted.DeepCopy())
 			},
 			func(w *world) {
 				deleted.ResourceVersion = ""
-				must(w.t, w.Add(deleted))
+				w.Must(w.Add(deleted))
 			}, true,
 		},
 	} {
@@ -62,19 +57,19 @@ func TestCluster_in_trouble(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.register("shop")
-			w.start()
+			w.Begin()
 			w.update()
 			w.answer(w.reports("shop", updatev1beta1.LevelWarning, "disk"))
-			w.runFor(2 * time.Minute)
+			w.RunFor(2 * time.Minute)
 			before, started := insights(w.object().Status), w.object().Status.Assessment.StartedTime
 			began := w.Now().Truncate(time.Second)
 			tc.begin(w)
-			w.runFor(10 * time.Minute)
+			w.RunFor(10 * time.Minute)
 			if got := w.object().Status.Assessment.State; got == updatev1beta1.StateIdle || tc.unknown && got != updatev1beta1.StateUnknown {
 				t.Errorf("the state is %s", got)
 			}
 			tc.end(w)
-			w.runFor(2 * time.Minute)
+			w.RunFor(2 * time.Minute)
 			status := w.object().Status
 			if diff := cmp.Diff(before["shop disk"], insights(status)["shop disk"]); diff != "" {
 				t.Errorf("first observation (-before +after):\n%s", diff)
@@ -97,16 +92,16 @@ func TestTarget_that_is_superseded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
 	w.answer(w.reports("shop", updatev1beta1.LevelWarning, "disk"))
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	before := insights(w.object().Status)["shop disk"]
 	w.script.ChangeVersion(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7", Image: "example.com/release:4.4.7"}
 		v.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", Image: v.Spec.DesiredUpdate.Image, State: configv1.PartialUpdate, StartedTime: metav1.NewTime(w.Now())}}, v.Status.History...)
 	})
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	status := w.object().Status
 	if a := status.Assessment; a.Release != "4.4.7" || a.FromRelease != oldRelease || a.State != updatev1beta1.StateProgressing {
 		t.Errorf("%s from %s to %s", a.State, a.FromRelease, a.Release)

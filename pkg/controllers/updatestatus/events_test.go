@@ -19,8 +19,8 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
-	w.runFor(time.Minute)
+	w.Begin()
+	w.RunFor(time.Minute)
 	expect := func(step string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
@@ -30,36 +30,36 @@ func TestEvents(t *testing.T) {
 	const progressing = "Normal UpdateProgressing: The update from 4.4.5 to 4.4.6 is progressing."
 	expect("an idle cluster")
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("an update has begun", progressing)
 	w.answer(w.reports("shop", updatev1beta1.LevelWarning, "slow"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("a warning")
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("an error, which is no reason to be stuck", "Warning InsightReported: Summary of disk (error of shop)")
 	for range 40 {
 		w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-		w.runFor(15 * time.Second)
+		w.RunFor(15 * time.Second)
 	}
 	expect("ten minutes with the same error")
 	w.restart()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("a restart")
 	w.answer(insight.Answer{Informer: "shop", Result: insight.Unreachable, Reason: updatev1beta1.ReasonTimeout, Message: "no answer"})
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("an informer that does not answer")
 	w.answer(w.reports("shop", updatev1beta1.LevelError))
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	expect("the error is resolved", "Normal InsightResolved: Summary of disk: resolved (informer shop)")
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	expect("the error is back", "Warning InsightReported: Summary of disk (error of shop)")
 	w.answer(insight.Answer{Informer: "shop", Result: insight.Disabled})
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	expect("the informer is disabled",
 		"Normal InsightResolved: Summary of disk: no longer reported, because informer shop was disabled or deleted")
-	w.runFor(90 * time.Minute)
+	w.RunFor(90 * time.Minute)
 	expect("nothing has changed for an hour and a half", "Warning UpdateStuck: The control plane has made no progress")
 }
 
@@ -68,16 +68,16 @@ func TestEvents_of_one_change_are_bounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.takeEvents()
 	var uids []string
 	for n := range 20 {
 		uids = append(uids, fmt.Sprintf("uid-%02d", n))
 	}
 	w.answer(w.reports("shop", updatev1beta1.LevelError, uids...))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if n := len(w.takeEvents()); n != 10 {
 		t.Errorf("%d Events", n)
 	}

@@ -4,7 +4,6 @@
 package updatestatus_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -26,13 +25,13 @@ func (w *world) observe(change simulation.Change) {
 		return
 	}
 	for _, source := range after.Status.Assessment.Sources {
-		if checks.Source(source.Name).IsOptional() && w.plan == nil && source.Message != noAlerts {
-			w.t.Errorf("%s, although no request fails, cannot be read: %s", source.Name, source.Message)
+		if checks.Source(source.Name).IsOptional() && w.Plan == nil && source.Message != noAlerts {
+			w.TB.Errorf("%s, although no request fails, cannot be read: %s", source.Name, source.Message)
 		}
 	}
 	patch, err := client.MergeFrom(before).Data(after)
-	must(w.t, err)
-	w.writes = append(w.writes, write{w.Now(), len(patch), sizeOf(w.t, after), *after.Status.DeepCopy()})
+	w.Must(err)
+	w.writes = append(w.writes, write{w.Now(), len(patch), sizeOf(w.TB, after), *after.Status.DeepCopy()})
 }
 
 // sizeOf returns the size of an object without its managed fields.
@@ -43,17 +42,13 @@ func sizeOf(tb testing.TB, object client.Object) int {
 		tb.Fatalf("%T is no object", object)
 	}
 	object.SetManagedFields(nil)
-	encoded, err := json.Marshal(object)
-	must(tb, err)
-	return len(encoded)
+	return len(simulation.JSON(tb, object))
 }
 
 // object returns the published UpdateStatus.
 func (w *world) object() *updatev1beta1.UpdateStatus {
-	w.t.Helper()
-	var status updatev1beta1.UpdateStatus
-	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &status))
-	return &status
+	w.TB.Helper()
+	return simulation.Get(w.Harness, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &updatev1beta1.UpdateStatus{})
 }
 
 // insights returns the first observation times of the published insights, by informer and UID.

@@ -4,7 +4,6 @@
 package updatestatus_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -18,13 +17,13 @@ func TestRestore_of_etcd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	backup, before := w.Backup(), w.object().ResourceVersion
 	w.writes = nil
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(7 * time.Second)
+	w.RunFor(7 * time.Second)
 	if len(w.writes) != 1 || insights(w.object().Status)["shop disk"].IsZero() {
 		t.Fatalf("%d writes, want that of the insight", len(w.writes))
 	}
@@ -32,7 +31,7 @@ func TestRestore_of_etcd(t *testing.T) {
 	if got := w.object().ResourceVersion; got != before {
 		t.Fatalf("resource version %s after the restore, want %s", got, before)
 	}
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	if insights(w.object().Status)["shop disk"].IsZero() {
 		t.Error("the insight is not published again")
 	}
@@ -42,16 +41,12 @@ func TestRestore_of_etcd(t *testing.T) {
 // change these fields do not change the resource version.
 func TestDefinition_that_is_older(t *testing.T) {
 	t.Parallel()
-	definitions, err := simulation.OlderDefinition(os.DirFS(definitionsFolder), "config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorldWith(t, definitions)
-	w.start()
-	w.runFor(time.Hour)
+	w := newWorld(t, simulation.OlderDefinitions(t, definitionsFolder+"/config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime")...)
+	w.Begin()
+	w.RunFor(time.Hour)
 	w.writes = nil
 	w.update()
-	w.runFor(20 * time.Second)
+	w.RunFor(20 * time.Second)
 	if len(w.writes) == 0 {
 		t.Error("the update is not published")
 	}

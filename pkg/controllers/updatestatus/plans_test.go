@@ -48,7 +48,7 @@ func TestReconciler_observes_plans(t *testing.T) {
 	c := simulation.NewFakeClient(t, objects...)
 	var got []metrics.Plan
 	r := &updatestatus.Reconciler{
-		Client: c, Live: c, Clock: clock, Answers: func() []insight.Answer { return nil }, Events: &world{changes: map[string]bool{}}, Metrics: plans{latest: &got},
+		Client: c, Live: c, Clock: clock, Answers: func() []insight.Answer { return nil }, Events: &world{Harness: &simulation.Harness{TB: t}, changes: map[string]bool{}}, Metrics: plans{latest: &got},
 	}
 	want := []metrics.Plan{{Release: "4.9.1", Startable: true, Analyzed: analyzed}, {Release: "4.9.2", Unaccepted: 1, Analyzed: analyzed}}
 	for _, after := range []time.Duration{time.Minute, time.Hour} {

@@ -20,16 +20,16 @@ import (
 
 // story reports two insights, resolves one of them, and reports a third.
 func (w *world) story() {
-	w.t.Helper()
+	w.TB.Helper()
 	w.update()
 	answers := [][]string{{"disk", "memory"}, {"disk", "memory"}, {"disk"}, {"disk", "network"}}
 	for _, uids := range answers {
 		for range 4 { // each answer is repeated, also for a new process
 			w.answer(w.reports("shop", updatev1beta1.LevelError, uids...))
-			w.runFor(20 * time.Second)
+			w.RunFor(20 * time.Second)
 		}
 	}
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 }
 
 // outcome holds the results of a story.
@@ -42,7 +42,7 @@ type outcome struct {
 }
 
 func (w *world) outcome() outcome {
-	w.t.Helper()
+	w.TB.Helper()
 	status := w.object().Status
 	o := outcome{State: status.Assessment.State}
 	for name := range insights(status) {
@@ -65,7 +65,7 @@ func (w *world) outcome() outcome {
 // checkHistory compares each status with the previous one. An insight keeps its first observation
 // time and only disappears if it is reported as resolved.
 func (w *world) checkHistory() {
-	w.t.Helper()
+	w.TB.Helper()
 	for n := range w.writes[1:] {
 		before, after := insights(w.writes[n].status), insights(w.writes[n+1].status)
 		var resolved []string
@@ -77,9 +77,9 @@ func (w *world) checkHistory() {
 			switch {
 			case !strings.HasPrefix(name, "shop "):
 			case still && !again.Equal(first):
-				w.t.Errorf("%s was first observed at %s, and then at %s", name, first, again)
+				w.TB.Errorf("%s was first observed at %s, and then at %s", name, first, again)
 			case !still && !slices.Contains(resolved, name):
-				w.t.Errorf("%s has disappeared", name)
+				w.TB.Errorf("%s has disappeared", name)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestKilled_at_each_write(t *testing.T) {
 	t.Parallel()
 	whole := newWorld(t)
 	whole.register("shop")
-	whole.start()
+	whole.Begin()
 	whole.story()
 	whole.checkHistory()
 	want := whole.outcome()
@@ -105,18 +105,18 @@ func TestKilled_at_each_write(t *testing.T) {
 				w := newWorld(t)
 				w.register("shop")
 				crashed := false
-				w.plan = func(r simulation.Request) simulation.Fault {
+				w.Plan = func(r simulation.Request) simulation.Fault {
 					if r.Write == n+1 && r.Life == 1 {
 						crashed = true
 						return simulation.Fault{Outcome: crash}
 					}
 					return simulation.Fault{}
 				}
-				w.program.OnCrash = func() {
+				w.Program.OnCrash = func() {
 					w.answers = nil
-					w.After(7*time.Second, w.start)
+					w.After(7*time.Second, w.Begin)
 				}
-				w.start()
+				w.Begin()
 				w.story()
 				w.checkHistory()
 				if !crashed {
@@ -136,14 +136,14 @@ func TestLeader_that_is_new(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk", "memory"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	before, past := insights(w.object().Status), w.object().Status.Assessment.StartedTime
 	w.takeEvents()
 	w.restart()
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	status := w.object().Status
 	if diff := cmp.Diff(before, insights(status)); diff != "" {
 		t.Errorf("insights (-before +after):\n%s", diff)
@@ -165,7 +165,7 @@ func TestLeader_that_is_new(t *testing.T) {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	if diff := cmp.Diff([]string{"Normal InsightResolved: Summary of memory: resolved (informer shop)"}, w.takeEvents()); diff != "" {
 		t.Errorf("Events once the informer has answered (-want +got):\n%s", diff)
 	}
@@ -177,34 +177,34 @@ func TestLeader_with_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
-	w.process.Kill()
-	w.start()
-	w.process.Lag("UpdateStatus", 20*time.Second)
+	w.RunFor(time.Minute)
+	w.Process.Kill()
+	w.Begin()
+	w.Process.Lag("UpdateStatus", 20*time.Second)
 	first := metav1.NewTime(w.Now().Add(-30 * time.Second).Truncate(time.Second))
 	object := w.object()
 	reported := insight.Clean("shop", w.reports("shop", updatev1beta1.LevelError, "disk").Insights[0], w.Now())
 	reported.FirstObservedTime = first
 	known := &object.Status.ControlPlane.UpdateInformers
 	*known = append(*known, updatev1beta1.InformerInsights{Name: "shop", Insights: []updatev1beta1.Insight{reported}})
-	must(t, w.client.Status().Update(t.Context(), object))
-	w.runFor(10 * time.Second)
+	w.UpdateStatus(object)
+	w.RunFor(10 * time.Second)
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if got := insights(w.object().Status)["shop disk"]; !got.Equal(first.Time) {
 		t.Errorf("first observed at %s, want %s", got, first.UTC())
 	}
 	w.restart()
-	w.process.Lag("UpdateStatus", 20*time.Second)
+	w.Process.Lag("UpdateStatus", 20*time.Second)
 	object = w.object()
 	reported = insight.Clean("shop", w.reports("shop", updatev1beta1.LevelError, "memory").Insights[0], w.Now())
 	reported.FirstObservedTime = first
 	known = &object.Status.ControlPlane.UpdateInformers
 	*known = append(*known, updatev1beta1.InformerInsights{Name: "shop", Insights: []updatev1beta1.Insight{reported}})
-	must(t, w.client.Status().Update(t.Context(), object))
-	w.runFor(5 * time.Minute)
+	w.UpdateStatus(object)
+	w.RunFor(5 * time.Minute)
 	if got := insights(w.object().Status)["shop memory"]; !got.Equal(first.Time) {
 		t.Errorf("without an answer, it was first observed at %s, want %s", got, first.UTC())
 	}

@@ -5,15 +5,10 @@ package updatestatus_test
 
 import (
 	"context"
-	"encoding/json"
-	"io/fs"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -36,14 +31,9 @@ const (
 // world is a scripted cluster in virtual time with the controller of the UpdateStatus. The test
 // sets the answers of update informers.
 type world struct {
-	*simulation.World
-	notify.ObjectPublisher // for methods that this type does not implement
-	t                      testing.TB
-	client                 client.Client
+	*simulation.Harness
+	notify.ObjectPublisher // what is not published here
 	script                 *openshift.Script
-	program                simulation.Program
-	process                *simulation.Process
-	plan                   simulation.Plan
 
 	answers []insight.Answer
 	changed chan event.GenericEvent
@@ -55,33 +45,24 @@ type world struct {
 
 const definitionsFolder = "../../../deploy/update-status/crds"
 
-func newWorld(tb testing.TB) *world {
+// newWorld returns a world whose API server has these definitions, or those of this release if there are none.
+func newWorld(tb testing.TB, definitions ...*simulation.Definition) *world {
 	tb.Helper()
-	return newWorldWith(tb, os.DirFS(definitionsFolder))
-}
-
-// newWorldWith returns a world with these CustomResourceDefinitions.
-func newWorldWith(tb testing.TB, crds fs.FS) *world {
-	tb.Helper()
-	definitions, err := simulation.Definitions(crds)
-	must(tb, err)
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: tb, changed: make(chan event.GenericEvent, 1), changes: map[string]bool{}}
-	w.client = w.Client("user")
+	if definitions == nil {
+		definitions = simulation.DefinitionsIn(tb, definitionsFolder)
+	}
+	w := &world{
+		Harness: simulation.NewHarness(tb, simulation.Options{MaxBurst: 500, Definitions: definitions}),
+		changed: make(chan event.GenericEvent, 1), changes: map[string]bool{},
+	}
+	var err error
 	w.script, err = openshift.NewScript(w.World, oldRelease, "fast-4.4", newRelease)
-	must(tb, err)
+	w.Must(err)
 	w.script.ControlPlaneDuration = 24 * time.Hour
-	w.script.ChangeVersion(func(version *configv1.ClusterVersion) {
-		installed := metav1.NewTime(simulation.Start.Add(-24 * time.Hour))
-		version.Status.History[0].StartedTime, version.Status.History[0].CompletionTime = installed, &installed
-	})
+	w.script.Backdate(simulation.Start.Add(-24 * time.Hour))
 	w.script.AssignNodes(oldRelease)
 	w.Observe(w.observe)
-	w.program = simulation.Program{Name: actor, Controllers: w.controllers, Plan: func(r simulation.Request) simulation.Fault {
-		if w.plan == nil {
-			return simulation.Fault{}
-		}
-		return w.plan(r)
-	}}
+	w.Program.Name, w.Program.Controllers = actor, w.controllers
 	return w
 }
 
@@ -98,8 +79,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 // PublishChange implements notify.ObjectPublisher.
 func (w *world) PublishChange(_ context.Context, _ client.Object, before any, eventType, reason, message string) {
 	event := eventType + " " + reason + ": " + message
-	status, err := json.Marshal(before)
-	if change := string(status) + event; err == nil && !w.changes[change] {
+	if change := simulation.JSON(w.TB, before) + event; !w.changes[change] {
 		w.changes[change], w.events = true, append(w.events, event)
 	}
 }
@@ -111,24 +91,9 @@ func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
 func (ignored) SetPlans([]metrics.Plan)                               {}
 func (ignored) ObserveStatusWrite(int)                                {}
 
-func (w *world) start() {
-	w.t.Helper()
-	process, err := w.Start(&w.program)
-	must(w.t, err)
-	w.process = process
-}
-
-// restart kills the process and starts another one that has no answers of informers yet.
+// restart ends the process and starts another one, to which no informer has answered yet.
 func (w *world) restart() {
-	w.t.Helper()
-	w.process.Kill()
+	w.TB.Helper()
 	w.answers = nil
-	w.start()
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	w.Restart()
 }

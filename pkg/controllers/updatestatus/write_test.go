@@ -63,13 +63,13 @@ func writeRate(tb testing.TB, seconds int) writeFigures {
 	tb.Helper()
 	w := newWorld(tb)
 	w.register(names(10)...)
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.writes = nil
 	for second := range seconds {
 		w.answer(w.flood(10, 8, second)...)
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 	}
 	f := writeFigures{writes: len(w.writes)}
 	sum := 0
@@ -77,7 +77,7 @@ func writeRate(tb testing.TB, seconds int) writeFigures {
 		sum += w.writes[i].bytes
 		f.bytesPerSecond = max(f.bytesPerSecond, float64(sum)/w.writes[i+1].at.Sub(w.writes[0].at).Seconds())
 	}
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	last := w.object().Status.ControlPlane.UpdateInformers
 	f.lastNumber = last[len(last)-1].Insights[0].Impact.Description
 	return f
@@ -127,15 +127,15 @@ func TestWrites_that_are_small(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.writes = nil
 	var uids []string
 	for second := range 18 {
 		uids = append(uids, fmt.Sprintf("uid-%d", second))
 		w.answer(w.reports("shop", updatev1beta1.LevelWarning, uids...))
-		w.runFor(time.Second)
+		w.RunFor(time.Second)
 	}
 	if n := len(w.writes); n < 3 || n > 4 {
 		t.Errorf("%d writes", n)
@@ -153,10 +153,10 @@ func largestWrite(tb testing.TB) (size int, published map[string]time.Time) {
 	tb.Helper()
 	w := newWorld(tb)
 	w.register(names(64)...)
-	w.start()
+	w.Begin()
 	w.update()
 	w.answer(w.flood(64, 40, 0)...)
-	w.runFor(2 * time.Minute)
+	w.RunFor(2 * time.Minute)
 	if len(w.writes) == 0 {
 		tb.Fatal("nothing was written")
 	}
@@ -183,22 +183,22 @@ func TestConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	conflicts := 0
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Plan = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "UpdateStatus" && r.IsWrite() && conflicts < 3 {
 			conflicts++
 			object := w.object()
 			object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: fmt.Sprintf("uuid-%d", conflicts)}
-			must(t, w.client.Update(t.Context(), object))
+			w.Update(object)
 		}
 		return simulation.Fault{}
 	}
 	w.takeEvents()
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(30 * time.Second)
+	w.RunFor(30 * time.Second)
 	if conflicts != 3 {
 		t.Errorf("%d conflicts", conflicts)
 	}
@@ -221,12 +221,12 @@ func TestAnswer_that_is_lost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.writes = nil
 	lost := false
-	w.plan = func(r simulation.Request) simulation.Fault {
+	w.Plan = func(r simulation.Request) simulation.Fault {
 		if r.Kind == "UpdateStatus" && r.IsWrite() && !lost {
 			lost = true
 			return simulation.Fault{Outcome: simulation.LoseAnswer}
@@ -234,7 +234,7 @@ func TestAnswer_that_is_lost(t *testing.T) {
 		return simulation.Fault{}
 	}
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(40 * time.Second)
+	w.RunFor(40 * time.Second)
 	if len(w.writes) != 1 {
 		t.Errorf("%d writes", len(w.writes))
 	}
@@ -246,23 +246,23 @@ func TestStale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.process.Lag("UpdateStatus", 40*time.Second)
-	w.runFor(10 * time.Second)
+	w.Process.Lag("UpdateStatus", 40*time.Second)
+	w.RunFor(10 * time.Second)
 	w.writes, w.events = nil, nil
 	first := insights(w.object().Status)["shop disk"]
 	if first.IsZero() {
 		t.Fatal("the insight is not published")
 	}
-	w.runFor(20 * time.Second)
+	w.RunFor(20 * time.Second)
 	if len(w.writes) > 0 {
 		t.Errorf("%d writes with a stale cache", len(w.writes))
 	}
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk", "memory"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	got := insights(w.object().Status)
 	if !got["shop disk"].Equal(first) || got["shop memory"].IsZero() {
 		t.Errorf("insights after the cache has caught up: %v", got)
@@ -277,13 +277,13 @@ func TestUpdateStatus_that_is_deleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("shop")
-	w.start()
+	w.Begin()
 	w.update()
 	w.answer(w.reports("shop", updatev1beta1.LevelError, "disk"))
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	before := insights(w.object().Status)
-	must(t, w.client.Delete(t.Context(), w.object()))
-	w.runFor(30 * time.Second)
+	w.Delete(w.object())
+	w.RunFor(30 * time.Second)
 	if diff := cmp.Diff(before, insights(w.object().Status)); diff != "" {
 		t.Errorf("insights (-before +after):\n%s", diff)
 	}
@@ -294,13 +294,13 @@ func TestUpdateStatus_that_is_deleted(t *testing.T) {
 func TestAcknowledgement_that_is_hostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
-	w.runFor(time.Minute)
+	w.Begin()
+	w.RunFor(time.Minute)
 	object := w.object()
 	object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: strings.Repeat(",x ", 50_000)}
-	must(t, w.client.Update(t.Context(), object))
+	w.Update(object)
 	w.update()
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if !updatestatus.IsActive(w.object().Status) {
 		t.Error("the update is not published")
 	}

@@ -45,12 +45,7 @@ func nameOf(r simulation.Request) string {
 
 // refuse returns a plan that refuses the writes of a name.
 func refuse(what string) simulation.Plan {
-	return func(r simulation.Request) simulation.Fault {
-		if nameOf(r) == what {
-			return simulation.Fault{Outcome: simulation.Refuse}
-		}
-		return simulation.Fault{}
-	}
+	return simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool { return nameOf(r) == what })
 }
 
 // runTo lets time pass until d after the time of the upgrade.
@@ -62,30 +57,32 @@ func (w *world) runTo(d time.Duration) {
 // runUntil lets time pass until the condition holds, at most a week.
 func (w *world) runUntil(done func() bool) {
 	w.TB.Helper()
-	w.Must(w.RunUntil(7*24*time.Hour, done))
+	w.Await(7*24*time.Hour, done)
 }
 
 // runUntilStep lets time pass until a step has started.
 func (w *world) runUntilStep(step string) {
 	w.TB.Helper()
-	w.runUntil(func() bool {
-		all := w.get(upgrade).Status.History
-		return len(all) > 0 && find(all, all[0].Version, all[0].Attempt, step) != nil
-	})
+	w.runUntil(func() bool { return w.step(step) != nil })
 }
 
 // runUntilRequested lets time pass until the target was requested.
 func (w *world) runUntilRequested() {
 	w.TB.Helper()
 	w.runUntil(func() bool {
-		all := w.get(upgrade).Status.History
-		if len(all) == 0 {
-			return false
-		}
-		c := find(all, all[0].Version, all[0].Attempt, "CommenceUpgrade")
+		c := w.step("CommenceUpgrade")
 		return c != nil && c.Reason == "Requested"
 	})
 	w.RunFor(time.Second)
+}
+
+// step returns a step of the newest attempt; nil if it has not started.
+func (w *world) step(name string) *history.StepCondition {
+	all := w.get(upgrade).Status.History
+	if len(all) == 0 {
+		return nil
+	}
+	return find(all, all[0].Version, all[0].Attempt, name)
 }
 
 // enqueue requests a reconcile, as a change in the cluster does.
@@ -93,31 +90,26 @@ func (w *world) enqueue(key client.ObjectKey) {
 	w.Process.Enqueue(reconcile.Request{NamespacedName: key})
 }
 
+// create creates an object with its status.
 func (w *world) create(obj client.Object) {
 	w.TB.Helper()
 	status, _ := obj.DeepCopyObject().(*upgradev1alpha1.UpgradeConfig)
-	w.Must(w.User.Create(w.TB.Context(), obj))
+	w.Create(obj)
 	if status != nil && len(status.Status.History) > 0 {
 		status.ResourceVersion = obj.GetResourceVersion()
-		w.Must(w.User.Status().Update(w.TB.Context(), status))
+		w.UpdateStatus(status)
 	}
 }
 
 // get returns an UpgradeConfig as the API server stores it.
 func (w *world) get(key client.ObjectKey) *upgradev1alpha1.UpgradeConfig {
 	w.TB.Helper()
-	var cfg upgradev1alpha1.UpgradeConfig
-	if err := w.User.Get(w.TB.Context(), key, &cfg); err != nil {
-		w.TB.Fatal(err)
-	}
-	return &cfg
+	return simulation.Get(w.Harness, key, &upgradev1alpha1.UpgradeConfig{})
 }
 
 // exists reports whether there is an UpgradeConfig.
 func (w *world) exists(key client.ObjectKey) bool {
-	err := w.User.Get(w.TB.Context(), key, &upgradev1alpha1.UpgradeConfig{})
-	w.Must(client.IgnoreNotFound(err))
-	return err == nil
+	return simulation.Find(w.Harness, key, &upgradev1alpha1.UpgradeConfig{}) != nil
 }
 
 // record returns the first element of the history of the upgrade.
@@ -133,9 +125,7 @@ func (w *world) record() history.Record {
 // updateSpec changes the spec.
 func (w *world) updateSpec(key client.ObjectKey, change func(*upgradev1alpha1.UpgradeConfigSpec)) {
 	w.TB.Helper()
-	cfg := w.get(key)
-	change(&cfg.Spec)
-	w.Must(w.User.Update(w.TB.Context(), cfg))
+	simulation.Edit(w.Harness, w.get(key), func(cfg *upgradev1alpha1.UpgradeConfig) { change(&cfg.Spec) })
 }
 
 // pause sets spec.paused.
@@ -154,13 +144,13 @@ func (w *world) clearStatus(key client.ObjectKey) {
 	clear(w.completions)
 	cfg := w.get(key)
 	cfg.Status = upgradev1alpha1.UpgradeConfigStatus{}
-	w.Must(w.User.Status().Update(w.TB.Context(), cfg))
+	w.UpdateStatus(cfg)
 }
 
 // remove deletes an UpgradeConfig and returns when.
 func (w *world) remove(key client.ObjectKey) time.Time {
 	w.TB.Helper()
-	w.Must(w.User.Delete(w.TB.Context(), w.get(key)))
+	w.Delete(w.get(key))
 	return w.Now().Truncate(time.Second)
 }
 
@@ -200,9 +190,9 @@ func (w *world) failReads(d time.Duration) {
 // getLease returns the Lease of the lock; an empty one if there is none.
 func (w *world) getLease() *coordinationv1.Lease {
 	w.TB.Helper()
-	var lease coordinationv1.Lease
-	w.Must(client.IgnoreNotFound(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}, &lease)))
-	return &lease
+	lease := &coordinationv1.Lease{}
+	simulation.Find(w.Harness, client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}, lease)
+	return lease
 }
 
 // holder returns the holder of the lock; empty if it is free.
@@ -221,7 +211,7 @@ func (w *world) setLockHolder(holder *lock.Holder) {
 	if holder != nil {
 		lease.Spec.HolderIdentity = new(strings.Join([]string{holder.Kind, holder.Namespace, holder.Name, holder.UID}, "/"))
 	}
-	w.Must(w.User.Update(w.TB.Context(), lease))
+	w.Update(lease)
 }
 
 // createLock has another client acquire the lock first.
@@ -230,17 +220,10 @@ func (w *world) createLock(holder *lock.Holder) {
 	w.setLockHolder(holder)
 }
 
-// eventList returns all Events.
-func (w *world) eventList() []corev1.Event {
-	var list corev1.EventList
-	w.Must(w.User.List(w.TB.Context(), &list))
-	return list.Items
-}
-
 // events counts the Events with a reason.
 func (w *world) events(reason string) int {
 	n := 0
-	for _, e := range w.eventList() {
+	for _, e := range w.Events() {
 		if e.Reason == reason {
 			n++
 		}
@@ -260,24 +243,5 @@ func (w *world) condition(name string) string {
 
 // describe returns what is stored of the upgrades.
 func (w *world) describe() string {
-	var list upgradev1alpha1.UpgradeConfigList
-	if err := w.User.List(w.TB.Context(), &list); err != nil {
-		return err.Error()
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "after %s, held by %q, last requests %q", w.Now().Sub(noon), w.holder(), w.Requests[max(0, len(w.Requests)-8):])
-	for i := range list.Items {
-		cfg := &list.Items[i]
-		fmt.Fprintf(&text, "\n%s/%s, finalizers %v, deleted %v", cfg.Namespace, cfg.Name, cfg.Finalizers, cfg.DeletionTimestamp)
-		for _, c := range cfg.Status.Conditions {
-			fmt.Fprintf(&text, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
-		}
-		for _, h := range cfg.Status.History {
-			fmt.Fprintf(&text, "\n  %s %s, attempt %d", h.Version, h.Phase, h.Attempt)
-			for _, c := range h.Conditions {
-				fmt.Fprintf(&text, "\n    %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
-			}
-		}
-	}
-	return text.String()
+	return fmt.Sprintf("held by %q, %s", w.holder(), w.Dump(&upgradev1alpha1.UpgradeConfigList{}))
 }

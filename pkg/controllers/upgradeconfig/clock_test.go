@@ -117,7 +117,7 @@ func TestStartOfAClockThatWasAheadIsHeldUntilTheWindow(t *testing.T) {
 			cfg := w.get(upgrade)
 			start, at := metav1.NewTime(w.Now().Add(ahead).Truncate(time.Second)), metav1.NewTime(tenPast)
 			cfg.Status.History = []history.Record{{Version: desired, Phase: history.PhaseUpgrading, Attempt: 1, UpgradeAt: &at, StartTime: &start}}
-			w.Must(w.User.Status().Update(t.Context(), cfg))
+			w.UpdateStatus(cfg)
 			w.Begin()
 			w.runTo(-time.Second)
 			if got := w.requested(); got != "" {

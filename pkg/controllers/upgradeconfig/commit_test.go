@@ -30,14 +30,14 @@ func TestRequestIsWithdrawnWhateverHappensToItsObject(t *testing.T) {
 			w.remove(upgrade)
 			cfg := w.get(upgrade)
 			cfg.Finalizers = nil
-			w.Must(w.User.Update(w.TB.Context(), cfg))
+			w.Update(cfg)
 		},
 		"the finalizer is removed while the operator is down": func(w *world) {
 			w.Process.Kill()
 			w.remove(upgrade)
 			cfg := w.get(upgrade)
 			cfg.Finalizers = nil
-			w.Must(w.User.Update(w.TB.Context(), cfg))
+			w.Update(cfg)
 			w.RunFor(time.Hour)
 			w.Begin()
 		},

@@ -84,7 +84,7 @@ func (i *invariants) observeHistory(namespace string, old, updated []history.Rec
 }
 
 // reconciled checks the result of a reconcile.
-func (i *invariants) reconciled(result reconcile.Result, err error) {
+func (i *invariants) reconciled(_ reconcile.Request, result reconcile.Result, err error) {
 	i.reconciles++
 	if err != nil {
 		i.errors = append(i.errors, err)
@@ -107,8 +107,7 @@ func (u watched) Runbook(attempt upgraders.Attempt) engine.Runbook {
 		for i := range steps {
 			do, name := steps[i].Do, steps[i].Name
 			steps[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
-				var stored upgradev1alpha1.UpgradeConfig
-				if err := u.w.User.Get(ctx, client.ObjectKeyFromObject(attempt.Config), &stored); err == nil {
+				if stored := simulation.Find(u.w.Harness, client.ObjectKeyFromObject(attempt.Config), &upgradev1alpha1.UpgradeConfig{}); stored != nil {
 					c := find(stored.Status.History, attempt.Record.Version, attempt.Record.Attempt, name)
 					if c != nil && c.CompleteTime != nil {
 						u.w.TB.Errorf("the finished step %s is called again", name)

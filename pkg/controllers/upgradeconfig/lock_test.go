@@ -62,7 +62,7 @@ func TestLockOfDeletedHolder(t *testing.T) {
 	w.RunFor(time.Minute)
 	gone := w.get(second) // deleted by force
 	gone.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), gone))
+	w.Update(gone)
 	w.remove(second)
 	w.RunFor(maxRequeue + time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
@@ -120,8 +120,8 @@ func TestLockOfAnUpgradeThatIsGone(t *testing.T) {
 	w.runUntilRequested()
 	cfg := w.get(upgrade)
 	cfg.Finalizers = nil
-	w.Must(w.User.Update(t.Context(), cfg))
-	w.Must(w.User.Delete(t.Context(), cfg))
+	w.Update(cfg)
+	w.Delete(cfg)
 	w.RunFor(time.Minute)
 	if holder := w.holder(); holder != "" {
 		t.Errorf("%s has the lock", holder)
@@ -135,12 +135,9 @@ func TestRejectedUpgradeDoesNotKeepAnotherFromStarting(t *testing.T) {
 	invalid := apierrors.NewInvalid(upgradev1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name, nil)
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilStep("VersionPinned")
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if nameOf(r) == "patch UpgradeConfig/status" && r.Key == upgrade {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: invalid}.If(func(r simulation.Request) bool {
+		return nameOf(r) == "patch UpgradeConfig/status" && r.Key == upgrade
+	})
 	w.pause()
 	w.RunFor(time.Second)
 	other := client.ObjectKey{Namespace: "team-b", Name: "other"}
@@ -210,13 +207,10 @@ func TestLockIsReleasedIfTheCacheDoesNotShowItYet(t *testing.T) {
 func TestPostponedUpgradeReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if nameOf(r) == "patch UpgradeConfig/status" && w.holder() != "" {
-			return simulation.Fault{Outcome: simulation.CrashBefore}
-		}
-		return simulation.Fault{}
-	}
-	w.runUntil(func() bool { return w.lives > 1 })
+	w.Writes = simulation.Fault{Outcome: simulation.CrashBefore}.If(func(r simulation.Request) bool {
+		return nameOf(r) == "patch UpgradeConfig/status" && w.holder() != ""
+	})
+	w.runUntil(func() bool { return w.Lives > 1 })
 	w.Writes = nil
 	w.updateSpec(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(24 * time.Hour)) })
 	w.RunFor(time.Minute)

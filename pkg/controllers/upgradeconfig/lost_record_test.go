@@ -27,7 +27,7 @@ import (
 func (w *world) setIdentity(identity string) {
 	lease := w.getLease()
 	lease.Spec.HolderIdentity = &identity
-	w.Must(w.User.Update(w.TB.Context(), lease))
+	w.Update(lease)
 }
 
 func TestPresetFinalizerIsNoEvidence(t *testing.T) {
@@ -234,7 +234,7 @@ func TestForgottenUpgradeIsCleanedUp(t *testing.T) {
 				w.runUntilStep("PreHealthCheck")
 				w.Process.Kill()
 				w.clearStatus(upgrade)
-				w.Must(w.User.Delete(t.Context(), w.getLease()))
+				w.Delete(w.getLease())
 				meanwhile(w)
 				w.Begin()
 				tries := 0
@@ -279,7 +279,7 @@ func (w *world) forgeFinished() {
 		Version: desired, Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: &at, StartTime: &now, CompleteTime: &now,
 		Reason: "Upgraded", Message: "upgraded to " + desired,
 	}}
-	w.Must(w.User.Status().Update(w.TB.Context(), cfg))
+	w.UpdateStatus(cfg)
 }
 
 // forgeStarted replaces the history by an attempt that has just started, as a client with the right
@@ -290,14 +290,13 @@ func (w *world) forgeStarted() {
 	now := metav1.NewTime(w.Now().Truncate(time.Second))
 	cfg := w.get(upgrade)
 	cfg.Status.History = []history.Record{{Version: desired, Phase: history.PhaseUpgrading, Attempt: 1, StartTime: &now}}
-	w.Must(w.User.Status().Update(w.TB.Context(), cfg))
+	w.UpdateStatus(cfg)
 }
 
 // requested returns the desired update of the cluster; empty if there is none.
 func (w *world) requested() string {
 	w.TB.Helper()
-	var version configv1.ClusterVersion
-	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
+	version := simulation.Get(w.Harness, clusterstate.VersionKey, &configv1.ClusterVersion{})
 	if version.Spec.DesiredUpdate == nil {
 		return ""
 	}
@@ -345,7 +344,7 @@ func TestStepsOfAForgedRecordAreRun(t *testing.T) {
 		forged.Conditions = append(forged.Conditions, history.StepCondition{Type: step, Status: metav1.ConditionTrue, Reason: step + "Done", StartTime: &at, CompleteTime: &at})
 	}
 	cfg.Status.History = []history.Record{forged}
-	w.Must(w.User.Status().Update(t.Context(), cfg))
+	w.UpdateStatus(cfg)
 	w.Begin()
 	w.runTo(30 * time.Minute)
 	if got := w.requested(); got != "" {
@@ -423,7 +422,7 @@ func TestFinalizerWithoutARecord(t *testing.T) {
 				}
 				return simulation.Fault{}
 			}
-			w.runUntil(func() bool { return w.lives > 1 })
+			w.runUntil(func() bool { return w.Lives > 1 })
 			w.Writes = nil
 			if cfg := w.get(upgrade); len(cfg.Finalizers) == 0 || len(cfg.Status.History) > 0 && cfg.Status.History[0].StartTime != nil {
 				t.Fatalf("unexpected state after the crash; %s", w.describe())

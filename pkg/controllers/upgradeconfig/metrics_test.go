@@ -4,6 +4,8 @@
 package upgradeconfig
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,24 +20,18 @@ import (
 // version, in the order of the labels' names.
 func (w *world) series(metric string) map[string]float64 {
 	w.TB.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.TB.Fatal(err)
-	}
 	all := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "managed_upgrade_"+metric {
+	for _, s := range w.Series() {
+		if s.Name != metric {
 			continue
 		}
-		for _, m := range family.GetMetric() {
-			var labels []string
-			for _, label := range m.GetLabel() {
-				if n := label.GetName(); n != "kind" && n != "name" && n != "namespace" && n != "version" {
-					labels = append(labels, label.GetValue())
-				}
+		var labels []string
+		for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+			if name != "kind" && name != "name" && name != "namespace" && name != "version" {
+				labels = append(labels, s.Labels[name])
 			}
-			all[strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
+		all[strings.Join(labels, " ")] = s.Value
 	}
 	return all
 }

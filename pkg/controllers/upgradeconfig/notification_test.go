@@ -31,12 +31,9 @@ func TestEndWithoutEvidenceIsPublished(t *testing.T) {
 	w.runUntilStep("PostClusterHealthCheck")
 	w.setLockHolder(&lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "7"})
 	down := w.Now().Add(40 * time.Minute)
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if nameOf(r) == "create Event" && w.Now().Before(down) {
-			return simulation.Fault{Outcome: simulation.Refuse}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+		return nameOf(r) == "create Event" && w.Now().Before(down)
+	})
 	w.clearStatus(upgrade)
 	w.RunFor(20 * time.Minute)
 	w.Restart()
@@ -156,12 +153,9 @@ func TestMissedWindowIsNotifiedOnceEventsCanBeWritten(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }))
 			end := tenPast.Add(30*time.Minute + outage)
-			w.Writes = func(r simulation.Request) simulation.Fault {
-				if nameOf(r) == "create Event" && w.Now().Before(end) {
-					return simulation.Fault{Outcome: simulation.Refuse}
-				}
-				return simulation.Fault{}
-			}
+			w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+				return nameOf(r) == "create Event" && w.Now().Before(end)
+			})
 			w.runUntil(func() bool { return len(w.get(upgrade).Status.History) > 0 && w.record().CompleteTime != nil })
 			if late := w.Now().Sub(tenPast.Add(30 * time.Minute)); late > time.Second {
 				t.Errorf("the end was recorded %s late", late)

@@ -139,13 +139,13 @@ func TestPreCheckIsNotifiedAfterACrash(t *testing.T) {
 			w := newWorld(t, upgradeConfig(upgrade))
 			w.nodeReady(corev1.ConditionFalse)
 			w.Writes = func(r simulation.Request) simulation.Fault {
-				if w.lives == 1 && nameOf(r) == "create Event" {
+				if w.Lives == 1 && nameOf(r) == "create Event" {
 					change(w)
 					return simulation.Fault{Outcome: simulation.CrashBefore}
 				}
 				return simulation.Fault{}
 			}
-			w.runUntil(func() bool { return w.lives > 1 })
+			w.runUntil(func() bool { return w.Lives > 1 })
 			w.RunFor(10 * time.Second)
 			if n := w.events("PreCheckFailed"); n != 1 {
 				t.Errorf("%d Events PreCheckFailed", n)
@@ -221,13 +221,13 @@ func TestInvalidConfigurationIsNotifiedAfterACrash(t *testing.T) {
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.snapshot.ConfigError = "alerts.url: is wrong"
 	w.Writes = func(r simulation.Request) simulation.Fault {
-		if w.lives == 1 && nameOf(r) == "create Event" {
+		if w.Lives == 1 && nameOf(r) == "create Event" {
 			w.snapshot.ConfigError = "" // with an invalid one the next life does not start
 			return simulation.Fault{Outcome: simulation.CrashBefore}
 		}
 		return simulation.Fault{}
 	}
-	w.runUntil(func() bool { return w.lives > 1 })
+	w.runUntil(func() bool { return w.Lives > 1 })
 	w.RunFor(10 * time.Second)
 	if n := w.events(reasonConfigurationInvalid); n != 1 {
 		t.Errorf("%d Events", n)

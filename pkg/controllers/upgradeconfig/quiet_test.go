@@ -93,7 +93,7 @@ func TestQuietReconcileMakesNoRequest(t *testing.T) {
 			before := w.reconciles
 			for range 20 { // nodes, pools, and operators change all the time
 				w.enqueue(upgrade)
-				w.Must(w.RunUntil(0, w.Quiet))
+				w.Await(0, w.Quiet)
 			}
 			if n := w.reconciles - before; n != 20 {
 				t.Errorf("%d reconciles", n)

@@ -17,7 +17,7 @@ import (
 // notified returns how often the Events tell each milestone of an upgrade.
 func (w *world) notified() map[string]int {
 	notified := map[string]int{}
-	for _, e := range w.eventList() {
+	for _, e := range w.Events() {
 		switch e.Reason {
 		case "UpgradeStarted", "UpgradeDelayed", "UpgradeCompleted", "UpgradeFailed":
 			notified[e.Reason]++
@@ -64,7 +64,7 @@ func TestUpgradeIsAdoptedByAnObjectThatIsCreatedAgain(t *testing.T) {
 			if tc.stripped {
 				cfg := w.get(upgrade)
 				cfg.Finalizers = nil
-				w.Must(w.User.Update(t.Context(), cfg))
+				w.Update(cfg)
 			}
 			w.remove(upgrade)
 			w.runUntil(func() bool { return !w.exists(upgrade) })

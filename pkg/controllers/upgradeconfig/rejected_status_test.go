@@ -103,12 +103,9 @@ func TestObject_that_is_too_large_does_not_hold_the_lock(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
 			w.runTo(-time.Minute)
-			w.Writes = func(r simulation.Request) simulation.Fault {
-				if r.Key == upgrade && slices.Contains(requests, nameOf(r)) && !r.Time.Before(tenPast) {
-					return simulation.Fault{Outcome: simulation.Refuse, Err: errTooLarge}
-				}
-				return simulation.Fault{}
-			}
+			w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: errTooLarge}.If(func(r simulation.Request) bool {
+				return r.Key == upgrade && slices.Contains(requests, nameOf(r)) && !r.Time.Before(tenPast)
+			})
 			w.RunFor(20 * time.Minute)
 			if w.holder() != "" || w.requested() != "" {
 				t.Errorf("the lock is held by %q, and %q is requested; %s", w.holder(), w.requested(), w.describe())

@@ -23,7 +23,7 @@ func (w *world) annotate(annotation, value string) {
 	if value == "" {
 		delete(cfg.Annotations, annotation)
 	}
-	w.Must(w.User.Update(w.TB.Context(), cfg))
+	w.Update(cfg)
 }
 
 // fails has the first attempt fail, and returns when.

@@ -4,13 +4,10 @@
 package upgradeconfig
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -45,12 +42,9 @@ type world struct {
 	cluster *openshift.Script
 
 	reconciler *Reconciler // of this life of the process
-	registry   *prometheus.Registry
 	snapshot   Snapshot
-	lives      int
 
 	readError func(kind string) error // of cached reads; nil serves all
-	writes    []string                // the writes among them
 	invariants
 }
 
@@ -72,15 +66,13 @@ func newWorldWith(t *testing.T, definitions []*simulation.Definition, objects ..
 	}
 	w.invariants = invariants{t: t, completions: map[string]int{}}
 	w.Observe(w.observe)
-	w.Describe, w.Plan = w.describeRequest, w.read
+	w.Describe, w.Plan, w.Program.Reconciled = nameOf, w.read, w.reconciled
 	w.Run(w.controllers)
 	return w
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.lives++
-	w.registry = prometheus.NewPedanticRegistry()
-	upgradeMetrics, err := metrics.NewUpgrades(w.registry)
+	upgradeMetrics, err := metrics.NewUpgrades(w.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -106,21 +98,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		return own
 	}
 	w.reconciler = reconciler
-	controller := reconciler.Controller()
-	controller.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		result, err := reconciler.Reconcile(ctx, request)
-		w.reconciled(result, err)
-		return result, err
-	})
-	return []manager.Controller{controller}, nil
-}
-
-// describeRequest returns the text of a request, and records it if it is a write.
-func (w *world) describeRequest(r simulation.Request) string {
-	if r.IsWrite() {
-		w.writes = append(w.writes, nameOf(r))
-	}
-	return nameOf(r)
+	return []manager.Controller{reconciler.Controller()}, nil
 }
 
 // read fails the cached reads that a test refuses.

@@ -35,7 +35,7 @@ func TestRetry_while_the_clock_is_ahead(t *testing.T) {
 				w.Create(newJob(delayWorker("30m", "2h")))
 				w.untilEnded()
 				w.cluster.Rejection = ""
-				w.report()
+				w.cluster.ReportHealthy()
 				w.Create(hook("slow", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "10m"}, tc.event))
 				commits := w.commits
 

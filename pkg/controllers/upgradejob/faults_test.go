@@ -44,10 +44,7 @@ func (w *world) expectOneUpgrade() {
 	if len(w.job().Status.History) != 1 || record.Attempt != 1 {
 		w.TB.Errorf("the history has %d attempts", len(w.job().Status.History))
 	}
-	var jobs batchv1.JobList
-	if err := w.User.List(w.TB.Context(), &jobs, client.InNamespace(namespace)); err != nil {
-		w.TB.Fatal(err)
-	}
+	jobs := simulation.List(w.Harness, &batchv1.JobList{}, client.InNamespace(namespace))
 	events := map[string]int{}
 	for i := range jobs.Items {
 		for key, value := range jobs.Items[i].Labels {
@@ -106,9 +103,7 @@ func TestRecordLost(t *testing.T) {
 			job := w.job()
 			before := job.DeepCopy()
 			job.Status = maintenancev1beta1.UpgradeJobStatus{}
-			if err := w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
-				t.Fatal(err)
-			}
+			w.Must(w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)))
 			w.untilEnded()
 			if w.record().Phase != history.PhaseUpgraded || w.commits != 1 || w.workers().Spec.Paused {
 				t.Errorf("%d requests, paused: %t; %s", w.commits, w.workers().Spec.Paused, w.describe())
@@ -139,7 +134,7 @@ func TestRecordLost_retry(t *testing.T) {
 			w.Create(newJob(soon))
 			w.untilEnded()
 			w.cluster.Rejection = ""
-			w.report()
+			w.cluster.ReportHealthy()
 			if tc.hook != "" {
 				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
 			}
@@ -149,9 +144,7 @@ func TestRecordLost_retry(t *testing.T) {
 			job := w.job()
 			before := job.DeepCopy()
 			job.Status = maintenancev1beta1.UpgradeJobStatus{}
-			if err := w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
-				t.Fatal(err)
-			}
+			w.Must(w.User.Status().Patch(t.Context(), job, client.MergeFrom(before)))
 			w.settle()
 			w.untilEnded()
 			if got := w.outcome(); got != tc.want {
@@ -171,12 +164,9 @@ func TestRejectedStatus_is_accepted_again(t *testing.T) {
 	invalid := apierrors.NewInvalid(maintenancev1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", nil)
 	rejected := false
 	w := newWorld(t, func(w *world) {
-		w.plan = func(r simulation.Request) simulation.Fault {
-			if rejected && r.Kind == "UpgradeJob" && r.Subresource == "status" {
-				return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
-			}
-			return simulation.Fault{}
-		}
+		w.plan = simulation.Fault{Outcome: simulation.Refuse, Err: invalid}.If(func(r simulation.Request) bool {
+			return rejected && r.Kind == "UpgradeJob" && r.Subresource == "status"
+		})
 	})
 	claimant := func() string {
 		holder, err := w.holders.Claimant(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lock.Holder{})

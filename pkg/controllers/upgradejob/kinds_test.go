@@ -9,7 +9,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,10 +62,7 @@ func newConfig(start time.Time) *upgradev1alpha1.UpgradeConfig {
 // configRecord returns the newest record of the UpgradeConfig.
 func (w *world) configRecord() history.Record {
 	w.TB.Helper()
-	var cfg upgradev1alpha1.UpgradeConfig
-	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
-		w.TB.Fatal(err)
-	}
+	cfg := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "config"}, &upgradev1alpha1.UpgradeConfig{})
 	if len(cfg.Status.History) == 0 {
 		return history.Record{}
 	}
@@ -109,9 +105,7 @@ func TestBothKinds(t *testing.T) {
 				}
 			}
 			ended := func() bool { return w.record().CompleteTime != nil && w.configRecord().CompleteTime != nil }
-			if err := w.RunUntil(5*time.Hour, ended); err != nil {
-				t.Fatal(err)
-			}
+			w.Await(5*time.Hour, ended)
 			w.settle()
 			if w.record().Phase != history.PhaseUpgraded || w.configRecord().Phase != history.PhaseUpgraded || w.commits != 1 {
 				t.Errorf("the UpgradeConfig is %s: %s; %d first requests; the UpgradeJob: %s", w.configRecord().Phase, w.configRecord().Message, w.commits, w.describe())
@@ -141,9 +135,7 @@ func TestBothKinds_expired(t *testing.T) {
 	if message := w.record().Message; !strings.Contains(message, "UpgradeConfig "+namespace+"/config") {
 		t.Errorf("the message %q does not name the upgrade that has the lock", message)
 	}
-	if err := w.RunUntil(5*time.Hour, func() bool { return w.configRecord().CompleteTime != nil }); err != nil {
-		t.Fatal(err)
-	}
+	w.Await(5*time.Hour, func() bool { return w.configRecord().CompleteTime != nil })
 	w.settle()
 }
 
@@ -153,8 +145,8 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 	t.Parallel()
 	remove := func(w *world, o client.Object) {
 		o.SetFinalizers(nil)
-		w.Must(w.User.Update(w.TB.Context(), o))
-		w.Must(w.User.Delete(w.TB.Context(), o))
+		w.Update(o)
+		w.Delete(o)
 	}
 	end := func(w *world, o client.Object) {
 		now := metav1.NewTime(w.Now().Truncate(time.Second))
@@ -166,9 +158,9 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 			records = o.Status.History
 		}
 		records[0].Phase, records[0].CompleteTime = history.PhaseFailed, &now
-		w.Must(w.User.Status().Update(w.TB.Context(), o))
+		w.UpdateStatus(o)
 		o.SetFinalizers(nil)
-		w.Must(w.User.Update(w.TB.Context(), o))
+		w.Update(o)
 	}
 	for name, tc := range map[string]struct {
 		jobHolds bool
@@ -189,9 +181,7 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 			w.Create(first)
 			w.Create(second)
 			held := func() bool { return strings.Contains(w.lockHolder(), "/"+first.GetName()+"/") }
-			if err := w.RunUntil(5*time.Hour, held); err != nil {
-				t.Fatal(err)
-			}
+			w.Await(5*time.Hour, held)
 			w.Process.Kill()
 			w.Must(w.User.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 			tc.leave(w, first)
@@ -220,12 +210,10 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 
 // lockHolder returns the identity of the holder of the lock, or an empty string.
 func (w *world) lockHolder() string {
-	var lease coordinationv1.Lease
-	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
-	if apierrors.IsNotFound(err) || lease.Spec.HolderIdentity == nil {
+	lease := simulation.Find(w.Harness, client.ObjectKey{Namespace: namespace, Name: lock.Name}, &coordinationv1.Lease{})
+	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return ""
 	}
-	w.Must(err)
 	return *lease.Spec.HolderIdentity
 }
 
@@ -252,9 +240,7 @@ func TestBothKinds_expired_pools(t *testing.T) {
 			t.Errorf("after %s, Accepted is %+v", at.after, c)
 		}
 	}
-	if err := w.RunUntil(8*time.Hour, func() bool { return w.record().CompleteTime != nil && w.configRecord().CompleteTime != nil }); err != nil {
-		t.Fatal(err)
-	}
+	w.Await(8*time.Hour, func() bool { return w.record().CompleteTime != nil && w.configRecord().CompleteTime != nil })
 	w.settle()
 	if r := w.record(); r.Phase != maintenancev1beta1.PhaseSkipped || r.Reason != "UnpausingPoolsExpired" || !strings.Contains(r.Message, expired) {
 		t.Errorf("%s", w.describe())

@@ -14,7 +14,6 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
@@ -114,7 +114,7 @@ func moveSlot(w *world) {
 		Spec:       maintenancev1beta1.UpgradeConfigSpec{Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: startAfter.Add(time.Hour).Format("4 15 * * *"), Location: "UTC"}},
 	}
 	w.Create(owner)
-	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) {
+	simulation.Edit(w.Harness, w.job(), func(job *maintenancev1beta1.UpgradeJob) {
 		job.Labels = map[string]string{maintenancev1beta1.ConfigLabel: string(owner.UID), maintenancev1beta1.SlotLabel: strconv.FormatInt(startAfter.Unix(), 10)}
 		job.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true),
@@ -404,7 +404,7 @@ func (w *world) expectAnnounced(phase history.Phase) {
 	if !slices.Equal(got, []string{want}) {
 		w.TB.Errorf("the end was announced as %q, want %q", got, want)
 	}
-	messages := slices.Concat(w.eventMessages("StepSkipped"), w.eventMessages("StepDone"))
+	messages := slices.Concat(w.Messages("StepSkipped"), w.Messages("StepDone"))
 	for _, c := range w.record().Conditions {
 		about := func(message string) bool { return strings.HasPrefix(message, c.Type+": ") }
 		if notified := slices.ContainsFunc(messages, about); notified && c.Reason == maintenance.ReasonNoHooks {
@@ -416,11 +416,7 @@ func (w *world) expectAnnounced(phase history.Phase) {
 // workers returns the machine config pool of the workers.
 func (w *world) workers() *mcfgv1.MachineConfigPool {
 	w.TB.Helper()
-	var pool mcfgv1.MachineConfigPool
-	if err := w.User.Get(w.TB.Context(), client.ObjectKey{Name: "worker"}, &pool); err != nil {
-		w.TB.Fatal(err)
-	}
-	return &pool
+	return simulation.Get(w.Harness, client.ObjectKey{Name: "worker"}, &mcfgv1.MachineConfigPool{})
 }
 
 // After a failure behind the commit, delayed pools are released in their window while the cleanup waits.
@@ -490,7 +486,7 @@ func TestOutcomes_paused(t *testing.T) {
 		w := newWorld(t)
 		w.Create(newJob())
 		w.RunTo(startAfter.Add(5 * time.Minute))
-		change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
+		simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
 		w.RunTo(startAfter.Add(time.Hour))
 		if w.record().Phase != history.PhasePaused || paused(w) != "True PausedByUser" {
 			t.Errorf("%s, %s", paused(w), w.describe())
@@ -508,10 +504,7 @@ func TestOutcomes_paused(t *testing.T) {
 func TestOutcomes_deletion(t *testing.T) {
 	t.Parallel()
 	gone := func(w *world) bool {
-		var jobs maintenancev1beta1.UpgradeJobList
-		if err := w.User.List(w.TB.Context(), &jobs); err != nil {
-			w.TB.Fatal(err)
-		}
+		jobs := simulation.List(w.Harness, &maintenancev1beta1.UpgradeJobList{})
 		return len(jobs.Items) == 0
 	}
 	for name, tc := range map[string]struct {
@@ -533,12 +526,8 @@ func TestOutcomes_deletion(t *testing.T) {
 			}
 			w.Create(newJob(delayWorker("1h", "2h")))
 			w.RunTo(startAfter.Add(tc.at))
-			if err := w.User.Delete(t.Context(), w.job()); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.RunUntil(10*time.Minute, func() bool { return gone(w) }); err != nil {
-				t.Fatal(err)
-			}
+			w.Delete(w.job())
+			w.Await(10*time.Minute, func() bool { return gone(w) })
 			w.settle()
 			pool := w.workers()
 			if pool.Spec.Paused != tc.paused {
@@ -552,22 +541,6 @@ func TestOutcomes_deletion(t *testing.T) {
 			}
 		})
 	}
-}
-
-// eventMessages returns the messages of the Events of that reason.
-func (w *world) eventMessages(reason string) []string {
-	w.TB.Helper()
-	var list corev1.EventList
-	if err := w.User.List(w.TB.Context(), &list); err != nil {
-		w.TB.Fatal(err)
-	}
-	var messages []string
-	for i := range list.Items {
-		if list.Items[i].Reason == reason {
-			messages = append(messages, list.Items[i].Message)
-		}
-	}
-	return messages
 }
 
 // A deletion while a hook runs publishes what has become of the upgrade, once, and nothing else.
@@ -612,7 +585,7 @@ func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
 				if reason == tc.outcome {
 					want = 1
 				}
-				if got := w.eventMessages(reason); len(got) != want {
+				if got := w.Messages(reason); len(got) != want {
 					t.Errorf("Events %s are %q, want %d", reason, got, want)
 				}
 			}
@@ -630,10 +603,10 @@ func TestOutcomes_deletion_with_a_hook_that_hangs(t *testing.T) {
 	if finished := w.deleteJob(11 * time.Minute); !finished {
 		t.Error("no Finish hook has run")
 	}
-	if got := w.eventMessages("UpgradeCancelled"); len(got) != 1 {
+	if got := w.Messages("UpgradeCancelled"); len(got) != 1 {
 		t.Errorf("the Events about the end are %q", got)
 	}
-	got := w.eventMessages("CancellationAbandoned")
+	got := w.Messages("CancellationAbandoned")
 	if len(got) != 1 || !strings.Contains(got[0], "FinishHooksDone") || !strings.Contains(got[0], "hangs") || strings.Contains(got[0], "desiredUpdate") {
 		t.Errorf("what the deletion did not wait for: %q", got)
 	}
@@ -645,9 +618,7 @@ func (w *world) untilStep(name string) {
 	running := func() bool {
 		return slices.ContainsFunc(w.record().Conditions, func(c history.StepCondition) bool { return c.Type == name && c.CompleteTime == nil })
 	}
-	if err := w.RunUntil(24*time.Hour, running); err != nil {
-		w.TB.Fatal(err)
-	}
+	w.Await(24*time.Hour, running)
 	w.RunFor(2 * time.Minute)
 	if !running() {
 		w.TB.Fatalf("step %s is not running: %s", name, w.describe())
@@ -658,24 +629,16 @@ func (w *world) untilStep(name string) {
 // event Finish was created.
 func (w *world) deleteJob(within time.Duration) bool {
 	w.TB.Helper()
-	if err := w.User.Delete(w.TB.Context(), w.job()); err != nil {
-		w.TB.Fatal(err)
-	}
+	w.Delete(w.job())
 	finished := false
 	gone := func() bool {
-		var hookJobs batchv1.JobList
-		if err := w.User.List(w.TB.Context(), &hookJobs); err != nil {
-			w.TB.Fatal(err)
-		}
+		hookJobs := simulation.List(w.Harness, &batchv1.JobList{})
 		for i := range hookJobs.Items {
 			for key, value := range hookJobs.Items[i].Labels {
 				finished = finished || strings.HasSuffix(key, "/event") && value == string(maintenancev1beta1.EventFinish)
 			}
 		}
-		var jobs maintenancev1beta1.UpgradeJobList
-		if err := w.User.List(w.TB.Context(), &jobs); err != nil {
-			w.TB.Fatal(err)
-		}
+		jobs := simulation.List(w.Harness, &maintenancev1beta1.UpgradeJobList{})
 		return len(jobs.Items) == 0
 	}
 	if err := w.RunUntil(within, gone); err != nil {
@@ -688,7 +651,7 @@ func (w *world) deleteJob(within time.Duration) bool {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	change(w, w.cluster.ClusterVersion(), func(v *configv1.ClusterVersion) {
+	simulation.Edit(w.Harness, w.cluster.ClusterVersion(), func(v *configv1.ClusterVersion) {
 		v.Annotations = map[string]string{upgradev1alpha1.HoldAnnotation: "freeze"}
 	})
 	w.Create(newJob())
@@ -743,7 +706,7 @@ func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
 		t.Errorf("%d requests while the pool stays paused: %q", len(made), made)
 	}
 	expect("worker PausedOnFailure")
-	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
 	w.settle()
 	expect()
 	before = len(w.Requests)

@@ -42,7 +42,7 @@ func (w *world) items() []string {
 func TestRelabeledPool(t *testing.T) {
 	t.Parallel()
 	relabel := func(w *world, value string) {
-		change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Labels["pool"] = value })
+		simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Labels["pool"] = value })
 	}
 	for name, tc := range map[string]struct {
 		at       time.Duration // after startAfter, when the pool is relabeled
@@ -91,7 +91,7 @@ func TestForeignPool_that_a_user_unpauses(t *testing.T) {
 	w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "12h" }))
 	w.untilStep("UpgradeCompleted")
 	kept := clusterstate.PoolMark{OwnerUID: "another", Attempt: 1, KeptSince: w.Now().Truncate(time.Second)}
-	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) {
+	simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) {
 		pool.Spec.Paused = true
 		pool.Annotations = map[string]string{clusterstate.AnnotationPausedBy: kept.String()}
 	})
@@ -100,7 +100,7 @@ func TestForeignPool_that_a_user_unpauses(t *testing.T) {
 	if diff := cmp.Diff(want, w.job().Status.MachineConfigPools); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
-	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
 	w.untilEnded()
 	if got, want := w.outcome(), (outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}); got != want {
 		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
@@ -187,12 +187,9 @@ func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
 			broken := startAfter.Add(5 * time.Minute)
 			repaired := startAfter.Add(40 * time.Minute)
 			w := newWorld(t, func(w *world) {
-				w.plan = func(r simulation.Request) simulation.Fault {
-					if r.Kind == "MachineConfigPool" && !w.Now().Before(broken) && w.Now().Before(repaired) {
-						return simulation.Fault{Outcome: outcome}
-					}
-					return simulation.Fault{}
-				}
+				w.plan = simulation.Fault{Outcome: outcome}.If(func(r simulation.Request) bool {
+					return r.Kind == "MachineConfigPool" && !w.Now().Before(broken) && w.Now().Before(repaired)
+				})
 			})
 			w.Create(hook("aborts", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, maintenancev1beta1.EventMachineConfigPoolUnpause))
 			w.Create(newJob(delayWorker("5m", "2h")))
@@ -200,14 +197,9 @@ func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
 			if got := w.items(); slices.ContainsFunc(got, func(item string) bool { return strings.HasSuffix(item, ": Failed") }) {
 				t.Errorf("the failure is recorded before the pool is marked: %q", got)
 			}
-			var jobs batchv1.JobList
-			if err := w.User.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
-				t.Fatal(err)
-			}
+			jobs := simulation.List(w.Harness, &batchv1.JobList{}, client.InNamespace(namespace))
 			for i := range jobs.Items {
-				if err := w.User.Delete(t.Context(), &jobs.Items[i], client.PropagationPolicy("Background")); err != nil {
-					t.Fatal(err)
-				}
+				w.Must(w.User.Delete(t.Context(), &jobs.Items[i], client.PropagationPolicy("Background")))
 			}
 			w.Process.Kill()
 			w.RunTo(repaired)
@@ -240,12 +232,9 @@ func TestPoolLeftPaused_after_the_end(t *testing.T) {
 		v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: configv1.PartialUpdate})
 	})
 	w.untilEnded()
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Kind == "MachineConfigPool" {
-			return simulation.Fault{Outcome: simulation.Refuse}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+		return r.Kind == "MachineConfigPool"
+	})
 	for _, step := range []struct {
 		after time.Duration
 		state string
@@ -262,7 +251,7 @@ func TestPoolLeftPaused_after_the_end(t *testing.T) {
 		}
 	}
 	w.Writes = nil
-	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	simulation.Edit(w.Harness, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
 	w.settle()
 	if statuses := w.job().Status.MachineConfigPools; len(statuses) > 0 {
 		t.Errorf("after a user has unpaused the pool, machineConfigPools are %+v", statuses)

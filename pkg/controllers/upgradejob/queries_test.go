@@ -127,9 +127,7 @@ func TestQueries_with_a_huge_result(t *testing.T) {
 	w.Create(newJob())
 	const want = "custom query huge: querying Prometheus: requesting ADDRESS: the response is longer than 4194304 bytes"
 	shown := func(condition string) bool {
-		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(hostile), hostile); err != nil {
-			t.Fatal(err)
-		}
+		w.Must(w.User.Get(t.Context(), client.ObjectKeyFromObject(hostile), hostile))
 		c := meta.FindStatusCondition(hostile.Status.Conditions, condition)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(address.ReplaceAllString(c.Message, "ADDRESS"), want)
 	}

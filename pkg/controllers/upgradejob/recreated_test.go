@@ -35,7 +35,7 @@ func TestUpgradeJobIsCreatedAgainInMidUpgrade(t *testing.T) {
 				t.Fatalf("the record is %+v", before)
 			}
 			job := w.job()
-			w.Must(w.User.Delete(t.Context(), job))
+			w.Delete(job)
 			w.settle()
 			if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
 				t.Fatalf("the UpgradeJob is still there: %v", err)

@@ -25,7 +25,7 @@ import (
 // annotate requests something of the UpgradeJob.
 func (w *world) annotate(key, token string) {
 	w.TB.Helper()
-	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, token) })
+	simulation.Edit(w.Harness, w.job(), func(job *maintenancev1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, token) })
 }
 
 func TestRetry(t *testing.T) {
@@ -41,7 +41,7 @@ func TestRetry(t *testing.T) {
 	}
 
 	w.cluster.Rejection = ""
-	w.report()
+	w.cluster.ReportHealthy()
 	w.annotate(maintenancev1beta1.RetryAnnotation, "monday")
 	requested := w.Now()
 	w.settle()
@@ -105,9 +105,7 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 			w.untilEnded()
 			job := w.job()
 			job.Status.History[0].Attempt = tc.attempt
-			if err := w.User.Status().Update(t.Context(), job); err != nil {
-				t.Fatal(err)
-			}
+			w.UpdateStatus(job)
 			w.settle()
 			refused := 0
 			w.Writes = func(r simulation.Request) simulation.Fault {
@@ -118,7 +116,7 @@ func TestRetry_of_an_attempt_that_cannot_stay_as_it_is(t *testing.T) {
 				return simulation.Fault{}
 			}
 			w.cluster.Rejection = ""
-			w.report()
+			w.cluster.ReportHealthy()
 			w.annotate(maintenancev1beta1.RetryAnnotation, "monday")
 			w.settle()
 			w.untilEnded()
@@ -294,8 +292,8 @@ func TestRequestOfAnUpgradeJobThatIsGone(t *testing.T) {
 	if w.cluster.ClusterVersion().Spec.DesiredUpdate == nil {
 		t.Fatalf("nothing is requested; %s", w.describe())
 	}
-	w.Must(w.User.Delete(t.Context(), w.job()))
-	change(w, w.job(), func(job *maintenancev1beta1.UpgradeJob) { job.Finalizers = nil })
+	w.Delete(w.job())
+	simulation.Edit(w.Harness, w.job(), func(job *maintenancev1beta1.UpgradeJob) { job.Finalizers = nil })
 	w.settle()
 	if update, holder := w.cluster.ClusterVersion().Spec.DesiredUpdate, w.lockHolder(); update != nil || holder != "" {
 		t.Errorf("the request is %+v, the lock is held by %q", update, holder)
@@ -341,15 +339,9 @@ func TestMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.Create(newJob())
 	values := func() map[string]float64 {
-		families, err := w.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
 		found := map[string]float64{}
-		for _, family := range families {
-			for _, metric := range family.GetMetric() {
-				found[strings.TrimPrefix(family.GetName(), "managed_upgrade_")] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-			}
+		for _, s := range w.Series() {
+			found[s.Name] += s.Value
 		}
 		return found
 	}
@@ -364,9 +356,7 @@ func TestMetrics(t *testing.T) {
 	if _, stale := ended["job_start_after_timestamp_seconds"]; stale || ended["successes_total"] != 1 {
 		t.Errorf("after the end: %v", ended)
 	}
-	if err := w.User.Delete(t.Context(), w.job()); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(w.job())
 	w.settle()
 	if _, stale := values()["phase"]; stale {
 		t.Error("a deleted UpgradeJob has series")

@@ -19,13 +19,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // withSchedules adds the controller of UpgradeConfigs to the operator.
 func withSchedules(w *world) {
 	w.extra = func(env simulation.Env, w *world) []manager.Controller {
-		scheduleMetrics, err := metrics.NewSchedules(w.registry, upgradeschedule.Results()...)
+		scheduleMetrics, err := metrics.NewSchedules(w.Registry, upgradeschedule.Results()...)
 		if err != nil {
 			w.TB.Fatal(err)
 		}
@@ -38,10 +39,7 @@ func withSchedules(w *world) {
 // jobs returns the UpgradeJobs, the earliest first.
 func (w *world) jobs() []maintenancev1beta1.UpgradeJob {
 	w.TB.Helper()
-	var list maintenancev1beta1.UpgradeJobList
-	if err := w.User.List(w.TB.Context(), &list); err != nil {
-		w.TB.Fatal(err)
-	}
+	list := simulation.List(w.Harness, &maintenancev1beta1.UpgradeJobList{})
 	slices.SortFunc(list.Items, func(a, b maintenancev1beta1.UpgradeJob) int {
 		return strings.Compare(string(a.Spec.StartAfter), string(b.Spec.StartAfter))
 	})
@@ -94,10 +92,7 @@ func TestSlots(t *testing.T) {
 		}
 		w.expectReleased()
 	}
-	var hooks batchv1.JobList
-	if err := w.User.List(t.Context(), &hooks, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	hooks := simulation.List(w.Harness, &batchv1.JobList{}, client.InNamespace(namespace))
 	if len(hooks.Items) != 3 {
 		t.Errorf("%d Jobs of the hook, want one for each slot", len(hooks.Items))
 	}
@@ -121,12 +116,12 @@ func TestSlots_are_served_at_once(t *testing.T) {
 		"without hooks":      {},
 		"that is not pinned": {unpinned: true},
 		"with a hook that is not pinned": {
-			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart)},
+			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "10s"}, maintenancev1beta1.EventStart)},
 			hooks:   10 * time.Second, unpinned: true,
 		},
 		"with a delayed pool": {edits: []func(*maintenancev1beta1.UpgradeJob){delayWorker("1h", "2h")}},
 		"with a hook": {
-			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart)},
+			objects: []client.Object{hook("notify", maintenancev1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "10s"}, maintenancev1beta1.EventStart)},
 			hooks:   10 * time.Second,
 		},
 	} {

@@ -199,12 +199,9 @@ func TestRetry_after_the_commit(t *testing.T) {
 		w := newWorld(t)
 		w.Create(newJob(delayWorker("1h", "2h"), func(job *maintenancev1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "12h" }))
 		w.RunTo(startAfter.Add(30 * time.Minute))
-		w.Writes = func(r simulation.Request) simulation.Fault {
-			if r.Kind == "MachineConfigPool" {
-				return simulation.Fault{Outcome: simulation.Refuse}
-			}
-			return simulation.Fault{}
-		}
+		w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+			return r.Kind == "MachineConfigPool"
+		})
 		w.untilEnded()
 		if got, want := w.outcome(), w.failed("DelayedPoolsUpdated", "UnpausingPoolsExpired"); got != want {
 			t.Fatalf("got %+v, want %+v; %s", got, want, w.describe())
@@ -245,8 +242,7 @@ func TestSkippedJob_uses_up_no_hook(t *testing.T) {
 		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
 	}
 	for name, want := range map[string]bool{"once": false, "end": true} {
-		var h maintenancev1beta1.UpgradeJobHook
-		w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &h))
+		h := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJobHook{})
 		if claimed := h.Status.ClaimedBy != nil; claimed != want {
 			t.Errorf("hook %s is claimed: %t, want %t", name, claimed, want)
 		}

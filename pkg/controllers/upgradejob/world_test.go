@@ -8,7 +8,6 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,16 +51,14 @@ type world struct {
 	definitions []*simulation.Definition // that validate what is written; nil if nothing is
 	maxBurst    int                      // of reconciles at one time
 
-	plan     simulation.Plan // of the writes, from the first one on
-	registry *prometheus.Registry
-	metrics  *metrics.Upgrades
-	holders  *lock.Holders
-	runner   *hooks.Runner
-	sources  *checks.Sources
-	extra    func(simulation.Env, *world) []manager.Controller // more controllers, or nil
-	alerts   checks.Prometheus                                 // the source of alerts, or nil if they are disabled
-	writes   int                                               // of the operator
-	commits  int                                               // how often a version was requested
+	plan    simulation.Plan // of the writes, from the first one on
+	metrics *metrics.Upgrades
+	holders *lock.Holders
+	runner  *hooks.Runner
+	sources *checks.Sources
+	extra   func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
+	alerts  checks.Prometheus                                 // the source of alerts; nil means they are disabled
+	commits int                                               // how often a version was requested
 
 	requested aftermath.Requests // by the operator
 }
@@ -75,29 +72,18 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	}
 	w.Harness = simulation.NewHarness(tb, simulation.Options{MaxBurst: w.maxBurst, Definitions: w.definitions})
 	w.Writes = w.plan
-	var err error
 	for _, name := range []string{namespace, "default"} {
 		w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if w.cluster, err = openshift.NewScript(w.World, installed, channel); err != nil {
-		tb.Fatal(err)
-	}
-	w.report()
+	var err error
+	w.cluster, err = openshift.NewScript(w.World, installed, channel)
+	w.Must(err)
+	w.cluster.ReportHealthy()
 	w.cluster.Offer(desired, "4.4.7")
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { pool.Labels = map[string]string{"pool": pool.Name} })
-	for _, program := range []*simulation.Program{simulation.KubeControllerManager(), pods()} {
-		if _, err := w.Start(program); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	w.EnableGarbageCollection()
+	w.Must(openshift.StartPods(w.World, nil))
 	w.Observe(w.observe)
-	w.Describe = func(r simulation.Request) string {
-		if r.IsWrite() {
-			w.writes = r.Write
-		}
-		return r.Verb + " " + r.Kind
-	}
+	w.Describe = func(r simulation.Request) string { return r.Verb + " " + r.Kind }
 	w.Run(w.controllers)
 	tb.Cleanup(func() {
 		w.settle()
@@ -107,8 +93,7 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.registry = prometheus.NewPedanticRegistry()
-	upgradeMetrics, err := metrics.NewUpgrades(w.registry)
+	upgradeMetrics, err := metrics.NewUpgrades(w.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +115,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Watches:  []manager.Kind{facts.HookJobs(namespaces, maintenance.JobOwners()), facts.UpgradeJobHooks(namespaces)},
 		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
 	}
-	hookMetrics, err := metrics.NewHooks(w.registry)
+	hookMetrics, err := metrics.NewHooks(w.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +123,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: namespaces, Runner: w.runner,
 		Publisher: events, Metrics: hookMetrics,
 	}
-	poolMetrics, err := metrics.NewPools(w.registry)
+	poolMetrics, err := metrics.NewPools(w.Registry)
 	if err != nil {
 		return nil, err
 	}

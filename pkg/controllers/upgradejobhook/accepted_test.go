@@ -37,12 +37,9 @@ func accepted(hook *maintenancev1beta1.UpgradeJobHook) string {
 func TestAccepted_is_shown_although_the_Event_is_rejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newHook("a", `{"template":7}`, maintenancev1beta1.EventStart))
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Kind == "Event" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("quota"))}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("quota"))}.If(func(r simulation.Request) bool {
+		return r.Kind == "Event"
+	})
 	w.Begin()
 	w.RunFor(time.Minute)
 	if got := accepted(w.hook("a")); !strings.HasPrefix(got, "False InvalidTemplate") {
@@ -152,7 +149,7 @@ func TestAccepted_follows_the_spec_and_the_configuration(t *testing.T) {
 	expect("False ServiceAccountNotAllowed", 1)
 	hook := w.hook("a")
 	hook.Spec.Template.Spec.Raw = []byte(exits0)
-	w.Must(w.User.Update(t.Context(), hook))
+	w.Update(hook)
 	expect("True Valid", 2)
 	w.Process.Kill()
 	w.Begin()
@@ -160,7 +157,7 @@ func TestAccepted_follows_the_spec_and_the_configuration(t *testing.T) {
 	if !w.hasSeries("a") {
 		t.Error("no series of the hook")
 	}
-	w.Must(w.User.Delete(t.Context(), w.hook("a")))
+	w.Delete(w.hook("a"))
 	w.RunFor(time.Minute)
 	if w.hasSeries("a") {
 		t.Error("series of a hook that is gone")
@@ -185,12 +182,9 @@ func TestAccepted_follows_what_rejects_Jobs(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, append(upgrades, newHook("a", exits0, maintenancev1beta1.EventStart))...)
 				full := true
-				w.Plan = func(r simulation.Request) simulation.Fault {
-					if r.Verb == "create" && r.Kind == "Job" && full {
-						return simulation.Fault{Outcome: simulation.Refuse, Err: tc.err}
-					}
-					return simulation.Fault{}
-				}
+				w.Plan = simulation.Fault{Outcome: simulation.Refuse, Err: tc.err}.If(func(r simulation.Request) bool {
+					return r.Verb == "create" && r.Kind == "Job" && full
+				})
 				w.Begin()
 				w.RunFor(time.Hour)
 				published := slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return strings.Fields(e)[2] != "a:" })

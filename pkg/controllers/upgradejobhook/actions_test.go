@@ -21,7 +21,7 @@ import (
 // runUntil runs until the UpgradeJob has ended.
 func (w *world) runUntil(job string, limit time.Duration) history.Record {
 	w.TB.Helper()
-	w.Must(w.RunUntil(limit, func() bool { record := w.record(job); return record.CompleteTime != nil && w.Quiet() }))
+	w.Await(limit, func() bool { record := w.record(job); return record.CompleteTime != nil && w.Quiet() })
 	return w.record(job)
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -65,18 +64,7 @@ func (w *world) configs(env simulation.Env, runner *hooks.Runner) manager.Contro
 				do := runner.Event(maintenance.ConfigOwners().Owner(&cfg, record), record, hooks.Event{Name: name, Reason: "Test", Message: "test"})
 				book.Steps = append(book.Steps, engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: do})
 			}
-			e := &engine.Engine{Clock: env.Clock, Save: save}
-			record, next, err := e.Pass(ctx, book, record, engine.Constraints{})
-			switch {
-			case apierrors.IsConflict(err):
-				return reconcile.Result{RequeueAfter: time.Second}, nil
-			case err != nil:
-				return reconcile.Result{}, err
-			case engine.Summarize(book, record, env.Clock.Now(), engine.Constraints{}).Finished():
-				record.CompleteTime = &metav1.Time{Time: env.Clock.Now().Truncate(time.Second)}
-				return reconcile.Result{}, save(ctx, record)
-			}
-			return reconcile.Result{RequeueAfter: max(next.Sub(env.Clock.Now()), time.Second)}, nil
+			return pass(ctx, &engine.Engine{Clock: env.Clock, Save: save}, book, record, engine.Constraints{})
 		}),
 	}
 }
@@ -89,10 +77,11 @@ func newConfig(version string) *upgradev1alpha1.UpgradeConfig {
 	return cfg
 }
 
-func (w *world) upgradeConfig() upgradev1alpha1.UpgradeConfig {
+// upgradeConfig returns the UpgradeConfig; an empty one if there is none.
+func (w *world) upgradeConfig() *upgradev1alpha1.UpgradeConfig {
 	w.TB.Helper()
-	var cfg upgradev1alpha1.UpgradeConfig
-	w.Must(client.IgnoreNotFound(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &cfg)))
+	cfg := &upgradev1alpha1.UpgradeConfig{}
+	simulation.Find(w.Harness, client.ObjectKey{Namespace: namespace, Name: "upgrade"}, cfg)
 	return cfg
 }
 
@@ -100,14 +89,14 @@ func (w *world) upgradeConfig() upgradev1alpha1.UpgradeConfig {
 func (w *world) runConfig(version string) history.Record {
 	w.TB.Helper()
 	var record history.Record
-	w.Must(w.RunUntil(2*time.Hour, func() bool {
+	w.Await(2*time.Hour, func() bool {
 		cfg := w.upgradeConfig()
 		at := slices.IndexFunc(cfg.Status.History, func(r history.Record) bool { return r.Version == version && r.Finished() })
 		if at >= 0 {
 			record = cfg.Status.History[at]
 		}
 		return at >= 0 && w.Quiet()
-	}))
+	})
 	return record
 }
 
@@ -136,7 +125,7 @@ func TestHooks_of_UpgradeConfigs(t *testing.T) {
 		t.Errorf("claimed by (-want +got):\n%s", diff)
 	}
 	cfg.Spec.Desired.Version = "4.20.7"
-	w.Must(w.User.Update(t.Context(), &cfg))
+	w.Update(cfg)
 	w.runConfig("4.20.7")
 	want := map[string]int{
 		"upgrade: Start/jobs": 1, "upgrade: Finish/both": 1,
@@ -195,7 +184,7 @@ func TestHookJob_of_an_UpgradeConfig_that_is_deleted(t *testing.T) {
 	if !slices.Contains(w.jobOf("Start/a").Finalizers, hooks.Finalizer) {
 		t.Error("the result of the Job is not kept")
 	}
-	w.Must(w.User.Delete(t.Context(), cfg))
+	w.Delete(cfg)
 	w.RunFor(time.Minute)
 	w.checkReleased()
 }

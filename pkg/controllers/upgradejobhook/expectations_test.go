@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,50 +40,24 @@ func (w *world) observe(change simulation.Change) {
 
 // hasSeries reports whether a hook has metrics.
 func (w *world) hasSeries(hook string) bool {
-	return slices.ContainsFunc(w.series(), func(m *dto.Metric) bool { return labelOf(m, "hook") == hook })
+	return slices.ContainsFunc(w.Series(), func(s simulation.Series) bool { return s.Name == "hook_runs_total" && s.Labels["hook"] == hook })
 }
 
 // count returns the number of times that a hook has ended.
 func (w *world) count(hook, event, outcome string) float64 {
-	for _, m := range w.series() {
-		if labelOf(m, "hook") == hook && labelOf(m, "event") == event && labelOf(m, "outcome") == outcome {
-			return m.GetCounter().GetValue()
+	for _, s := range w.Series() {
+		if s.Name == "hook_runs_total" && s.Labels["hook"] == hook && s.Labels["event"] == event && s.Labels["outcome"] == outcome {
+			return s.Value
 		}
 	}
 	return -1
 }
 
-func (w *world) series() []*dto.Metric {
-	w.TB.Helper()
-	families, err := w.registry.Gather()
-	w.Must(err)
-	var all []*dto.Metric
-	for _, family := range families {
-		if family.GetName() == "managed_upgrade_hook_runs_total" {
-			all = append(all, family.GetMetric()...)
-		}
-	}
-	return all
-}
-
-func labelOf(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
-}
-
-// record returns the record of an UpgradeJob; the zero Record if there is none.
+// record returns the record of an UpgradeJob; it is empty if there is none.
 func (w *world) record(name string) history.Record {
 	w.TB.Helper()
-	var job maintenancev1beta1.UpgradeJob
-	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
-	if client.IgnoreNotFound(err) != nil {
-		w.TB.Fatal(err)
-	}
-	if len(job.Status.History) == 0 {
+	job := simulation.Find(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJob{})
+	if job == nil || len(job.Status.History) == 0 {
 		return history.Record{}
 	}
 	return job.Status.History[0]
@@ -92,16 +65,12 @@ func (w *world) record(name string) history.Record {
 
 func (w *world) hook(name string) *maintenancev1beta1.UpgradeJobHook {
 	w.TB.Helper()
-	var hook maintenancev1beta1.UpgradeJobHook
-	w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
-	return &hook
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJobHook{})
 }
 
 func (w *world) jobs() []batchv1.Job {
 	w.TB.Helper()
-	var jobs batchv1.JobList
-	w.Must(w.User.List(w.TB.Context(), &jobs))
-	return jobs.Items
+	return simulation.List(w.Harness, &batchv1.JobList{}).Items
 }
 
 // jobOf returns the Job of an item.

@@ -37,19 +37,18 @@ func TestEvent_keeps_the_hooks_with_which_it_began(t *testing.T) {
 		"another hook is created": func(w *world) { w.Create(newHook("b", exits0, maintenancev1beta1.EventStart)) },
 		"hook is deleted":         func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.hook("a"))) },
 		"hook is replaced": func(w *world) {
-			w.Must(w.User.Delete(w.TB.Context(), w.hook("a")))
+			w.Delete(w.hook("a"))
 			w.Create(newHook("a", exits1, maintenancev1beta1.EventStart))
 		},
 		"hook is edited": func(w *world) {
 			hook := w.hook("a")
 			hook.Spec.Events, hook.Spec.Template.Spec.Raw = []maintenancev1beta1.HookEvent{maintenancev1beta1.EventSkip}, []byte(exits1)
-			w.Must(w.User.Update(w.TB.Context(), hook))
+			w.Update(hook)
 		},
 		"upgrade is labeled otherwise": func(w *world) {
-			var job maintenancev1beta1.UpgradeJob
-			w.Must(w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &job))
+			job := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &maintenancev1beta1.UpgradeJob{})
 			job.Labels = map[string]string{"other": "label"}
-			w.Must(w.User.Update(w.TB.Context(), &job))
+			w.Update(job)
 		},
 	} {
 		for restarts, restart := range map[string]bool{"": false, " and the operator restarts": true} {
@@ -101,8 +100,8 @@ func TestJob_of_a_hook(t *testing.T) {
 			act: func(w *world) {
 				job := w.jobOf("Start/a")
 				job.Finalizers = nil
-				w.Must(w.User.Update(w.TB.Context(), job))
-				w.Must(w.User.Delete(w.TB.Context(), job))
+				w.Update(job)
+				w.Delete(job)
 			},
 			steps: map[string]string{"StartHooksDone": "HookFailed [Start/a Failed]"},
 		},
@@ -111,8 +110,8 @@ func TestJob_of_a_hook(t *testing.T) {
 			act: func(w *world) {
 				job := w.jobOf("Start/a")
 				job.Finalizers = nil
-				w.Must(w.User.Update(w.TB.Context(), job))
-				w.Must(w.User.Delete(w.TB.Context(), job))
+				w.Update(job)
+				w.Delete(job)
 			},
 			steps: map[string]string{"StartHooksDone": "Done [Start/a Failed]"},
 		},
@@ -149,24 +148,18 @@ func TestJob_of_a_hook(t *testing.T) {
 		"exceeds the quota of Jobs": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{aborting(newHook("a", exits0, maintenancev1beta1.EventStart))},
 			before: func(w *world) {
-				w.Plan = func(r simulation.Request) simulation.Fault {
-					if r.Verb == "create" && r.Kind == "Job" {
-						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", fmt.Errorf("exceeded quota: small"))}
-					}
-					return simulation.Fault{}
-				}
+				w.Plan = simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", fmt.Errorf("exceeded quota: small"))}.If(func(r simulation.Request) bool {
+					return r.Verb == "create" && r.Kind == "Job"
+				})
 			},
 			steps: map[string]string{"StartHooksDone": "HookFailed [Start/a Failed: Forbidden]"},
 		},
 		"exceeds the quota of pods": {
 			hooks: []*maintenancev1beta1.UpgradeJobHook{newHook("a", exits0, maintenancev1beta1.EventStart)},
 			before: func(w *world) {
-				w.jobPlan = func(r simulation.Request) simulation.Fault {
-					if r.Verb == "create" && r.Kind == "Pod" {
-						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", fmt.Errorf("exceeded quota: small"))}
-					}
-					return simulation.Fault{}
-				}
+				w.jobPlan = simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", fmt.Errorf("exceeded quota: small"))}.If(func(r simulation.Request) bool {
+					return r.Verb == "create" && r.Kind == "Pod"
+				})
 			},
 			steps: map[string]string{"StartHooksDone": "WindowMissed [Start/a Running]"},
 		},
@@ -306,7 +299,7 @@ func TestClaim_of_another_client_between_read_and_write_counts(t *testing.T) {
 		if r.Kind == "UpgradeJobHook" && r.Verb == "patch" && w.hook("once").Status.ClaimedBy == nil {
 			hook := w.hook("once")
 			hook.Status.ClaimedBy = &maintenancev1beta1.HookClaim{Name: "other", UID: "other"}
-			w.Must(w.User.Status().Update(t.Context(), hook))
+			w.UpdateStatus(hook)
 		}
 		return simulation.Fault{}
 	}
@@ -332,7 +325,7 @@ func TestUpgradeJob_that_is_deleted_releases_its_Jobs(t *testing.T) {
 			if !running {
 				w.Process.Kill()
 			}
-			w.Must(w.User.Delete(t.Context(), newUpgrade("upgrade", nil)))
+			w.Delete(newUpgrade("upgrade", nil))
 			w.RunFor(5 * time.Minute)
 			if !running {
 				w.Begin()
@@ -431,7 +424,7 @@ func TestHook_that_is_deleted_while_its_Job_runs_has_no_series(t *testing.T) {
 	if !w.hasSeries("a") {
 		t.Fatal("the hook has no series while it exists")
 	}
-	w.Must(w.User.Delete(t.Context(), w.hook("a")))
+	w.Delete(w.hook("a"))
 	record := w.runUntil("upgrade", time.Hour)
 	w.expect(record, map[string]string{"StartHooksDone": "Done [Start/a Succeeded]"})
 	if w.hasSeries("a") {

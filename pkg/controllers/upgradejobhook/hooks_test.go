@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 var allEvents = []maintenancev1beta1.HookEvent{
@@ -166,8 +167,7 @@ func TestNext_hook_runs_for_one_upgrade(t *testing.T) {
 	if diff := cmp.Diff(want, w.created); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	var job maintenancev1beta1.UpgradeJob
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "first"}, &job))
+	job := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "first"}, &maintenancev1beta1.UpgradeJob{})
 	if diff := cmp.Diff(&maintenancev1beta1.HookClaim{Name: "first", UID: string(job.UID)}, w.hook("once").Status.ClaimedBy); diff != "" {
 		t.Errorf("claimed by (-want +got):\n%s", diff)
 	}
@@ -180,7 +180,7 @@ func TestNext_hook_is_claimed_by_UID(t *testing.T) {
 	w := newWorld(t, next(newHook("once", exits0, maintenancev1beta1.EventStart)), newHook("always", exits0, maintenancev1beta1.EventFinish))
 	hook := w.hook("once")
 	hook.Status.ClaimedBy = &maintenancev1beta1.HookClaim{Name: "first", UID: "former"}
-	w.Must(w.User.Status().Update(t.Context(), hook))
+	w.UpdateStatus(hook)
 	w.Create(newUpgrade("first", nil))
 	w.Begin()
 	w.runUntil("first", time.Hour)

@@ -59,26 +59,29 @@ func (w *world) upgrades(env simulation.Env, runner *hooks.Runner) manager.Contr
 				saved[request.NamespacedName] = job.ResourceVersion
 				return err
 			}
-			e := &engine.Engine{Clock: env.Clock, Save: save}
 			book, constraints := w.book(&job, record, runner)
-			record, next, err := e.Pass(ctx, book, record, constraints)
-			if apierrors.IsConflict(err) {
-				return reconcile.Result{RequeueAfter: time.Second}, nil
-			}
-			if err != nil {
-				return reconcile.Result{}, err
-			}
-			if engine.Summarize(book, record, env.Clock.Now(), constraints).Finished() {
-				record.CompleteTime = &metav1.Time{Time: env.Clock.Now().Truncate(time.Second)}
-				return reconcile.Result{}, save(ctx, record)
-			}
-			return reconcile.Result{RequeueAfter: max(next.Sub(env.Clock.Now()), time.Second)}, nil
+			return pass(ctx, &engine.Engine{Clock: env.Clock, Save: save}, book, record, constraints)
 		}),
 	}
 }
 
-// book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its point of
-// no return.
+// pass runs one pass of an attempt, and ends the attempt once it is finished.
+func pass(ctx context.Context, e *engine.Engine, book engine.Runbook, record history.Record, constraints engine.Constraints) (reconcile.Result, error) {
+	record, next, err := e.Pass(ctx, book, record, constraints)
+	switch now := e.Clock.Now(); {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case engine.Summarize(book, record, now, constraints).Finished():
+		record.CompleteTime = &metav1.Time{Time: now.Truncate(time.Second)}
+		return reconcile.Result{}, e.Save(ctx, record)
+	default:
+		return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Second)}, nil
+	}
+}
+
+// book returns the runbook of an UpgradeJob. An UpgradeJob named "broken…" fails after its commit.
 func (w *world) book(job *maintenancev1beta1.UpgradeJob, record history.Record, runner *hooks.Runner) (engine.Runbook, engine.Constraints) {
 	hooksOf := func(name maintenancev1beta1.HookEvent) engine.Step {
 		return engine.Step{Name: string(name) + "HooksDone", Doc: "Runs hooks.", Do: runner.Event(maintenance.JobOwners().Owner(job, record), record, hooks.Event{Name: name, Reason: "Test", Message: "test"})}

@@ -43,7 +43,7 @@ func TestHook_has_no_Secret_of_a_ServiceAccount(t *testing.T) {
 			if got := accepted(w.hook("b")); !strings.HasPrefix(got, "False ServiceAccountNotAllowed") {
 				t.Errorf("a Secret that a ServiceAccount names: %s", got)
 			}
-			w.Must(w.User.Delete(t.Context(), account))
+			w.Delete(account)
 			w.RunFor(time.Minute)
 			if got := accepted(w.hook("b")); !strings.HasPrefix(got, "True") {
 				t.Errorf("a Secret that no ServiceAccount names any longer: %s", got)

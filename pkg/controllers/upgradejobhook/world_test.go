@@ -34,15 +34,13 @@ const namespace = "upgrades"
 type world struct {
 	*simulation.Harness
 
-	config   config.Hooks
-	pools    []string        // delayed by the upgrade
-	hold     time.Duration   // the time until the upgrade commences
-	jobPlan  simulation.Plan // of the kube-controller-manager
-	registry *prometheus.Registry
-	created  map[string]int // created Jobs, by item
-	names    []string       // of all Jobs
-	events   []string       // written by the operator
-	changed  chan event.GenericEvent
+	config  config.Hooks
+	pools   []string        // that the upgrade delays
+	hold    time.Duration   // how long the upgrade takes before it commences
+	jobPlan simulation.Plan // of the kube-controller-manager
+	created map[string]int  // Jobs that were created, by item
+	events  []string        // that the operator wrote
+	changed chan event.GenericEvent
 }
 
 var genericEvent = event.GenericEvent{Object: &maintenancev1beta1.UpgradeJobHook{}}
@@ -74,8 +72,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.registry = prometheus.NewRegistry()
-	counted, err := metrics.NewHooks(w.registry)
+	w.Registry = prometheus.NewPedanticRegistry() // a test may run two operators
+	counted, err := metrics.NewHooks(w.Registry)
 	if err != nil {
 		return nil, err
 	}

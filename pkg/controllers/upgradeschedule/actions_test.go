@@ -8,7 +8,6 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +15,7 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // config returns the UpgradeConfig weekly with these edits.
@@ -48,15 +48,13 @@ func (w *world) outage(d time.Duration) {
 
 // endJob writes the status of an ended UpgradeJob, unless it was deleted.
 func (w *world) endJob(name string, phase history.Phase) {
-	var job maintenancev1beta1.UpgradeJob
-	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job)
-	if apierrors.IsNotFound(err) {
+	job := simulation.Find(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJob{})
+	if job == nil {
 		return
 	}
-	w.Must(err)
 	now := metav1.NewTime(w.Now().Truncate(time.Second))
 	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, Reason: w.reason, StartTime: &now, CompleteTime: &now}}
-	w.Must(w.User.Status().Update(w.TB.Context(), &job))
+	w.UpdateStatus(job)
 	if phase == history.PhaseUpgraded && job.Spec.DesiredVersion.Version != "" {
 		w.install(job.Spec.DesiredVersion.Version)
 	}
@@ -64,10 +62,9 @@ func (w *world) endJob(name string, phase history.Phase) {
 
 // changeVersion changes the ClusterVersion, including its status.
 func (w *world) changeVersion(do func(*configv1.ClusterVersion)) {
-	var version configv1.ClusterVersion
-	w.Must(w.User.Get(w.TB.Context(), clusterstate.VersionKey, &version))
-	do(&version)
-	w.Must(w.Set(&version))
+	version := simulation.Get(w.Harness, clusterstate.VersionKey, &configv1.ClusterVersion{})
+	do(version)
+	w.Must(w.Set(version))
 }
 
 // install completes an update. No further update is available then.
@@ -100,9 +97,7 @@ func (w *world) losesUpdates() {
 // edit changes the UpgradeConfig, as a user would.
 func (w *world) edit(do func(*maintenancev1beta1.UpgradeConfig)) {
 	w.TB.Helper()
-	cfg := w.get()
-	do(cfg)
-	w.Must(w.User.Update(w.TB.Context(), cfg))
+	simulation.Edit(w.Harness, w.get(), do)
 }
 
 func (w *world) window(name string, start, end time.Time, configs, jobs *maintenancev1beta1.LabelSelector) *maintenancev1beta1.UpgradeSuspensionWindow {
@@ -112,9 +107,4 @@ func (w *world) window(name string, start, end time.Time, configs, jobs *mainten
 			Start: maintenance.Timestamp(start), End: maintenance.Timestamp(end), Reason: "freeze", ConfigSelector: configs, JobSelector: jobs,
 		},
 	}
-}
-
-func (w *world) create(object client.Object) {
-	w.TB.Helper()
-	w.Must(w.User.Create(w.TB.Context(), object))
 }

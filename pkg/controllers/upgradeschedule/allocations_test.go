@@ -5,11 +5,9 @@ package upgradeschedule_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,55 +35,31 @@ const (
 
 // crowd is a cluster with many objects of scheduled maintenance.
 type crowd struct {
-	*simulation.World
-	tb          testing.TB
-	client      client.Client
+	*simulation.Harness
 	reconcilers map[string]reconcile.Reconciler // by the name of the controller
-	requests    []string                        // of the operator to the API server
 }
 
 // newCrowd returns a crowd in a settled state.
 func newCrowd(tb testing.TB, jobs int) *crowd {
 	tb.Helper()
-	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c := &crowd{World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 100_000}), tb: tb}
-	c.client = c.Client("test")
-	if _, err := openshift.NewScript(c.World, "4.4.5", "stable-4.4"); err != nil {
-		tb.Fatal(err)
-	}
+	definitions := simulation.DefinitionsIn(tb, "../../../deploy/crds")
+	c := &crowd{Harness: simulation.NewHarness(tb, simulation.Options{Definitions: definitions, MaxBurst: 100_000})}
+	_, err := openshift.NewScript(c.World, "4.4.5", "stable-4.4")
+	c.Must(err)
 	c.addObjects()
 	c.addEndedJobs(jobs)
-	program := simulation.Program{Name: "operator", Controllers: c.controllers, Plan: func(r simulation.Request) simulation.Fault {
-		if r.IsWrite() || !r.Cached {
-			c.requests = append(c.requests, r.Verb+" "+r.Kind)
-		}
-		return simulation.Fault{}
-	}}
-	if _, err := c.Start(&program); err != nil {
-		tb.Fatal(err)
-	}
-	c.runFor(5 * time.Minute)
-	c.requests = nil
+	c.Run(c.controllers)
+	c.RunFor(5 * time.Minute)
+	c.Requests = nil
 	return c
 }
 
-func (c *crowd) runFor(d time.Duration) {
-	c.tb.Helper()
-	if err := c.RunFor(d); err != nil {
-		c.tb.Fatal(err)
-	}
-}
-
 func (c *crowd) controllers(env simulation.Env) ([]manager.Controller, error) {
-	registry := prometheus.NewPedanticRegistry()
-	all, err := controllers(env, registry)
+	all, err := controllers(env, c.Registry)
 	if err != nil {
 		return nil, err
 	}
-	hookMetrics, err := metrics.NewHooks(registry)
+	hookMetrics, err := metrics.NewHooks(c.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -103,19 +77,19 @@ func (c *crowd) controllers(env simulation.Env) ([]manager.Controller, error) {
 
 // addObjects adds all objects except UpgradeJobs. The next slots are months away.
 func (c *crowd) addObjects() {
-	c.tb.Helper()
+	c.TB.Helper()
 	for i := range manyObjects {
 		meta := metav1.ObjectMeta{Namespace: yearNamespace, Name: fmt.Sprintf("object-%03d", i)}
-		c.create(&maintenancev1beta1.UpgradeConfig{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeConfigSpec{
+		c.Create(&maintenancev1beta1.UpgradeConfig{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeConfigSpec{
 			Schedule: maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 22 1 1 *"}, SuccessfulJobsHistoryLimit: new(int32(100)),
 		}})
-		c.create(&maintenancev1beta1.UpgradeJobHook{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeJobHookSpec{
+		c.Create(&maintenancev1beta1.UpgradeJobHook{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeJobHookSpec{
 			Events:   []maintenancev1beta1.HookEvent{maintenancev1beta1.EventStart},
 			Template: maintenancev1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"template": {"spec": {"containers": [{"name": "hook", "image": "example.com/hook"}]}}}`)}},
 		}})
 		if i < someWindows {
 			begin := c.Now().AddDate(0, 0, 7*i)
-			c.create(&maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
+			c.Create(&maintenancev1beta1.UpgradeSuspensionWindow{ObjectMeta: meta, Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
 				Start: maintenance.Timestamp(begin), End: maintenance.Timestamp(begin.Add(time.Hour)),
 				ConfigSelector: &maintenancev1beta1.LabelSelector{}, JobSelector: &maintenancev1beta1.LabelSelector{},
 			}})
@@ -123,35 +97,22 @@ func (c *crowd) addObjects() {
 	}
 }
 
-func (c *crowd) create(object client.Object) {
-	c.tb.Helper()
-	if err := c.client.Create(c.tb.Context(), object); err != nil {
-		c.tb.Fatal(err)
-	}
-}
-
-// addEndedJobs adds ended UpgradeJobs, evenly spread over the UpgradeConfigs.
+// addEndedJobs adds UpgradeJobs of the UpgradeConfigs in turn.
 func (c *crowd) addEndedJobs(n int) {
-	c.tb.Helper()
-	var configs maintenancev1beta1.UpgradeConfigList
-	if err := c.client.List(c.tb.Context(), &configs); err != nil {
-		c.tb.Fatal(err)
-	}
+	c.TB.Helper()
+	configs := simulation.List(c.Harness, &maintenancev1beta1.UpgradeConfigList{})
 	for i := range n {
 		owner := &configs.Items[i%len(configs.Items)]
 		start := c.Now().Add(-time.Duration(i+48) * time.Hour).Truncate(time.Second)
 		began, complete := metav1.NewTime(start), metav1.NewTime(start.Add(time.Hour))
-		err := c.Add(&maintenancev1beta1.UpgradeJob{
+		c.Must(c.Add(&maintenancev1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: yearNamespace, Name: fmt.Sprintf("job-%03d", i), Labels: map[string]string{maintenancev1beta1.ConfigLabel: string(owner.UID)},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: maintenancev1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
 			},
 			Spec:   maintenancev1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
 			Status: maintenancev1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &began, StartTime: &began, CompleteTime: &complete}}},
-		})
-		if err != nil {
-			c.tb.Fatal(err)
-		}
+		}))
 	}
 }
 
@@ -163,9 +124,8 @@ var reconciled = map[string]string{
 // reconcile lets a controller reconcile its object once.
 func (c *crowd) reconcile(controller string) {
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: yearNamespace, Name: reconciled[controller]}}
-	if _, err := c.reconcilers[controller].Reconcile(c.tb.Context(), request); err != nil {
-		c.tb.Fatal(err)
-	}
+	_, err := c.reconcilers[controller].Reconcile(c.TB.Context(), request)
+	c.Must(err)
 }
 
 // BenchmarkReconcile measures a no-op pass of each controller. It fails if a pass makes a request,
@@ -191,7 +151,7 @@ func TestReconcile_with_many_objects(t *testing.T) {
 		t.Skip("the race detector allocates, too")
 	}
 	few, many := newCrowd(t, fewJobs), newCrowd(t, manyJobs)
-	many.runFor(10 * time.Minute)
+	many.RunFor(10 * time.Minute)
 	checkCrowd(t, few, many)
 }
 
@@ -205,7 +165,7 @@ func checkCrowd(tb testing.TB, few, many *crowd) {
 			tb.Errorf("%s allocates %.0f times with %d UpgradeJobs, and %.0f times with %d", controller, before, fewJobs, after, manyJobs)
 		}
 	}
-	if made := append(few.requests, many.requests...); len(made) > 0 {
+	if made := append(few.Requests, many.Requests...); len(made) > 0 {
 		tb.Errorf("%d requests: %q", len(made), made)
 	}
 }

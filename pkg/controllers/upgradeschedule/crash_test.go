@@ -33,7 +33,7 @@ func threeSlots(w *world) {
 			cfg.Annotations = map[string]string{maintenancev1beta1.RunNowAnnotation: "wednesday"}
 		})
 	})
-	w.create(w.window("freeze", tuesday.Add(48*time.Hour), tuesday.Add(49*time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
+	w.Create(w.window("freeze", tuesday.Add(48*time.Hour), tuesday.Add(49*time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
 	w.RunTo(tuesday.Add(74 * time.Hour))
 }
 
@@ -74,7 +74,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		t.Helper()
 		w := newWorld(t)
 		w.Writes = plan
-		w.create(config(pinned("4h"), threeDays))
+		w.Create(config(pinned("4h"), threeDays))
 		threeSlots(w)
 		w.expectThreeSlots()
 	})
@@ -87,7 +87,7 @@ func TestCrashAtEveryWrite_when_updates_are_available(t *testing.T) {
 		t.Helper()
 		w := newWorld(t)
 		w.Writes = plan
-		w.create(config(pinned("4h"), onUpdate("")))
+		w.Create(config(pinned("4h"), onUpdate("")))
 		w.After(24*time.Hour, func() { w.offer("4.20.7") })
 		w.After(48*time.Hour, func() { w.offer("4.20.7", "4.20.8") })
 		w.RunFor(72 * time.Hour)
@@ -117,7 +117,7 @@ func TestCrashAtEveryWrite_without_updates(t *testing.T) {
 		w := newWorld(t)
 		w.Writes = plan
 		w.offer()
-		w.create(config(threeDays, func(cfg *maintenancev1beta1.UpgradeConfig) {
+		w.Create(config(threeDays, func(cfg *maintenancev1beta1.UpgradeConfig) {
 			cfg.Spec.WhenNoUpdate = maintenancev1beta1.NoUpdateRunHooks
 			cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(1))
 		}))
@@ -137,13 +137,10 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 		t.Run(strconv.Itoa(write), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.Writes = func(r simulation.Request) simulation.Fault {
-				if r.Write == write {
-					return simulation.Fault{Lag: []string{"UpgradeConfig", "UpgradeJob"}, LagFor: 20 * time.Minute}
-				}
-				return simulation.Fault{}
-			}
-			w.create(config(pinned("4h"), threeDays))
+			w.Writes = simulation.Fault{Lag: []string{"UpgradeConfig", "UpgradeJob"}, LagFor: 20 * time.Minute}.If(func(r simulation.Request) bool {
+				return r.Write == write
+			})
+			w.Create(config(pinned("4h"), threeDays))
 			threeSlots(w)
 			w.expectThreeSlots()
 		})
@@ -157,8 +154,8 @@ func TestChangeBeforeEveryWrite(t *testing.T) {
 		"edit": func(w *world) {
 			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.MaxUpgradeStartDelay = "2h" })
 		},
-		"deletion":    func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.get())) },
-		"re-creation": func(w *world) { w.Must(w.User.Delete(w.TB.Context(), w.get())); w.create(config()) },
+		"deletion":    func(w *world) { w.Delete(w.get()) },
+		"re-creation": func(w *world) { w.Delete(w.get()); w.Create(config()) },
 		"suspension": func(w *world) {
 			w.edit(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) })
 		},
@@ -179,7 +176,7 @@ func TestChangeBeforeEveryWrite(t *testing.T) {
 					}
 					return simulation.Fault{}
 				}
-				w.create(config())
+				w.Create(config())
 				w.RunTo(tuesday.Add(26 * time.Hour))
 				counts := map[string]int{}
 				for _, start := range w.starts {
@@ -211,7 +208,7 @@ func TestNameOfAJobIsTaken(t *testing.T) {
 		},
 		Spec: maintenancev1beta1.UpgradeJobSpec{StartAfter: "2028-03-02T21:00:00Z", StartBefore: "2028-03-02T22:00:00Z"},
 	}
-	w.create(taken)
+	w.Create(taken)
 	w.RunTo(tuesday)
 	last := w.get().Status.LastSlot
 	if last == nil || last.Result != ResultJobCreated || last.Job == taken.Name {
@@ -227,7 +224,7 @@ func TestStatusIsLost(t *testing.T) {
 		w.RunTo(tuesday.Add(lost))
 		cfg := w.get()
 		cfg.Status = maintenancev1beta1.UpgradeConfigStatus{}
-		w.Must(w.User.Status().Update(t.Context(), cfg))
+		w.UpdateStatus(cfg)
 		w.RunFor(time.Hour)
 		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
@@ -242,18 +239,15 @@ func TestRejectedJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
 	quota := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quota"}}
-	w.create(quota)
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "create" && r.Kind == "UpgradeJob" && w.exists(quota) {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden("exceeded quota")}
-		}
-		return simulation.Fault{}
-	}
+	w.Create(quota)
+	w.Writes = simulation.Fault{Outcome: simulation.Refuse, Err: forbidden("exceeded quota")}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Kind == "UpgradeJob" && w.exists(quota)
+	})
 	w.RunTo(tuesday.Add(10 * time.Minute))
 	if got, want := w.condition("Scheduled"), `False JobRejected: the API server rejects the UpgradeJob: creating UpgradeJob `+jobName("weekly", tuesday, string(w.get().UID))+`: upgradejobs.managedupgrade.appuio.io "weekly" is forbidden: exceeded quota`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w.Must(w.User.Delete(t.Context(), quota))
+	w.Delete(quota)
 	w.RunFor(40 * time.Minute)
 	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
@@ -276,7 +270,7 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 			return simulation.Fault{}
 		}
 		cancelled = true
-		w.After(2*time.Minute, func() { w.Must(w.User.Delete(t.Context(), w.job())) })
+		w.After(2*time.Minute, func() { w.Delete(w.job()) })
 		return simulation.Fault{Lag: []string{"UpgradeConfig"}, LagFor: 20 * time.Minute}
 	}
 	w.RunTo(tuesday.Add(2 * time.Hour))
@@ -290,12 +284,9 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
-	w.Writes = func(r simulation.Request) simulation.Fault {
-		if r.Verb == "create" && r.Kind == "UpgradeJob" && r.Life == 1 {
-			return simulation.Fault{Outcome: simulation.Stall, For: 10 * time.Second}
-		}
-		return simulation.Fault{}
-	}
+	w.Writes = simulation.Fault{Outcome: simulation.Stall, For: 10 * time.Second}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Kind == "UpgradeJob" && r.Life == 1
+	})
 	w.Begin()
 	w.RunTo(tuesday.Add(time.Hour))
 	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" {

@@ -5,11 +5,9 @@ package upgradeschedule
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -41,15 +39,12 @@ func (w *world) observe(change simulation.Change) {
 
 func (w *world) get() *maintenancev1beta1.UpgradeConfig {
 	w.TB.Helper()
-	var cfg maintenancev1beta1.UpgradeConfig
-	w.Must(w.User.Get(w.TB.Context(), weekly, &cfg))
-	return &cfg
+	return simulation.Get(w.Harness, weekly, &maintenancev1beta1.UpgradeConfig{})
 }
 
 // jobs returns the names of the existing UpgradeJobs.
 func (w *world) jobs() []string {
-	var list maintenancev1beta1.UpgradeJobList
-	w.Must(w.User.List(w.TB.Context(), &list))
+	list := simulation.List(w.Harness, &maintenancev1beta1.UpgradeJobList{})
 	var names []string
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
@@ -60,8 +55,7 @@ func (w *world) jobs() []string {
 // job returns the only UpgradeJob.
 func (w *world) job() *maintenancev1beta1.UpgradeJob {
 	w.TB.Helper()
-	var list maintenancev1beta1.UpgradeJobList
-	w.Must(w.User.List(w.TB.Context(), &list))
+	list := simulation.List(w.Harness, &maintenancev1beta1.UpgradeJobList{})
 	if len(list.Items) != 1 {
 		w.TB.Fatalf("%d UpgradeJobs; %s", len(list.Items), w.describe())
 	}
@@ -70,12 +64,9 @@ func (w *world) job() *maintenancev1beta1.UpgradeJob {
 
 // events returns the reasons of the Events, in order.
 func (w *world) events() []string {
-	var list corev1.EventList
-	w.Must(w.User.List(w.TB.Context(), &list))
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var reasons []string
-	for i := range list.Items {
-		reasons = append(reasons, list.Items[i].Reason)
+	for _, event := range w.Events() {
+		reasons = append(reasons, event.Reason)
 	}
 	return reasons
 }
@@ -110,6 +101,5 @@ func (w *world) lastSlot() string {
 }
 
 func (w *world) describe() string {
-	cfg := w.get()
-	return fmt.Sprintf("at %s: jobs %q, events %q, last requests %q, status %+v", w.Now(), w.starts, w.events(), w.Requests[max(0, len(w.Requests)-10):], cfg.Status)
+	return fmt.Sprintf("starts %q, events %q, %s", w.starts, w.events(), w.Dump(&maintenancev1beta1.UpgradeConfigList{}))
 }

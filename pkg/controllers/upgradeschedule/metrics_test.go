@@ -5,32 +5,18 @@ package upgradeschedule
 
 import (
 	"testing"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
-// gauge returns the value of a metric of the UpgradeConfig weekly, or -1 if it is absent.
-func (w *world) gauge(name string) float64 {
-	return w.series(name, "", func(m *dto.Metric) float64 { return m.GetGauge().GetValue() })
-}
+// gauge returns the value of a series of the UpgradeConfig weekly; -1 if there is none.
+func (w *world) gauge(name string) float64 { return w.series(name, "") }
 
 // counted returns the number of slots with a result.
-func (w *world) counted(result string) float64 {
-	return w.series("managed_upgrade_schedule_slots_total", result, func(m *dto.Metric) float64 { return m.GetCounter().GetValue() })
-}
+func (w *world) counted(result string) float64 { return w.series("schedule_slots_total", result) }
 
-func (w *world) series(name, result string, value func(*dto.Metric) float64) float64 {
-	families, err := w.registry.Gather()
-	w.Must(err)
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
-			if family.GetName() == name && labels["name"] == weekly.Name && (result == "" || labels["result"] == result) {
-				return value(m)
-			}
+func (w *world) series(name, result string) float64 {
+	for _, s := range w.Series() {
+		if s.Name == name && s.Labels["name"] == weekly.Name && s.Labels["result"] == result {
+			return s.Value
 		}
 	}
 	return -1
@@ -43,11 +29,9 @@ func TestSeriesGoWithTheObject(t *testing.T) {
 	if got := w.counted(ResultJobCreated); got != 1 {
 		t.Errorf("%v slots are counted", got)
 	}
-	w.Must(w.User.Delete(t.Context(), w.get()))
+	w.Delete(w.get())
 	w.RunFor(0)
-	families, err := w.registry.Gather()
-	w.Must(err)
-	if len(families) > 0 {
-		t.Errorf("series of a deleted object: %v", families)
+	if series := w.Series(); len(series) > 0 {
+		t.Errorf("series of a deleted object: %v", series)
 	}
 }

@@ -67,7 +67,7 @@ func TestPinWhileNotUpgradeable(t *testing.T) {
 			w := newWorld(t, config(pinned("4h")))
 			w.phase = ""
 			if tc.hook != nil {
-				w.Must(w.User.Create(t.Context(), tc.hook))
+				w.Create(tc.hook)
 			}
 			w.offer("4.20.6", "4.21.1")
 			w.notUpgradeable(tc.reason)
@@ -89,7 +89,7 @@ func TestPinAfterMissingAcknowledgment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("4h")))
 	w.phase, w.reason = maintenancev1beta1.PhaseSkipped, "Expired"
-	w.Must(w.User.Create(t.Context(), createHook()))
+	w.Create(createHook())
 	w.offer("4.20.6", "4.21.1")
 	w.notUpgradeable("AdminAckRequired")
 	w.RunTo(tuesday.Add(7*24*time.Hour + time.Minute))

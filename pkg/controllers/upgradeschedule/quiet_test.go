@@ -15,6 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // addMany adds UpgradeConfigs, windows, and ended UpgradeJobs, evenly spread over the
@@ -25,14 +26,13 @@ func (w *world) addMany(configs, windows, jobs int) {
 	for i := range configs {
 		cfg := config(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(100)) })
 		cfg.Name, cfg.UID = fmt.Sprintf("config-%03d", i), ""
-		w.create(cfg)
+		w.Create(cfg)
 	}
 	for i := range windows {
 		start := w.Now().Add(time.Duration(i) * 24 * time.Hour)
-		w.create(w.window(fmt.Sprintf("window-%03d", i), start, start.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
+		w.Create(w.window(fmt.Sprintf("window-%03d", i), start, start.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
 	}
-	var all maintenancev1beta1.UpgradeConfigList
-	w.Must(w.User.List(w.TB.Context(), &all))
+	all := simulation.List(w.Harness, &maintenancev1beta1.UpgradeConfigList{})
 	for i := range jobs {
 		owner := all.Items[i%len(all.Items)]
 		start := w.Now().Add(-time.Duration(i+48) * time.Hour)

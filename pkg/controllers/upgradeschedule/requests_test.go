@@ -63,7 +63,7 @@ func TestRunNow(t *testing.T) {
 	t.Run("overrides no window", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config())
-		w.create(w.window("freeze", monday, monday.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
+		w.Create(w.window("freeze", monday, monday.Add(time.Hour), &maintenancev1beta1.LabelSelector{}, nil))
 		w.edit(runNow("1"))
 		w.RunFor(2 * time.Hour)
 		if got := w.get().Status.RunNow; len(w.starts) > 0 || got == nil || got.Token != "1" || got.Job != "" {
@@ -167,7 +167,7 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("waits for the end of a window", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate("")))
-		w.create(w.window("freeze", monday.Add(-time.Hour), monday.Add(48*time.Hour+time.Second), &maintenancev1beta1.LabelSelector{}, nil))
+		w.Create(w.window("freeze", monday.Add(-time.Hour), monday.Add(48*time.Hour+time.Second), &maintenancev1beta1.LabelSelector{}, nil))
 		w.offer()
 		w.RunFor(time.Minute)
 		w.offer("4.20.6")
@@ -194,12 +194,9 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 	t.Run("after an outage", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(onUpdate(""), pinned("4h")))
-		w.Writes = func(r simulation.Request) simulation.Fault {
-			if r.Verb == "create" && r.Kind == "UpgradeJob" {
-				return simulation.Fault{Outcome: simulation.Refuse}
-			}
-			return simulation.Fault{}
-		}
+		w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+			return r.Verb == "create" && r.Kind == "UpgradeJob"
+		})
 		w.RunFor(time.Second)
 		w.Writes = nil
 		w.outage(week)
@@ -236,14 +233,14 @@ func TestPostponedVersion(t *testing.T) {
 		"by a window": {
 			reason: maintenance.ReasonSuspended,
 			change: func(w *world) {
-				w.create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
+				w.Create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
 			},
 			want: []string{"03-01 16:00 4.20.6", "03-02 21:00 4.20.6"},
 		},
 		"by a window that begins after it was pinned for a slot": {
 			cron: "0 22 * * *", reason: maintenance.ReasonSuspended,
 			change: func(w *world) {
-				w.create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
+				w.Create(w.window("freeze", monday, tuesday, &maintenancev1beta1.LabelSelector{}, nil))
 			},
 			want: []string{"03-01 21:00 4.20.6", "03-02 21:00 4.20.6"},
 		},
@@ -452,7 +449,7 @@ func TestNotAccepted(t *testing.T) {
 			if len(w.starts) != 1 || !strings.HasPrefix(w.jobs()[0], "other-") {
 				t.Errorf("the UpgradeJobs are %q", w.jobs())
 			}
-			if got := w.gauge("managed_upgrade_schedule_accepted"); got != 0 {
+			if got := w.gauge("schedule_accepted"); got != 0 {
 				t.Errorf("the metric is %v", got)
 			}
 		})
@@ -475,7 +472,7 @@ func TestInvalidPools(t *testing.T) {
 		t.Errorf("starts %q, Events (-want +got):\n%s", w.starts, diff)
 	}
 	w.configProblem = ""
-	w.Must(w.User.Create(t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}))
+	w.Create(&mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}})
 	w.RunFor(time.Second)
 	if got := w.condition("Accepted"); !strings.HasPrefix(got, "True") {
 		t.Errorf("after pools have changed, Accepted is %s", got)
@@ -495,7 +492,7 @@ func TestHistoryLimits(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-by-hand", Labels: map[string]string{maintenancev1beta1.ConfigLabel: string(w.get().UID), maintenancev1beta1.SlotLabel: "1"}},
 		Spec:       maintenancev1beta1.UpgradeJobSpec{StartAfter: "2026-03-02T21:00:00Z", StartBefore: "2026-03-02T22:00:00Z"},
 	}
-	w.create(byHand)
+	w.Create(byHand)
 	w.endJob(byHand.Name, history.PhaseUpgraded)
 	w.phase = ""
 	w.RunFor(6*time.Hour + time.Minute)
@@ -510,10 +507,9 @@ func TestHistoryLimits(t *testing.T) {
 	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
 		t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
 	}
-	var retried maintenancev1beta1.UpgradeJob
-	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: names[2]}, &retried))
+	retried := simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: names[2]}, &maintenancev1beta1.UpgradeJob{})
 	retried.Annotations = map[string]string{maintenancev1beta1.RetryAnnotation: "1"}
-	w.Must(w.User.Update(t.Context(), &retried))
+	w.Update(retried)
 	w.endJob(names[5], history.PhaseUpgraded)
 	w.RunFor(time.Second)
 	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
@@ -528,10 +524,9 @@ func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
 	w.phase = history.PhaseFailed
 	w.Writes = func(r simulation.Request) simulation.Fault {
 		if r.Verb == "delete" {
-			var job maintenancev1beta1.UpgradeJob
-			w.Must(w.User.Get(t.Context(), r.Key, &job))
+			job := simulation.Get(w.Harness, r.Key, &maintenancev1beta1.UpgradeJob{})
 			job.Annotations = map[string]string{maintenancev1beta1.RetryAnnotation: "1"}
-			w.Must(w.User.Update(t.Context(), &job))
+			w.Update(job)
 		}
 		return simulation.Fault{}
 	}
@@ -542,7 +537,7 @@ func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
 	w.Writes = nil
 	job := w.job()
 	job.Status.Retry = &maintenancev1beta1.RetryStatus{Token: "1"}
-	w.Must(w.User.Status().Update(t.Context(), job))
+	w.UpdateStatus(job)
 	w.RunFor(time.Second)
 	if got := w.jobs(); len(got) != 0 {
 		t.Errorf("UpgradeJobs %q after the retry has ended", got)
@@ -553,8 +548,8 @@ func TestRecreatedConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config(pinned("48h")))
 	w.RunFor(time.Minute)
-	w.Must(w.User.Delete(t.Context(), w.get()))
-	w.create(config(pinned("48h")))
+	w.Delete(w.get())
+	w.Create(config(pinned("48h")))
 	w.RunFor(time.Minute)
 	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-02 21:00 4.20.6"}, w.starts); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)

@@ -278,7 +278,7 @@ func TestSuspensionWindow(t *testing.T) {
 			w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {
 				cfg.Spec.JobTemplate.Metadata.Labels["managedupgrade.appuio.io/x"] = "y"
 			}))
-			w.create(w.window("freeze", tuesday, tuesday.Add(time.Minute), tc.configs, tc.jobs))
+			w.Create(w.window("freeze", tuesday, tuesday.Add(time.Minute), tc.configs, tc.jobs))
 			w.RunTo(tuesday.Add(time.Hour))
 			want, slot := []string{"03-02 21:00 4.20.6"}, "03-02 21:00 JobCreated"
 			if tc.suspended {
@@ -295,16 +295,16 @@ func TestSuspensionWindow_changes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, config())
 	freeze := w.window("freeze", tuesday.Add(-24*time.Hour), tuesday.Add(24*time.Hour), &maintenancev1beta1.LabelSelector{}, nil)
-	w.create(freeze)
+	w.Create(freeze)
 	w.RunFor(time.Second)
 	w.expectCondition("Scheduled", "True Scheduled")
-	if got := w.gauge("managed_upgrade_schedule_suspended"); got != 1 {
+	if got := w.gauge("schedule_suspended"); got != 1 {
 		t.Errorf("the metric is %v while the next start is suspended", got)
 	}
-	w.Must(w.User.Delete(t.Context(), freeze))
+	w.Delete(freeze)
 	w.RunFor(time.Second)
 	w.expectCondition("Scheduled", "True Scheduled")
-	if got := w.gauge("managed_upgrade_schedule_next_timestamp_seconds"); got != 1804021200 {
+	if got := w.gauge("schedule_next_timestamp_seconds"); got != 1804021200 {
 		t.Errorf("the metric is %v", got)
 	}
 }

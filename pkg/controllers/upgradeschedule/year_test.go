@@ -6,7 +6,6 @@ package upgradeschedule_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -81,22 +80,16 @@ func oddTuesdays(t *testing.T, from, to time.Time) []time.Time {
 
 // year simulates a cluster with the operator for a year.
 type year struct {
-	*simulation.World
-	t       *testing.T
-	client  client.Client
+	*simulation.Harness
 	cluster *openshift.Script
-	program simulation.Program
-	process *simulation.Process
-	down    bool // the operator is down
+	down    bool // the operator does not run
 
 	slots   []time.Time
 	created map[string]int            // by slot
 	ends    map[string]history.Record // by slot
 	commits map[string]int            // by version
-	lives   int
 
-	registry  *prometheus.Registry // of the current process
-	requested aftermath.Requests   // by the operator
+	requested aftermath.Requests // by the operator
 
 	random        *rand.Rand
 	progress      int // changes that the operator has stored, other than of the Lease
@@ -106,60 +99,37 @@ type year struct {
 
 func newYear(t *testing.T, seed uint64) *year {
 	t.Helper()
-	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	y := &year{
-		World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000}), t: t,
+		Harness: simulation.NewHarness(t, simulation.Options{Definitions: simulation.DefinitionsIn(t, "../../../deploy/crds")}),
 		created: map[string]int{}, ends: map[string]history.Record{}, commits: map[string]int{},
 		random: rand.New(rand.NewPCG(seed, 0)), before: -1, after: -1,
 	}
 	y.slots = oddTuesdays(t, y.Now(), y.Now().AddDate(1, 0, 0))
-	y.client = y.Client("test")
 	for _, name := range []string{yearNamespace, "default"} {
-		y.must(y.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		y.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	var err error
 	y.cluster, err = openshift.NewScript(y.World, "4.4.5", "stable-4.4")
-	y.must(err)
-	y.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
-		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
-			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
-			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
-		}
-	})
-	y.must(y.client.Create(t.Context(), &maintenancev1beta1.UpgradeConfig{
+	y.Must(err)
+	y.cluster.ReportHealthy()
+	y.Create(&maintenancev1beta1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "fortnightly"},
 		Spec: maintenancev1beta1.UpgradeConfigSpec{
 			Schedule:         maintenancev1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", ISOWeek: new("@odd"), Location: "Europe/Zurich"},
 			PinVersionWindow: new(maintenancev1beta1.Duration("4h")),
 		},
-	}))
+	})
 	y.Observe(y.observe)
-	y.program = simulation.Program{Name: "operator", Controllers: y.controllers, Plan: y.plan, OnCrash: y.start}
-	y.start()
+	y.Writes, y.Program.OnCrash = y.crash, y.start
+	y.Run(func(env simulation.Env) ([]manager.Controller, error) { return controllers(env, y.Registry) })
 	return y
 }
 
-func (y *year) must(err error) {
-	y.t.Helper()
-	if err != nil {
-		y.t.Fatal(err)
-	}
-}
-
+// start begins a life of the operator, unless it is down.
 func (y *year) start() {
-	if y.down {
-		return
+	if !y.down {
+		y.Begin()
 	}
-	process, err := y.Start(&y.program)
-	y.must(err)
-	y.process, y.lives = process, y.lives+1
-}
-
-func (y *year) controllers(env simulation.Env) ([]manager.Controller, error) {
-	y.registry = prometheus.NewPedanticRegistry()
-	return controllers(env, y.registry)
 }
 
 // controllers returns the operator's controllers for scheduled maintenance.
@@ -191,11 +161,8 @@ func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.C
 	return []manager.Controller{jobs.Controller(), configs.Controller(), windows.Controller()}, nil
 }
 
-// plan kills the operator before and after each change during some slots, and at random otherwise.
-func (y *year) plan(r simulation.Request) simulation.Fault {
-	if !r.IsWrite() {
-		return simulation.Fault{}
-	}
+// crash ends the operator before and after each change during some slots, and at random else.
+func (y *year) crash(r simulation.Request) simulation.Fault {
 	if !y.isKilledAtEveryWrite() {
 		switch y.random.IntN(100) {
 		case 0, 1:
@@ -259,25 +226,23 @@ func (y *year) at(at time.Time, do func()) { y.After(at.Sub(y.Now()), do) }
 
 // stop stops the operator for a period.
 func (y *year) stop(from, to time.Time) {
-	y.at(from, func() { y.down = true; y.process.Kill() })
+	y.at(from, func() { y.down = true; y.Process.Kill() })
 	y.at(to, func() { y.down = false; y.start() })
 }
 
 // suspend creates a window around a slot.
 func (y *year) suspend(slot time.Time) {
-	y.must(y.client.Create(y.t.Context(), &maintenancev1beta1.UpgradeSuspensionWindow{
+	y.Create(&maintenancev1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "window-" + strconv.FormatInt(slot.Unix(), 10)},
 		Spec: maintenancev1beta1.UpgradeSuspensionWindowSpec{
 			Start: maintenance.Timestamp(slot), End: maintenance.Timestamp(slot.Add(time.Second)), ConfigSelector: &maintenancev1beta1.LabelSelector{},
 		},
-	}))
+	})
 }
 
 func (y *year) setSuspend(value bool) {
-	var cfg maintenancev1beta1.UpgradeConfig
-	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
-	cfg.Spec.Schedule.Suspend = &value
-	y.must(y.client.Update(y.t.Context(), &cfg))
+	cfg := &maintenancev1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "fortnightly"}}
+	simulation.Edit(y.Harness, cfg, func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = &value })
 }
 
 func (y *year) setDegraded(status configv1.ConditionStatus) {
@@ -344,7 +309,7 @@ func TestYear(t *testing.T) {
 			want[slot.Format(time.DateOnly)] = outcome
 		}
 	}
-	y.must(y.RunFor(365 * 24 * time.Hour))
+	y.RunFor(365 * 24 * time.Hour)
 
 	got := map[string]string{}
 	for _, slot := range y.slots {
@@ -372,29 +337,27 @@ func TestYear(t *testing.T) {
 			t.Errorf("%s, offered on %s, was requested %d times, want %d", version(i), slot, y.commits[version(i)], n)
 		}
 	}
-	t.Logf("%d lives of the operator, %d changes", y.lives, y.progress)
-	if y.lives < 200 {
-		t.Errorf("the operator had %d lives: it was not killed at every write", y.lives)
+	t.Logf("%d lives of the operator, %d changes", y.Lives, y.progress)
+	if y.Lives < 200 {
+		t.Errorf("the operator had %d lives: it was not killed at every write", y.Lives)
 	}
 	y.expectReleased()
 }
 
 // expectReleased checks the state after the year.
 func (y *year) expectReleased() {
-	y.t.Helper()
-	families, err := y.registry.Gather()
-	y.must(err)
-	scene := aftermath.Scene{Objects: y.client, Namespace: yearNamespace, Now: y.Now(), Series: families, Requests: &y.requested}
-	if err := scene.Check(y.t.Context()); err != nil {
-		y.t.Error(err)
+	y.TB.Helper()
+	families, err := y.Registry.Gather()
+	y.Must(err)
+	scene := aftermath.Scene{Objects: y.User, Namespace: yearNamespace, Now: y.Now(), Series: families, Requests: &y.requested}
+	if err := scene.Check(y.TB.Context()); err != nil {
+		y.TB.Error(err)
 	}
-	var jobs maintenancev1beta1.UpgradeJobList
-	y.must(y.client.List(y.t.Context(), &jobs))
+	jobs := simulation.List(y.Harness, &maintenancev1beta1.UpgradeJobList{})
 	if len(jobs.Items) != 3 {
-		y.t.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
+		y.TB.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
 	}
-	var events corev1.EventList
-	y.must(y.client.List(y.t.Context(), &events))
+	events := simulation.List(y.Harness, &corev1.EventList{})
 	counts := map[string]int{}
 	for i := range events.Items {
 		if events.Items[i].InvolvedObject.Kind == "UpgradeConfig" {
@@ -402,11 +365,10 @@ func (y *year) expectReleased() {
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"JobCreated": 21, "SlotSkipped": 1, "SlotSuspended": 2, "SlotsMissed": 1}, counts); diff != "" {
-		y.t.Errorf("Events about the UpgradeConfig (-want +got):\n%s", diff)
+		y.TB.Errorf("Events about the UpgradeConfig (-want +got):\n%s", diff)
 	}
-	var cfg maintenancev1beta1.UpgradeConfig
-	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
+	cfg := simulation.Get(y.Harness, client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &maintenancev1beta1.UpgradeConfig{})
 	if last := y.slots[len(y.slots)-1]; !cfg.Status.HandledUntil.Equal(new(metav1.NewTime(last))) {
-		y.t.Errorf("handled until %s, want %s", cfg.Status.HandledUntil, last)
+		y.TB.Errorf("handled until %s, want %s", cfg.Status.HandledUntil, last)
 	}
 }

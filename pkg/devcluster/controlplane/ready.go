@@ -52,7 +52,7 @@ func Await(ctx context.Context, process *childprocess.Process, transport *http.T
 
 func (c *ControlPlane) transport() (*http.Transport, error) {
 	authorities := x509.NewCertPool()
-	authorities.AddCert(c.authority.certificate)
+	authorities.AddCert(c.authority.signer.Certificate())
 	client, err := tls.LoadX509KeyPair(c.authority.admin.certFile, c.authority.admin.keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("loading the administrator's certificate: %w", err)

@@ -49,13 +49,13 @@ type Agents struct {
 	client  client.Client
 
 	mu     sync.Mutex
-	spokes map[string]*spoke
+	spokes map[string]*cluster
 }
 
 // AddToManager adds the agents to a manager. The manager's scheme must include the kinds of Open
 // Cluster Management.
 func AddToManager(mgr manager.Manager, options Options) error {
-	a := &Agents{options: options, client: mgr.GetClient(), spokes: map[string]*spoke{}}
+	a := &Agents{options: options, client: mgr.GetClient(), spokes: map[string]*cluster{}}
 	err := ctrl.NewControllerManagedBy(mgr).Named("agents").For(&workv1.ManifestWork{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(a)
 	if err != nil {
@@ -67,55 +67,54 @@ func AddToManager(mgr manager.Manager, options Options) error {
 // Reconcile handles one work.
 func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	poll := reconcile.Result{RequeueAfter: wait.Jitter(a.options.Interval, 0.9)}
-	cluster, work := &clusterv1.ManagedCluster{}, &workv1.ManifestWork{}
+	managed, work := &clusterv1.ManagedCluster{}, &workv1.ManifestWork{}
 	if err := a.client.Get(ctx, req.NamespacedName, work); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if err := a.client.Get(ctx, client.ObjectKey{Name: req.Namespace}, cluster); err != nil {
+	if err := a.client.Get(ctx, client.ObjectKey{Name: req.Namespace}, managed); err != nil {
 		return poll, client.IgnoreNotFound(err) // a detached cluster has no agent
 	}
-	s, err := newScript(cluster)
+	s, err := newScript(managed)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	if s.unreachable {
 		return poll, nil
 	}
-	c := a.spoke(cluster)
+	c := a.spoke(managed)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := a.options.Clock.Now()
 	c.advance(&s, now)
 	if work.DeletionTimestamp != nil {
-		c.delete(work)
+		c.Delete(work)
 		return reconcile.Result{}, a.patchFinalizer(ctx, work, controllerutil.RemoveFinalizer)
 	}
 	if !controllerutil.ContainsFinalizer(work, workv1.ManifestWorkFinalizer) {
 		return poll, a.patchFinalizer(ctx, work, controllerutil.AddFinalizer)
 	}
-	c.apply(work, now)
+	c.Apply(work, now)
 	c.advance(&s, now)
-	if err := a.report(ctx, work, c.status(work, &s, now)); err != nil {
+	if err := a.report(ctx, work, c.Apply(work, now)); err != nil {
 		return reconcile.Result{}, err
 	}
-	return poll, a.claim(ctx, cluster, c.version)
+	return poll, a.claim(ctx, managed, c)
 }
 
-// spoke returns the simulation of a cluster. A new one starts at the release that its
-// ManagedCluster claims.
-func (a *Agents) spoke(cluster *clusterv1.ManagedCluster) *spoke {
+// spoke returns the simulation of a cluster. A new one has the release that its ManagedCluster claims.
+func (a *Agents) spoke(managed *clusterv1.ManagedCluster) *cluster {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := a.spokes[cluster.Name]
+	found := a.spokes[managed.Name]
 	if found == nil {
 		version := fallbackVersion
-		for _, claim := range cluster.Status.ClusterClaims {
+		for _, claim := range managed.Status.ClusterClaims {
 			if claim.Name == VersionClaim {
 				version = claim.Value
 			}
 		}
-		found = newSpoke(version, a.options.Clock.Now())
-		a.spokes[cluster.Name] = found
+		found = newCluster(managed.Name, version, a.options.Clock.Now())
+		a.spokes[managed.Name] = found
 	}
 	return found
 }
@@ -140,21 +139,24 @@ func (a *Agents) report(ctx context.Context, work *workv1.ManifestWork, status w
 	return ignoreBehind(a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})))
 }
 
-// claim publishes the installed release as a claim of the ManagedCluster if it has changed.
-func (a *Agents) claim(ctx context.Context, cluster *clusterv1.ManagedCluster, version *clusterVersion) error {
-	installed := &version.history[0]
-	if installed.completed.IsZero() {
+// claim publishes the installed release as a claim of the ManagedCluster, if it has changed.
+func (a *Agents) claim(ctx context.Context, managed *clusterv1.ManagedCluster, c *cluster) error {
+	if c.Version() == nil {
 		return nil
 	}
-	for i := range cluster.Status.ClusterClaims {
-		if c := &cluster.Status.ClusterClaims[i]; c.Name == VersionClaim && c.Value != installed.version {
-			claims := append([]clusterv1.ManagedClusterClaim{}, cluster.Status.ClusterClaims...)
-			claims[i].Value = installed.version
+	installed, _, completed := c.newest()
+	if !completed {
+		return nil
+	}
+	for i := range managed.Status.ClusterClaims {
+		if claim := &managed.Status.ClusterClaims[i]; claim.Name == VersionClaim && claim.Value != installed {
+			claims := append([]clusterv1.ManagedClusterClaim{}, managed.Status.ClusterClaims...)
+			claims[i].Value = installed
 			patch, err := json.Marshal(object{"status": object{"clusterClaims": claims}})
 			if err != nil {
 				return fmt.Errorf("encoding the claims: %w", err)
 			}
-			return client.IgnoreNotFound(a.client.Status().Patch(ctx, cluster.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+			return client.IgnoreNotFound(a.client.Status().Patch(ctx, managed.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -38,8 +39,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{DurationAnnotation: "20s"}}}
-	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: VersionClaim, Value: "4.20.5"}}
+	managed := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{DurationAnnotation: "20s"}}}
+	managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: VersionClaim, Value: "4.20.5"}}
 	w := &world{
 		t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)),
 		run: &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "run"}},
@@ -50,8 +51,8 @@ func newWorld(t *testing.T) *world {
 	w.run.Spec.ManagedClustersUpgrade.UID = "12345678-0000"
 	w.run.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target, Channel: "stable-4.20"}
 	w.client = fake.NewClientBuilder().WithScheme(simulation.NewScheme()).
-		WithStatusSubresource(&clusterv1.ManagedCluster{}, &workv1.ManifestWork{}).WithObjects(cluster).Build()
-	w.agents = &Agents{options: Options{Interval: time.Second, Clock: w.clock}, client: w.client, spokes: map[string]*spoke{}}
+		WithStatusSubresource(&clusterv1.ManagedCluster{}, &workv1.ManifestWork{}).WithObjects(managed).Build()
+	w.agents = &Agents{options: Options{Interval: time.Second, Clock: w.clock}, client: w.client, spokes: map[string]*cluster{}}
 	return w
 }
 
@@ -182,7 +183,7 @@ func TestAgents_readOnly_and_deletion_keep_the_ClusterVersion(t *testing.T) {
 	if err := w.client.Get(t.Context(), w.key, work); err == nil {
 		t.Error("the work is still there")
 	}
-	if got := w.agents.spokes["c"].version.history[0].version; got != target {
+	if got, _, _ := w.agents.spokes["c"].newest(); got != target {
 		t.Errorf("the cluster has %q", got)
 	}
 }
@@ -195,7 +196,7 @@ func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
 	w.after(0)
 	w.deliver(delivery.FormWithdraw, 2)
 	w.after(0)
-	spec := w.agents.spokes["c"].version.spec
+	spec, _ := w.agents.spokes["c"].Version().Object["spec"].(object)
 	if diff := cmp.Diff(object{"force": false, "architecture": ""}, spec["desiredUpdate"]); diff != "" || spec["channel"] != "stable-4.20" || spec["clusterID"] == nil {
 		t.Errorf("spec %v (-want +got):\n%s", spec, diff)
 	}
@@ -206,16 +207,14 @@ func TestAgents_withdrawal_removes_the_target_only(t *testing.T) {
 func TestAgents_compare_the_image(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
-	version := newClusterVersion("4.20.5", now)
-	version.apply(object{"desiredUpdate": object{"version": target}})
-	version.advance(&script{duration: time.Minute}, now)
-	if got := version.history[0].version; got == target {
-		t.Errorf("the cluster is being updated to %s, although the image of another release is requested", got)
-	}
-	version.apply(object{"desiredUpdate": object{"version": target, "image": ""}})
-	version.advance(&script{duration: time.Minute}, now)
-	if got := version.history[0].version; got != target {
-		t.Errorf("the cluster is at %s", got)
+	c := newCluster("c", "4.20.5", now)
+	for _, tc := range []struct{ image, want string }{{spoke.Image("4.20.5"), "4.20.5"}, {"", target}} {
+		spec, _ := c.Version().Object["spec"].(object)
+		spec["desiredUpdate"] = object{"version": target, "image": tc.image}
+		c.advance(&script{duration: time.Minute}, now)
+		if got, _, _ := c.newest(); got != tc.want {
+			t.Errorf("image %q: the cluster is at %s, want %s", tc.image, got, tc.want)
+		}
 	}
 }
 
@@ -241,8 +240,8 @@ func TestAgents_a_work_without_the_orphaning_rule_deletes_the_ClusterVersion(t *
 			}
 			w.must(w.client.Delete(t.Context(), work))
 			w.after(0)
-			if history := w.agents.spokes["c"].version.history; history[0].version != "" {
-				t.Errorf("history %v", history)
+			if version := w.agents.spokes["c"].Version(); version != nil {
+				t.Errorf("the cluster has %v", version)
 			}
 		})
 	}

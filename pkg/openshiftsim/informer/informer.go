@@ -11,6 +11,7 @@ package informer
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ import (
 	hooksv1alpha "github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
 // Break is a failure mode of an informer.
@@ -80,7 +82,8 @@ const port = 8443
 type Server struct {
 	name, namespace string
 	address         string
-	authority       *authority
+	authority       *pki.Authority
+	serving, other  tls.Certificate // for the name of the informer, and for another one
 	server          *http.Server
 	ended           chan error
 
@@ -95,10 +98,10 @@ type Server struct {
 // CustomResourceDefinitions of update status must be installed.
 func Start(ctx context.Context, c client.Client, namespace, name string) (*Server, error) {
 	s := &Server{name: name, namespace: namespace, changed: make(chan struct{}), requests: map[string]int{}, ended: make(chan error, 1)}
-	var err error
-	if s.authority, err = newAuthority(name + "." + namespace + ".svc"); err != nil {
-		return nil, fmt.Errorf("making the certificates of informer %s: %w", name, err)
-	}
+	host, now := name+"."+namespace+".svc", time.Now()
+	s.authority = pki.New("informer-ca")
+	s.serving = s.authority.Issue(host, now.Add(-time.Hour), now.Add(24*time.Hour))
+	s.other = s.authority.Issue("another."+host, now.Add(-time.Hour), now.Add(24*time.Hour))
 	if err := s.register(ctx, c); err != nil {
 		return nil, fmt.Errorf("registering informer %s: %w", name, err)
 	}
@@ -128,7 +131,7 @@ func (s *Server) register(ctx context.Context, c client.Client) error {
 		"apiVersion": updatev1beta1.GroupVersion.String(), "kind": "UpdateInformer", "metadata": map[string]any{"name": s.name},
 		"spec": map[string]any{"clientConfig": map[string]any{
 			"service":  map[string]any{"namespace": s.namespace, "name": s.name, "port": int64(port)},
-			"caBundle": s.authority.encodedBundle(),
+			"caBundle": base64.StdEncoding.EncodeToString(s.authority.PEM),
 		}},
 	}
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.namespace}}
@@ -157,8 +160,8 @@ func (s *Server) register(ctx context.Context, c client.Client) error {
 // Address returns the address that the informer listens on.
 func (s *Server) Address() string { return s.address }
 
-// CA returns the CA bundle of the informer's certificate.
-func (s *Server) CA() []byte { return s.authority.bundle }
+// CA returns the bundle of the authority of the certificate.
+func (s *Server) CA() []byte { return s.authority.PEM }
 
 // Behave changes the behavior of the informer and releases hanging requests.
 func (s *Server) Behave(b Behavior) {
@@ -199,9 +202,9 @@ func (s *Server) current() (Behavior, chan struct{}) {
 
 func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if b, _ := s.current(); b.Break == BreakCertificate {
-		return s.authority.other, nil
+		return &s.other, nil
 	}
-	return s.authority.serving, nil
+	return &s.serving, nil
 }
 
 // handler returns a handler that fails, hangs, or lets the SDK respond.

@@ -4,57 +4,41 @@
 package spoke
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Finalizer is the agent's finalizer on ManifestWorks.
 const Finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
-// Apply applies a work and returns its status.
+// Apply applies a work, and returns its status. A condition that does not change keeps its time.
 func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{}
-	applied, available := metav1.ConditionTrue, metav1.ConditionTrue
+	allApplied, allAvailable := true, true
 	var owned []id
 	for i := range work.Spec.Workload.Manifests {
 		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[i].Raw); err != nil {
-			applied = metav1.ConditionFalse
-			continue
+		failure := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[i].Raw)
+		if failure == nil {
+			c.apply(manifest, strategyOf(work, manifest))
+			if !isOrphaned(work, manifest) {
+				owned = append(owned, idOf(manifest))
+			}
 		}
-		option := optionOf(work, manifest)
-		strategy := workv1.UpdateStrategyTypeUpdate
-		if option != nil && option.UpdateStrategy != nil {
-			strategy = option.UpdateStrategy.Type
-		}
-		reported := workv1.ManifestCondition{ResourceMeta: metaOf(int32(i), manifest)}
-		const message = "applied"
-		c.apply(manifest, strategy)
-		if !isOrphaned(work, manifest) {
-			owned = append(owned, idOf(manifest))
-		}
-		isAvailable := metav1.ConditionTrue
-		if c.objects[idOf(manifest)] == nil {
-			isAvailable, available = metav1.ConditionFalse, metav1.ConditionFalse
-		}
-		reported.Conditions = []metav1.Condition{
-			condition(workv1.ManifestApplied, metav1.ConditionTrue, work.Generation, message, now),
-			condition(workv1.ManifestAvailable, isAvailable, 0, message, now),
-		}
-		more := c.Conditions[manifest.GetKind()+" "+manifest.GetName()]
-		for _, name := range slices.Sorted(maps.Keys(more)) {
-			reported.Conditions = append(reported.Conditions, condition(name, more[name], work.Generation, "by its rule", now))
-		}
-		if option != nil && isAvailable == metav1.ConditionTrue {
-			reported.StatusFeedbacks.Values = c.report(c.objects[idOf(manifest)], option.FeedbackRules)
-		}
-		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, reported)
+		allApplied, allAvailable = allApplied && failure == nil, allAvailable && c.objects[idOf(manifest)] != nil
+		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, c.report(work, i, manifest, failure, now))
 	}
 	former := c.works[work.Name]
 	c.works[work.Name] = owned
@@ -63,14 +47,85 @@ func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.Manifes
 			c.release(key)
 		}
 	}
-	status.Conditions = []metav1.Condition{
-		condition(workv1.WorkApplied, applied, work.Generation, "", now), condition(workv1.WorkAvailable, available, work.Generation, "", now),
-	}
+	status.Conditions = keepTimes(work.Status.Conditions,
+		condition(workv1.WorkApplied, allApplied, work.Generation, "AppliedManifestWork", now),
+		condition(workv1.WorkAvailable, allAvailable, work.Generation, "Resources", now))
 	return status
 }
 
-// Delete deletes the objects of a deleted work, except those that were orphaned when it was last
-// applied: a change of deleteOption has no effect until it is applied.
+// report returns what the agent reports about a manifest.
+func (c *Cluster) report(work *workv1.ManifestWork, ordinal int, manifest *unstructured.Unstructured, failure error, now time.Time) workv1.ManifestCondition {
+	reported := workv1.ManifestCondition{ResourceMeta: metaOf(int32(ordinal), manifest)}
+	found := c.objects[idOf(manifest)]
+	applied := condition(workv1.ManifestApplied, failure == nil, work.Generation, "AppliedManifest", now)
+	if failure != nil {
+		applied.Message = "Failed to apply manifest: " + failure.Error()
+	}
+	conditions := []metav1.Condition{applied, condition(workv1.ManifestAvailable, found != nil, 0, "Resource", now)} // without a generation, as the agent
+	more := c.Conditions[manifest.GetKind()+" "+manifest.GetName()]
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		conditions = append(conditions, metav1.Condition{
+			Type: name, Status: more[name], ObservedGeneration: work.Generation, Reason: "Rule", Message: "by its rule", LastTransitionTime: second(now),
+		})
+	}
+	if found != nil {
+		var about metav1.Condition
+		reported.StatusFeedbacks.Values, about = c.feedback(found, optionOf(work, manifest, func(o *workv1.ManifestConfigOption) bool { return len(o.FeedbackRules) > 0 }))
+		about.LastTransitionTime = second(now)
+		conditions = append(conditions, about)
+	}
+	var before []metav1.Condition
+	for _, old := range work.Status.ResourceStatus.Manifests {
+		if old.ResourceMeta == reported.ResourceMeta {
+			before = old.Conditions
+		}
+	}
+	reported.Conditions = keepTimes(before, conditions...)
+	return reported
+}
+
+// keepTimes returns the conditions, with the transition times of those before that have the same status.
+func keepTimes(before []metav1.Condition, after ...metav1.Condition) []metav1.Condition {
+	for i := range after {
+		if old := apimeta.FindStatusCondition(before, after[i].Type); old != nil && old.Status == after[i].Status {
+			after[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return after
+}
+
+// Answer answers a work on the hub as the agent does: it applies it and reports its status, or deletes its objects. The
+// function, if there is one, is called before the report, with the release that the work newly requests.
+func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.ManifestWork, now time.Time, applied func(release string)) error {
+	if !work.DeletionTimestamp.IsZero() {
+		c.Delete(work)
+		if !controllerutil.RemoveFinalizer(work, Finalizer) {
+			return nil
+		}
+		return hub.Update(ctx, work)
+	}
+	if controllerutil.AddFinalizer(work, Finalizer) {
+		if err := hub.Update(ctx, work); err != nil {
+			return err
+		}
+	}
+	before := c.Desired()
+	work.Status = c.Apply(work, now)
+	release := c.Desired()
+	if release == before {
+		release = ""
+	}
+	if applied != nil {
+		applied(release)
+	}
+	if c.Mute {
+		return nil
+	}
+	return hub.Status().Update(ctx, work)
+}
+
+// Delete deletes the objects of a work that is being deleted, but those that it orphaned when it was
+// applied last: an edit of its deleteOption that was not applied has no effect.
 func (c *Cluster) Delete(work *workv1.ManifestWork) {
 	former := c.works[work.Name]
 	delete(c.works, work.Name)
@@ -90,12 +145,24 @@ func (c *Cluster) release(key id) {
 	delete(c.applied, key)
 }
 
-func condition(name string, status metav1.ConditionStatus, generation int64, message string, now time.Time) metav1.Condition {
-	return metav1.Condition{
-		Type: name, Status: status, ObservedGeneration: generation, Reason: "Agent", Message: message,
-		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+// condition returns a condition of a work or of a manifest with a reason as the agent has it.
+func condition(name string, holds bool, generation int64, subject string, now time.Time) metav1.Condition {
+	c := metav1.Condition{
+		Type: name, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: subject + "Failed", Message: "It failed", LastTransitionTime: second(now),
 	}
+	if holds {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, subject+"Complete", "It is complete"
+	}
+	if name == workv1.WorkAvailable {
+		c.Reason, c.Message = subject+"Available", subject+" is available"
+		if !holds {
+			c.Reason, c.Message = subject+"NotAvailable", subject+" is not available"
+		}
+	}
+	return c
 }
+
+func second(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 func metaOf(ordinal int32, o *unstructured.Unstructured) workv1.ManifestResourceMeta {
 	kind := o.GroupVersionKind()
@@ -107,15 +174,23 @@ func metaOf(ordinal int32, o *unstructured.Unstructured) workv1.ManifestResource
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// optionOf returns the first configuration for a manifest, or nil.
-func optionOf(work *workv1.ManifestWork, o *unstructured.Unstructured) *workv1.ManifestConfigOption {
+// optionOf returns the first configuration of a manifest that has something; nil means none.
+func optionOf(work *workv1.ManifestWork, o *unstructured.Unstructured, has func(*workv1.ManifestConfigOption) bool) *workv1.ManifestConfigOption {
 	for i := range work.Spec.ManifestConfigs {
-		if r := &work.Spec.ManifestConfigs[i].ResourceIdentifier; r.Group == o.GroupVersionKind().Group && r.Resource == resourceOf(o.GetKind()) &&
-			r.Namespace == o.GetNamespace() && r.Name == o.GetName() {
-			return &work.Spec.ManifestConfigs[i]
+		option := &work.Spec.ManifestConfigs[i]
+		if r := &option.ResourceIdentifier; has(option) && r.Group == o.GroupVersionKind().Group && r.Resource == resourceOf(o.GetKind()) &&
+			text.MatchesAny(o.GetNamespace(), []string{r.Namespace}) && text.MatchesAny(o.GetName(), []string{r.Name}) {
+			return option
 		}
 	}
 	return nil
+}
+
+func strategyOf(work *workv1.ManifestWork, o *unstructured.Unstructured) workv1.UpdateStrategyType {
+	if option := optionOf(work, o, func(o *workv1.ManifestConfigOption) bool { return o.UpdateStrategy != nil }); option != nil {
+		return option.UpdateStrategy.Type
+	}
+	return workv1.UpdateStrategyTypeUpdate
 }
 
 func isOrphaned(work *workv1.ManifestWork, o *unstructured.Unstructured) bool {
@@ -134,17 +209,4 @@ func isOrphaned(work *workv1.ManifestWork, o *unstructured.Unstructured) bool {
 func (c *Cluster) isOrphanedID(work *workv1.ManifestWork, key id) bool {
 	o := c.objects[key]
 	return o == nil || isOrphaned(work, o)
-}
-
-// report returns the feedback values of an object.
-func (c *Cluster) report(o *unstructured.Unstructured, rules []workv1.FeedbackRule) []workv1.FeedbackValue {
-	var values []workv1.FeedbackValue
-	for i := range rules {
-		for _, path := range rules[i].JsonPaths {
-			if value, err := Evaluate(o.Object, path, c.RawJSON); err == nil && value != nil {
-				values = append(values, *value)
-			}
-		}
-	}
-	return values
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -14,10 +16,45 @@ import (
 // maxRawJSON is the maximum length of JSON that the agent reports.
 const maxRawJSON = 1024
 
-// Evaluate returns the value of an object at a path as the work agent of Open Cluster Management
-// v1.2.0 would report it, or nil for no value. A missing key yields no value. If the path matches
-// several values, the first one counts. With rawJSON, which stands for the feature gate
-// RawFeedbackJsonString, all matches count, and values of any type are reported as JSON.
+// wellKnown are the paths of the rule WellKnownStatus, by kind.
+var wellKnown = map[string][]workv1.JsonPath{
+	"Job": {
+		{Name: "JobComplete", Path: ".status.conditions[?(@.type==\"Complete\")].status"},
+		{Name: "JobSucceeded", Path: ".status.succeeded"},
+	},
+}
+
+// feedback evaluates the feedback rules of a configuration, which may be nil, and returns the condition about them.
+func (c *Cluster) feedback(of *unstructured.Unstructured, option *workv1.ManifestConfigOption) ([]workv1.FeedbackValue, metav1.Condition) {
+	about := metav1.Condition{Type: "StatusFeedbackSynced", Status: metav1.ConditionTrue, Reason: "StatusFeedbackSynced"}
+	if option == nil {
+		about.Reason = "NoStatusFeedbackSynced"
+		return nil, about
+	}
+	var all []workv1.FeedbackValue
+	for i := range option.FeedbackRules {
+		paths := option.FeedbackRules[i].JsonPaths
+		if option.FeedbackRules[i].Type == workv1.WellKnownStatusType {
+			paths = wellKnown[of.GetKind()]
+		}
+		for _, path := range paths {
+			value, err := Evaluate(of.Object, path, c.RawJSON)
+			if err != nil {
+				about.Status, about.Reason = metav1.ConditionFalse, "StatusFeedbackSyncFailed"
+				about.Message = fmt.Sprintf("Sync status feedback failed with error %v", err)
+				return all, about
+			}
+			if value != nil {
+				all = append(all, *value)
+			}
+		}
+	}
+	return all, about
+}
+
+// Evaluate returns the value of an object at a path, as the work agent of Open Cluster Management v1.2.0
+// reports it; nil means none. A missing key is no value. The first match counts. With rawJSON, the
+// feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
 func Evaluate(object map[string]any, path workv1.JsonPath, rawJSON bool) (*workv1.FeedbackValue, error) {
 	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path.Path + "}"); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -105,22 +104,9 @@ func wholeOperator(
 		Name: "operator", Latency: 5 * time.Millisecond,
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 			return operator.NewControllers(
-				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, virtualClock{now: env.Clock}, register,
+				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, register,
 				operator.Externals{Prometheus: cluster.Alerts, Alertmanager: cluster.Alertmanager, Webhook: newWebhook(env), Registry: newRegistry()},
 			)
 		},
 	}
 }
-
-// virtualClock is a clock without timers. The simulation has none: controllers return instead of
-// waiting.
-type virtualClock struct {
-	clock.WithTicker
-	now *simulation.Clock
-}
-
-// Now returns the virtual time.
-func (c virtualClock) Now() time.Time { return c.now.Now() }
-
-// Since returns the virtual time elapsed since t.
-func (c virtualClock) Since(t time.Time) time.Duration { return c.now.Now().Sub(t) }

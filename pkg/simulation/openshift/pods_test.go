@@ -356,12 +356,9 @@ func TestJob_whose_pods_are_refused(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	full := true
-	w.plan = func(r simulation.Request) simulation.Fault {
-		if full && r.Verb == "create" && r.Kind == "Pod" {
-			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("exceeded quota")}
-		}
-		return simulation.Fault{}
-	}
+	w.plan = simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("exceeded quota")}.If(func(r simulation.Request) bool {
+		return full && r.Verb == "create" && r.Kind == "Pod"
+	})
 	w.create(newJob(nil))
 	w.runFor(time.Hour)
 	if got := w.describe(); got != "active 0 succeeded 0 failed 0" {

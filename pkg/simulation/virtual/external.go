@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -156,28 +155,11 @@ func (w *World) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	w.receiver.lives++
 	source := func(context.Context) (string, error) { return "devcluster", nil }
 	next := &lifeWebhook{
-		Webhook: webhook.New(webhook.Options{Source: source, Clock: passiveClock{now: env.Clock}, Log: logr.Discard()}),
+		Webhook: webhook.New(webhook.Options{Source: source, Clock: env.Clock, Log: logr.Discard()}),
 		world:   w, life: w.receiver.lives,
 	}
 	next.SetSender(&w.receiver)
 	return next
-}
-
-// passiveClock is a clock without timers. Nothing that needs them is started.
-type passiveClock struct {
-	clock.WithTicker
-	now *simulation.Clock
-}
-
-// Now returns the virtual time.
-func (c passiveClock) Now() time.Time { return c.now.Now() }
-
-// Since returns the virtual time elapsed since t.
-func (c passiveClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
-
-// WithTimeout applies the engine's timeouts in virtual time.
-func (c passiveClock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return c.now.WithTimeout(ctx, d)
 }
 
 // Publish queues a notification.

@@ -140,7 +140,7 @@ func (w *World) newProgram(settings config.Config) *simulation.Program {
 			w.registry = prometheus.NewRegistry()
 			return operator.NewControllers(
 				manager.Options{Namespace: openshiftsim.OperatorNamespace}, settings, manager.Clients{Client: env.Client, Live: env.Live},
-				passiveClock{now: env.Clock}, register,
+				env.Clock, register,
 				operator.Externals{Prometheus: w.Cluster.Alerts, Alertmanager: w.Cluster.Alertmanager, Webhook: w.newWebhook(env), Registry: w.registry},
 			)
 		},

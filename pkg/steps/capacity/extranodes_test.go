@@ -37,7 +37,7 @@ import (
 func TestExtraNodesAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.ok(w.machines.AddNode("worker-a-0", nil, false)) // a regular node
+	w.Must(w.machines.AddNode("worker-a-0", nil, false)) // an ordinary one
 	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-d582eebc, node-worker-b-extra-ec0d56e6"); got != want {
 		t.Errorf("added: %+v", got)
 	}
@@ -93,7 +93,7 @@ func TestUnknownFieldsOfTheSourceAreKept(t *testing.T) {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if sets, is := list.(*unstructured.UnstructuredList); is {
-				w.ok(unstructured.SetNestedField(sets.Items[0].Object, "z", "spec", "template", "spec", "newer"))
+				w.Must(unstructured.SetNestedField(sets.Items[0].Object, "z", "spec", "template", "spec", "newer"))
 			}
 			return err
 		},
@@ -276,9 +276,9 @@ func TestNodeThatIsNoLongerReady(t *testing.T) {
 	}
 	node := &corev1.Node{}
 	node.Name = "node-worker-a-extra-d582eebc"
-	w.ok(w.inner.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	w.Must(w.User.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
-	w.ok(w.inner.Status().Update(t.Context(), node))
+	w.UpdateStatus(node)
 	w.machines.Failures["worker-b"] = openshift.NoFailure
 	w.pass(time.Minute)
 	w.pass(time.Minute)
@@ -296,7 +296,7 @@ func TestDeletedExtraMachineSetIsCreatedAgain(t *testing.T) {
 	w.must(w.add(), 0)
 	w.pass(time.Second)
 	victim := w.extras()["worker-a"]
-	w.ok(w.delete(t.Context(), w.inner, victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
+	w.Must(w.delete(t.Context(), w.User, victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
 	w.machines.KeepDeleted = true
 	w.pass(time.Minute)
 	got := w.must(w.add(), time.Minute)
@@ -315,17 +315,17 @@ func TestDeletedExtraMachineSetIsCreatedAgain(t *testing.T) {
 func TestSourcesThatChangeMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world){
-		"source deleted": func(w *world) { w.ok(w.inner.Delete(w.t.Context(), set("worker-b"))) },
+		"source deleted": func(w *world) { w.Must(w.User.Delete(w.TB.Context(), set("worker-b"))) },
 		"source scaled to zero": func(w *world) {
-			w.ok(w.inner.Patch(w.t.Context(), set("worker-b"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+			w.Must(w.User.Patch(w.TB.Context(), set("worker-b"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		},
 		"source replaced": func(w *world) {
-			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
-			w.ok(w.inner.Create(w.t.Context(), set("worker-c")))
+			w.Delete(set("worker-b"))
+			w.Create(set("worker-c"))
 		},
 		"extra one scaled to zero": func(w *world) {
-			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
-			w.ok(w.inner.Patch(w.t.Context(), w.extras()["worker-b"], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+			w.Delete(set("worker-b"))
+			w.Must(w.User.Patch(w.TB.Context(), w.extras()["worker-b"], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -359,16 +359,16 @@ func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 			for _, subject := range []engine.AttemptRef{earlier, other} {
 				w.settle(func() engine.UpgradeStep { return w.operator.Add(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
-				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
-				for _, s := range sets.Items { // the finalizer keeps them for now
+				w.Must(w.User.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
+				for _, s := range sets.Items { // they stay for now
 					s.Finalizers = []string{"x/x"}
-					w.ok(w.inner.Update(t.Context(), &s))
+					w.Update(&s)
 				}
 			}
 			w.restart()
 			w.must(step(w), 0)
 			var sets machinev1beta1.MachineSetList
-			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
+			w.Must(w.User.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 			for _, s := range sets.Items {
 				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-d582eebc") {
 					t.Errorf("%s stays", s.Name)
@@ -384,7 +384,7 @@ func TestRemoveNowRemovesWhatTheObjectHasLeft(t *testing.T) {
 	w := newWorld(t, set("worker-a"), set("earlier", extraOf("u-1")), set("last", extraOf("u-1")), set("other", extraOf("u-9")))
 	w.must(w.removeNow(), 0)
 	var sets machinev1beta1.MachineSetList
-	w.ok(w.inner.List(t.Context(), &sets))
+	w.Must(w.User.List(t.Context(), &sets))
 	var left []string
 	for _, s := range sets.Items {
 		if s.DeletionTimestamp == nil {
@@ -425,7 +425,7 @@ func TestRefusedCreation(t *testing.T) {
 			w.operator.Client = interceptor.NewClient(w.outer, interceptor.Funcs{
 				Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 					made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-					w.ok(err)
+					w.Must(err)
 					if name, _, _ := unstructured.NestedString(made, "metadata", "name"); refuses && strings.HasPrefix(name, "worker-b") {
 						return apierrors.NewForbidden(schema.GroupResource{Resource: "machinesets"}, "x", errors.New("exceeded\nquota"))
 					}
@@ -551,21 +551,21 @@ func TestNodeThatStaysIsNamed(t *testing.T) {
 		t.Errorf("cleaned up: %+v", got)
 	}
 	held := &corev1.Node{}
-	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Name: "node-worker-a-extra-d582eebc"}, held))
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Name: "node-worker-a-extra-d582eebc"}, held))
 	held.Spec.Unschedulable = true
 	for since, want := range map[*metav1.Time]string{nil: "being drained", {Time: noon}: "being drained since 2020-05-01T12:00:00Z"} {
 		held.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: since}}
-		w.ok(w.inner.Update(t.Context(), held))
+		w.Update(held)
 		w.pass(time.Minute)
 		if got := w.must(w.operator.Remove(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-d582eebc, node node-worker-a-extra-d582eebc ("+want+")" {
 			t.Errorf("while the machine API drains it: %+v", got)
 		}
 	}
 	held.Spec = corev1.NodeSpec{}
-	w.ok(w.inner.Update(t.Context(), held))
+	w.Update(held)
 	orphaned := w.extras()["worker-a"]
 	orphaned.Finalizers = nil
-	w.ok(w.inner.Update(t.Context(), orphaned))
+	w.Update(orphaned)
 	w.pass(time.Minute)
 	if got := w.must(w.operator.Remove(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-d582eebc" {
 		t.Errorf("without its MachineSet: %+v", got)
@@ -650,10 +650,10 @@ func TestMachineBeingDeletedDoesNotCount(t *testing.T) {
 	w := newWorld(t, set("worker-a"))
 	w.settle(w.add)
 	machine := &machinev1beta1.Machine{}
-	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-d582eebc-abcde"}, machine))
+	w.Must(w.User.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-d582eebc-abcde"}, machine))
 	machine.Finalizers = []string{"machine.machine.openshift.io"}
-	w.ok(w.inner.Update(t.Context(), machine))
-	w.ok(w.inner.Delete(t.Context(), machine))
+	w.Update(machine)
+	w.Delete(machine)
 	got := w.must(w.add(), 0)
 	golden.Texts(t, "", got.Message())
 	if got.Passed() {
@@ -708,14 +708,14 @@ func TestLongMessages(t *testing.T) {
 		w.pass(time.Second)
 	}
 	var machines machinev1beta1.MachineList
-	w.ok(w.inner.List(t.Context(), &machines))
+	w.Must(w.User.List(t.Context(), &machines))
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		m.Status.NodeRef, m.Status.Phase, m.Status.ErrorMessage = nil, new(strings.Repeat("x", 20_000)), new(strings.Repeat("no \n", 20_000))
 		if i%2 == 0 {
 			m.Status.ErrorMessage = nil
 		}
-		w.ok(w.inner.Status().Update(t.Context(), m))
+		w.UpdateStatus(m)
 	}
 	w.restart()
 	got := w.must(w.add(), time.Minute)
@@ -751,7 +751,7 @@ func TestAddYieldsToTheWindow(t *testing.T) {
 			for {
 				run := engine.Run{Started: noon, Since: since, Now: w.Now(), CommitBy: since.Add(tc.window)}
 				result, err := w.add()(t.Context(), run)
-				w.ok(err)
+				w.Must(err)
 				created = created || len(w.extras()) > 0
 				if result.Passed() {
 					if result.Reason() != "CapacityNotAvailable" || !strings.Contains(result.Message(), "the upgrade continues") {

@@ -34,7 +34,7 @@ func FuzzMachineSets(f *testing.F) {
 		}
 		w := newWorld(t)
 		made := 0
-		live := interceptor.NewClient(w.inner, interceptor.Funcs{
+		live := interceptor.NewClient(w.User, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if sets, is := list.(*unstructured.UnstructuredList); is {
 					found := unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}

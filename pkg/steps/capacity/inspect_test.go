@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func replicas(n int32) func(*machinev1beta1.MachineSet) {
@@ -31,9 +32,8 @@ func extraOf(uid string) func(*machinev1beta1.MachineSet) {
 // names returns the names of MachineSets that are not being deleted. An extra MachineSet is shown
 // as + and the name of its source.
 func (w *world) names() []string {
-	w.t.Helper()
-	var sets machinev1beta1.MachineSetList
-	w.ok(w.inner.List(w.t.Context(), &sets))
+	w.TB.Helper()
+	sets := simulation.List(w.Harness, &machinev1beta1.MachineSetList{})
 	var found []string
 	for _, s := range sets.Items {
 		name := s.Name
@@ -50,9 +50,8 @@ func (w *world) names() []string {
 
 // extras returns the extra MachineSets by the names of their sources.
 func (w *world) extras() map[string]*machinev1beta1.MachineSet {
-	w.t.Helper()
-	var sets machinev1beta1.MachineSetList
-	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
+	w.TB.Helper()
+	sets := simulation.List(w.Harness, &machinev1beta1.MachineSetList{}, client.HasLabels{clusterstate.LabelExtraNodeOf})
 	found := map[string]*machinev1beta1.MachineSet{}
 	for i := range sets.Items {
 		found[sets.Items[i].Annotations["upgrade.managed.openshift.io/machineset"]] = &sets.Items[i]
@@ -62,20 +61,14 @@ func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 
 // remaining returns the remaining extra MachineSets, Machines, and nodes.
 func (w *world) remaining() []string {
-	w.t.Helper()
+	w.TB.Helper()
 	found := slices.Sorted(maps.Keys(w.extras()))
-	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{clusterstate.LabelExtraNodeOf}))
-		switch list := list.(type) {
-		case *machinev1beta1.MachineList:
-			for _, m := range list.Items {
-				found = append(found, m.Name)
-			}
-		case *corev1.NodeList:
-			for _, n := range list.Items {
-				found = append(found, n.Name)
-			}
-		}
+	extra := client.HasLabels{clusterstate.LabelExtraNodeOf}
+	for _, m := range simulation.List(w.Harness, &machinev1beta1.MachineList{}, extra).Items {
+		found = append(found, m.Name)
+	}
+	for _, n := range simulation.List(w.Harness, &corev1.NodeList{}, extra).Items {
+		found = append(found, n.Name)
 	}
 	return found
 }

@@ -51,10 +51,8 @@ func set(name string, changes ...func(*machinev1beta1.MachineSet)) *machinev1bet
 
 // world is a cluster with a scripted machine API.
 type world struct {
-	*simulation.World
-	t        *testing.T
+	*simulation.Harness
 	machines *openshift.Machines
-	inner    client.WithWatch // no request of this client fails
 	outer    client.WithWatch // the client of the operator
 
 	fault    func(request int) simulation.Outcome // by the number of the request, from 1; nil serves all
@@ -64,10 +62,9 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{World: simulation.New(simulation.Options{Start: noon}), t: t}
-	w.ok(w.Add(objects...))
+	w := &world{Harness: simulation.NewHarness(t, simulation.Options{Start: noon})}
+	w.Must(w.Add(objects...))
 	w.machines = openshift.NewMachines(w.World, clusterstate.LabelExtraNodeOf)
-	w.inner = w.Client("test")
 	w.outer = interceptor.NewClient(w.FaultyClient("operator", w.decide), interceptor.Funcs{Delete: w.delete})
 	w.restart()
 	return w
@@ -90,12 +87,12 @@ func (w *world) delete(ctx context.Context, c client.WithWatch, object client.Ob
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
 	if options.PropagationPolicy == nil || *options.PropagationPolicy != metav1.DeletePropagationForeground || options.Preconditions == nil || *options.Preconditions.UID != object.GetUID() {
-		w.t.Errorf("%s is deleted with %+v", object.GetName(), options)
+		w.TB.Errorf("%s is deleted with %+v", object.GetName(), options)
 	}
 	var current machinev1beta1.MachineSet
-	if err := w.inner.Get(ctx, client.ObjectKeyFromObject(object), &current); err == nil && len(current.Finalizers) == 0 {
+	if err := w.User.Get(ctx, client.ObjectKeyFromObject(object), &current); err == nil && len(current.Finalizers) == 0 {
 		current.Finalizers = []string{metav1.FinalizerDeleteDependents}
-		w.ok(w.inner.Update(ctx, &current))
+		w.Must(w.User.Update(ctx, &current))
 	}
 	return c.Delete(ctx, object, opts...)
 }
@@ -103,36 +100,29 @@ func (w *world) delete(ctx context.Context, c client.WithWatch, object client.Ob
 // restart replaces the process of the operator.
 func (w *world) restart() { w.operator = &capacity.ExtraNodes{Client: w.outer, Live: w.outer} }
 
-func (w *world) ok(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// pass lets time pass and lets the machine API take its next step.
+// pass lets time pass, and then the machine API do the next thing.
 func (w *world) pass(d time.Duration) {
-	w.t.Helper()
+	w.TB.Helper()
 	w.Advance(d)
-	w.ok(w.machines.Step())
+	w.Must(w.machines.Step())
 }
 
 // call calls a step that was first called some time ago.
 func (w *world) call(step engine.UpgradeStep, ago time.Duration) (engine.Result, error) {
-	return step(w.t.Context(), engine.Run{Started: noon, Since: w.Now().Add(-ago), Now: w.Now()})
+	return step(w.TB.Context(), engine.Run{Started: noon, Since: w.Now().Add(-ago), Now: w.Now()})
 }
 
 // must calls a step and fails on an error.
 func (w *world) must(step engine.UpgradeStep, ago time.Duration) engine.Result {
-	w.t.Helper()
+	w.TB.Helper()
 	result, err := w.call(step, ago)
-	w.ok(err)
+	w.Must(err)
 	return result
 }
 
 // settle calls a step every second until it is finished, for at most an hour.
 func (w *world) settle(step func() engine.UpgradeStep) engine.Result {
-	w.t.Helper()
+	w.TB.Helper()
 	since := w.Now()
 	for range 3600 {
 		result, err := w.call(step(), w.Now().Sub(since))
@@ -141,6 +131,6 @@ func (w *world) settle(step func() engine.UpgradeStep) engine.Result {
 		}
 		w.pass(time.Second)
 	}
-	w.t.Fatal("the step does not finish")
+	w.TB.Fatal("the step does not finish")
 	return engine.Result{}
 }

@@ -244,9 +244,7 @@ func TestDelayed(t *testing.T) {
 		},
 		"deleted": {
 			script: []at{{30 * time.Minute, func(w *world) {
-				if err := w.client.Delete(w.t.Context(), w.pool("night")); err != nil {
-					w.t.Fatal(err)
-				}
+				w.Delete(w.pool("night"))
 			}}},
 			log: []string{paused, "30m0s user: night is gone"}, end: upgraded,
 		},
@@ -258,9 +256,7 @@ func TestDelayed(t *testing.T) {
 			script: []at{{30 * time.Minute, func(w *world) {
 				pool := w.pool("night")
 				pool.Labels = nil
-				if err := w.client.Update(w.t.Context(), pool); err != nil {
-					w.t.Fatal(err)
-				}
+				w.Update(pool)
 			}}},
 			log: []string{paused, released}, end: upgraded,
 		},
@@ -273,10 +269,10 @@ func TestDelayed(t *testing.T) {
 				}
 			})
 			for _, action := range tc.script {
-				w.After(action.after, func() { action.do(w); w.process.Enqueue(requestOfJob) })
+				w.After(action.after, func() { action.do(w); w.Process.Enqueue(requestOfJob) })
 			}
 			w.runToEnd()
-			w.runFor(tc.rest)
+			w.RunFor(tc.rest)
 			if diff := cmp.Diff(tc.log, w.log); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%s", diff, w.record())
 			}
@@ -353,7 +349,7 @@ func TestDelayed_while_it_waits(t *testing.T) {
 					tc.setup(w)
 				}
 			})
-			w.runFor(tc.after)
+			w.RunFor(tc.after)
 			conditions := w.job().Status.History[0].Conditions
 			last := conditions[len(conditions)-1]
 			if last.Type != tc.step || last.Reason != tc.reason || last.Message != tc.about {
@@ -374,10 +370,10 @@ func TestDelayed_does_not_poll(t *testing.T) {
 		hook := w.answer(100*time.Minute, engine.Done(""))
 		w.hooks["before/night"] = func(run engine.Run) engine.Result { calls++; return hook(run) }
 	})
-	w.runFor(62 * time.Minute)
+	w.RunFor(62 * time.Minute)
 	calls = 0
-	w.runFor(30 * time.Minute)
-	if calls > 15 { // each heartbeat of the engine, and the change it causes
+	w.RunFor(30 * time.Minute)
+	if calls > 15 { // each heartbeat of the engine, and the change that it makes
 		t.Errorf("the hook is called %d times in half an hour", calls)
 	}
 }

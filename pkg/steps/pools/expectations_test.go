@@ -52,11 +52,9 @@ func describePool(object client.Object) string {
 }
 
 func (w *world) job() *maintenancev1beta1.UpgradeJob {
-	var job maintenancev1beta1.UpgradeJob
-	if err := w.client.Get(w.t.Context(), jobKey, &job); client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
-	}
-	return &job
+	job := &maintenancev1beta1.UpgradeJob{}
+	simulation.Find(w.Harness, jobKey, job)
+	return job
 }
 
 // record returns the steps of the attempt, one per line.
@@ -71,9 +69,5 @@ func (w *world) record() string {
 }
 
 func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
-	var pool mcfgv1.MachineConfigPool
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
-		w.t.Fatal(err)
-	}
-	return &pool
+	return simulation.Get(w.Harness, client.ObjectKey{Name: name}, &mcfgv1.MachineConfigPool{})
 }

@@ -38,7 +38,7 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 	}
 	run := func(t *testing.T, plan simulation.Plan) *world {
 		t.Helper()
-		w := newWorld(t, twoDelays, func(w *world) { w.plan = plan })
+		w := newWorld(t, twoDelays, func(w *world) { w.Writes = plan })
 		w.Observe(func(simulation.Change) {
 			if len(w.log) == len(want) && !w.recorded("Unpause/night") {
 				t.Error("the pool is released, but the result of its hook is not recorded")
@@ -139,7 +139,7 @@ func TestDelayed_with_a_user_in_between(t *testing.T) {
 			t.Parallel()
 			writes := 0
 			w := newWorld(t)
-			w.plan = func(r simulation.Request) simulation.Fault {
+			w.Writes = func(r simulation.Request) simulation.Fault {
 				if r.Kind != "MachineConfigPool" {
 					return simulation.Fault{}
 				}
@@ -161,15 +161,12 @@ func TestDelayed_with_a_user_in_between(t *testing.T) {
 func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, twoDelays, func(w *world) {
-		w.plan = func(r simulation.Request) simulation.Fault {
-			if r.Kind == "MachineConfigPool" && r.Key.Name == "early" && w.Now().Before(w.start.Add(10*time.Minute)) {
-				return simulation.Fault{Outcome: simulation.Refuse}
-			}
-			return simulation.Fault{}
-		}
+		w.Writes = simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool {
+			return r.Kind == "MachineConfigPool" && r.Key.Name == "early" && w.Now().Before(w.start.Add(10*time.Minute))
+		})
 		w.After(4*time.Minute, func() { w.setPaused("night", false) })
 	})
-	w.runFor(12 * time.Minute)
+	w.RunFor(12 * time.Minute)
 	paused := slices.DeleteFunc(slices.Clone(w.log), func(change string) bool { return !strings.Contains(change, "night is paused") })
 	if len(paused) != 1 || w.pool("night").Spec.Paused {
 		t.Errorf("pool night is paused by %q, changes: %q\n%s", paused, w.log, w.record())
@@ -180,7 +177,7 @@ func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
 func TestReleased_with_an_old_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) {
-		w.plan = func(r simulation.Request) simulation.Fault {
+		w.Writes = func(r simulation.Request) simulation.Fault {
 			if r.Kind != "MachineConfigPool" || w.cancel != "" {
 				return simulation.Fault{}
 			}

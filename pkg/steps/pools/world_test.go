@@ -9,7 +9,6 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,15 +41,8 @@ var jobKey = client.ObjectKey{Namespace: "managed-upgrade-operator", Name: "job"
 // one UpgradeJob: its steps for pools, and the commit. The record is in the status of the
 // UpgradeJob.
 type world struct {
-	*simulation.World
-	t       testing.TB
+	*simulation.Harness
 	cluster *openshift.Script
-	client  client.Client
-
-	program  simulation.Program
-	process  *simulation.Process
-	registry *prometheus.Registry
-	plan     simulation.Plan
 
 	to      string    // the target version of the UpgradeJob
 	start   time.Time // of the UpgradeJob
@@ -76,9 +68,8 @@ func newWorld(t *testing.T, changes ...func(*world)) *world {
 	t.Helper()
 	w := emptyWorld(t, simulation.Options{MaxBurst: 100})
 	var err error
-	if w.cluster, err = openshift.NewScript(w.World, from, channel, to, "4.4.7"); err != nil {
-		t.Fatal(err)
-	}
+	w.cluster, err = openshift.NewScript(w.World, from, channel, to, "4.4.7")
+	w.Must(err)
 	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Spec.Channel = channel })
 	w.addPool("night", "night")
 	for _, change := range changes {
@@ -98,16 +89,13 @@ func newClusterWorld(t *testing.T) *world {
 	}
 	w := emptyWorld(t, simulation.Options{Definitions: definitions})
 	spec := openshiftsim.Spec{Masters: 2, Workers: 2, Pools: []machineconfig.Pool{{Name: "night", Nodes: 2}}}
-	if _, err := openshift.New(w.World, spec); err != nil {
-		t.Fatal(err)
-	}
+	_, err = openshift.New(w.World, spec)
+	w.Must(err)
 	w.to, w.start = "4.20.6", w.Now().Truncate(time.Second).Add(time.Second)
 	pool := w.pool("night")
 	pool.Labels["name"] = "night"
-	if err := w.client.Update(w.t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	w.runFor(time.Minute)
+	w.Update(pool)
+	w.RunFor(time.Minute)
 	w.begin()
 	return w
 }
@@ -115,17 +103,16 @@ func newClusterWorld(t *testing.T) *world {
 func emptyWorld(t *testing.T, options simulation.Options) *world {
 	t.Helper()
 	w := &world{
-		World: simulation.New(options), t: t, timeout: 12 * time.Hour, to: to,
+		Harness: simulation.NewHarness(t, options), timeout: 12 * time.Hour, to: to,
 		delays: []pools.Delay{{Selector: night(), Min: time.Hour, Max: 2 * time.Hour}}, commitWithin: time.Hour,
 		hooks: map[string]func(engine.Run) engine.Result{},
 	}
-	w.start, w.client = w.Now().Truncate(time.Second), w.Client("user")
+	w.start, w.User = w.Now().Truncate(time.Second), w.Client("user")
 	return w
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	w.registry = prometheus.NewPedanticRegistry()
-	poolMetrics, err := metrics.NewPools(w.registry)
+	poolMetrics, err := metrics.NewPools(w.Registry)
 	if err != nil {
 		return nil, err
 	}

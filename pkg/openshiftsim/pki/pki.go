@@ -1,0 +1,104 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pki issues the certificates of dev clusters and tests.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"time"
+)
+
+// Authority signs certificates.
+type Authority struct {
+	// PEM is the bundle that trusts this authority.
+	PEM         []byte
+	certificate tls.Certificate
+	serial      int64
+}
+
+// New returns an authority that is always valid.
+func New(name string) *Authority {
+	a := &Authority{certificate: tls.Certificate{PrivateKey: NewKey(), Leaf: &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}}}
+	a.certificate = a.sign(a.certificate.Leaf, a.certificate.PrivateKey.(*ecdsa.PrivateKey)) //nolint:forcetypeassert // It is made above.
+	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Certificate[0]})
+	return a
+}
+
+// Certificate returns the certificate of the authority.
+func (a *Authority) Certificate() *x509.Certificate { return a.certificate.Leaf }
+
+// Issue returns the certificate of a server with a name or an IP address.
+func (a *Authority) Issue(name string, from, until time.Time) tls.Certificate {
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until}
+	if ip := net.ParseIP(name); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{name}
+	}
+	return a.Sign(template)
+}
+
+// Sign returns a certificate and its key; the serial number and the usage of the key need not be set.
+func (a *Authority) Sign(template *x509.Certificate) tls.Certificate {
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	return a.sign(template, NewKey())
+}
+
+func (a *Authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) tls.Certificate {
+	a.serial++
+	template.SerialNumber = big.NewInt(a.serial)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate.Leaf, key.Public(), a.certificate.PrivateKey)
+	if err != nil {
+		panic(fmt.Sprintf("signing %s: %v", template.Subject, err)) // the template is wrong
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(fmt.Sprintf("parsing %s: %v", template.Subject, err))
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// Write writes the certificate and the key of the authority.
+func (a *Authority) Write(certFile, keyFile string) error {
+	return Write(a.certificate, certFile, keyFile)
+}
+
+// Write writes a certificate and its key.
+func Write(c tls.Certificate, certFile, keyFile string) error {
+	if err := WriteKey(c.PrivateKey, keyFile); err != nil {
+		return err
+	}
+	return os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o600)
+}
+
+// NewKey returns a new key.
+func NewKey() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err) // there is no randomness
+	}
+	return key
+}
+
+// WriteKey writes a key.
+func WriteKey(key any, file string) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+}
