@@ -95,7 +95,7 @@ const (
 	PreChecksRequire = "Require"
 )
 
-// Alerts configures the query for firing alerts and which of them block an upgrade.
+// Alerts configures the query for firing alerts and the selection of those that block an upgrade.
 type Alerts struct {
 	URL              string   `json:"url"`
 	CAFile           string   `json:"caFile"`
@@ -115,7 +115,7 @@ type ExternalDependencies struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// Alertmanager configures the Alertmanager on which alerts are silenced.
+// Alertmanager configures the Alertmanager that silences alerts.
 type Alertmanager struct {
 	URL       string   `json:"url"`
 	CAFile    string   `json:"caFile"`
@@ -123,7 +123,7 @@ type Alertmanager struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// Maintenance configures which alerts are silenced during an upgrade and for how long.
+// Maintenance configures the silences during an upgrade: the alerts and the duration.
 type Maintenance struct {
 	Lease              Duration `json:"lease"`
 	Timeout            Duration `json:"timeout"`

@@ -68,7 +68,7 @@ func (s DurationSetting) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// StringSetting is a setting with a string, which may be empty.
+// StringSetting is a setting with a string, possibly empty.
 type StringSetting struct {
 	Value   *string
 	Default string

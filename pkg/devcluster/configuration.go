@@ -27,7 +27,7 @@ func (c *Cluster) configuration() configuration {
 	return configuration{file: c.Path("operator.yaml"), urls: urls}
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every 10 seconds.
+// Configure replaces the operator's configuration file. The operator reads it every 10 seconds.
 // Missing URLs default as in OperatorOptions.Config.
 func (o *Operator) Configure(text string) error {
 	if err := o.config.write(text); err != nil {

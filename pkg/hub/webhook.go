@@ -43,8 +43,8 @@ func (h *hub) bind(clients manager.Clients) error {
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
-// eventSource returns the source of CloudEvents, which identifies the hub. The hub need not be an
-// OpenShift cluster. It is not safe for concurrent use: only the delivery of events calls it.
+// eventSource returns the source of CloudEvents: the UID of kube-system on the hub, which need not
+// be an OpenShift cluster. It is not safe for concurrent use: only the delivery of events calls it.
 func (h *hub) eventSource(ctx context.Context) (string, error) {
 	if h.source == "" {
 		var namespace corev1.Namespace
@@ -59,8 +59,8 @@ func (h *hub) eventSource(ctx context.Context) (string, error) {
 	return h.source, nil
 }
 
-// eventCluster returns the name of the ManagedCluster that an event is about, which is the
-// namespace of its run. It is empty for events about a ManagedClustersUpgrade.
+// eventCluster returns the name of the ManagedCluster that an event is about (the namespace of its
+// run). It is empty for events about a ManagedClustersUpgrade.
 func eventCluster(_ context.Context, about webhook.Object) string {
 	if about.Kind != "ClusterUpgradeRun" {
 		return ""

@@ -48,7 +48,7 @@ type finder struct {
 }
 
 // answer calls the function and waits until the timeout. It calls release when the function has
-// returned, which may be later.
+// returned, possibly later.
 func (f *finder) answer(ctx context.Context, request hooksv1alpha.RequestSpec, release func()) answer {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel() // not when the function returns, because its result would race with the end of the context

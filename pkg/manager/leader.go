@@ -20,7 +20,8 @@ type LeaderElection struct {
 	LeaseDuration time.Duration
 	// RenewDeadline is how long the leader tries to renew its Lease before it exits.
 	RenewDeadline time.Duration
-	// RetryPeriod is the interval at which the leader and all other replicas access the Lease.
+	// RetryPeriod is the interval between accesses of the Lease by the leader and by every other
+	// replica.
 	RetryPeriod time.Duration
 }
 

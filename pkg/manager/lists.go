@@ -11,8 +11,8 @@ import (
 )
 
 // WholeLists returns a client whose cached lists are complete. controller-runtime's cache truncates
-// a list at the limit, claims that every list continues, and rejects requests for the next page,
-// which breaks code that reads lists page by page.
+// a list at the limit, claims that every list continues, and rejects requests for the next page.
+// Code that reads lists page by page would fail.
 func WholeLists(cached client.Client) client.Client { return wholeLists{cached} }
 
 type wholeLists struct{ client.Client }

@@ -109,7 +109,7 @@ func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, err
 }
 
 // A CustomResourceDefinition is served shortly after its creation, so discovery is retried. After
-// these retries, which take two minutes, only a change of the definition can help.
+// two minutes of retries, only a change of the definition can help.
 const (
 	firstRetry   = 100 * time.Millisecond
 	longestRetry = time.Minute

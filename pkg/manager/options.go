@@ -114,8 +114,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxConfigBytes is the maximum size of the configuration file, which equals the limit of a
-// ConfigMap.
+// maxConfigBytes is the maximum size of the configuration file. It equals the limit of a ConfigMap.
 const maxConfigBytes = 1 << 20
 
 // ReadConfig parses the configuration file. Without --config, or while the folder of the file is

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// reloadInterval is the interval at which the configuration is read. A kubelet takes up to a minute
+// reloadInterval is the interval between reads of the configuration. A kubelet takes up to a minute
 // to propagate a changed ConfigMap to its pods.
 const reloadInterval = 10 * time.Second
 

@@ -27,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 )
 
-// Deployment of the former operator, which runs on managed clusters and serves the same
+// Deployment of the former operator. That operator runs on managed clusters and serves the same
 // UpgradeConfigs.
 const (
 	formerNamespace = "openshift-managed-upgrade-operator"

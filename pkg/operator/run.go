@@ -95,8 +95,8 @@ func readConfig(o *manager.Options) (config.Config, error) {
 	return manager.ReadConfig(o, config.Default(), config.Parse)
 }
 
-// validateClients validates the URLs and files in the configuration, which its decoder does not
-// check.
+// validateClients validates the URLs and files in the configuration, because the decoder of the
+// configuration does not.
 func validateClients(cfg config.Config, clk clock.Clock) error {
 	_, err := newDeps(cfg, clk, nil)
 	return errors.Join(err, configureWebhook(webhook.New(webhook.Options{Clock: clk}), cfg, nil))
@@ -229,7 +229,7 @@ func (p *operator) notifier() notify.MultiPublisher {
 	return notify.MultiPublisher{Events: p.events, Webhook: p.webhook}
 }
 
-// eventSource returns the source of CloudEvents, which identifies the cluster.
+// eventSource returns the source of CloudEvents: the ID of the cluster.
 func (p *operator) eventSource(ctx context.Context) (string, error) {
 	id, err := clusterstate.GetClusterID(ctx, p.clients.Client)
 	return "urn:uuid:" + id, err

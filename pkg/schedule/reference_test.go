@@ -22,7 +22,7 @@ type field struct {
 	numbers []int // nil for no restriction
 }
 
-// rule is a schedule from which both the reference and the expressions are derived.
+// rule is a schedule. Both the reference and the expressions are derived from it.
 type rule struct {
 	minutes, hours, days, months, weekdays, weeks field
 }

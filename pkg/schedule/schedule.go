@@ -33,7 +33,7 @@ func (s Schedule) Location() *time.Location {
 }
 
 // Next returns the first start after base, in the schedule's location. It returns false if there is
-// none within 41 years, in which case the schedule never runs.
+// none within 41 years: then the schedule never runs.
 func (s Schedule) Next(base time.Time) (time.Time, bool) {
 	base = base.In(s.Location())
 	wall := wallClock(base).Truncate(time.Minute)
@@ -106,7 +106,7 @@ func (s Schedule) nextInDay(from time.Duration) (time.Duration, bool) {
 // maxOffset exceeds every UTC offset that any location has ever had.
 const maxOffset = 24 * time.Hour
 
-// firstShown returns the first instant at which the location's wall clock shows the given time or a
+// firstShown returns the first instant when the location's wall clock shows the given time or a
 // later one.
 func firstShown(wall time.Time, location *time.Location) time.Time {
 	t := wall.Add(-maxOffset).In(location)

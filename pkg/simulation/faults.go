@@ -56,8 +56,8 @@ func (f Fault) If(matches func(Request) bool) Plan {
 	}
 }
 
-// Plan decides what becomes of each request of a process. It may act on the world by the clients of
-// others, so they come between a read and a write.
+// Plan determines the outcome of each request of a process. It may change the world with other
+// clients, between a read and a write of the process.
 type Plan func(Request) Fault
 
 // FaultyClient returns a client for code that runs without a process. Its requests fail according

@@ -23,8 +23,8 @@ func Sample(n int) []int {
 	return Sampled(numbers)
 }
 
-// Sampled returns the elements. In short mode, which is used under the race detector, it returns
-// only a few of them, evenly spaced from the first to the last.
+// Sampled returns the elements. In short mode, as used under the race detector, it returns only a
+// few of them, evenly spaced from the first to the last.
 func Sampled[T any](all []T) []T {
 	if !testing.Short() || len(all) <= shortSample {
 		return all

@@ -233,7 +233,7 @@ func (w *World) Fail(err error) {
 // Err returns the error that ended the run, or nil.
 func (w *World) Err() error { return w.err }
 
-// Advance lets time pass during which nothing else happens, such as a slow request.
+// Advance lets time pass while nothing else happens, such as during a slow request.
 func (w *World) Advance(d time.Duration) { w.now = w.now.Add(d) }
 
 // Jump moves all clocks by d, as if all machines had been suspended or their clocks had been set.

@@ -93,8 +93,8 @@ func syntaxError(err error) error {
 	return errors.New(bound(message, maxTextBytes))
 }
 
-// typeError names the field whose value has the wrong type. It does not show the value, which may
-// be a misplaced secret.
+// typeError names the field whose value has the wrong type. It does not show the value, because it
+// may be a misplaced secret.
 func typeError(err error) error {
 	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {

@@ -262,7 +262,7 @@ func (w *World) AwaitOperator(ctx context.Context) error {
 	})
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every 10 seconds.
+// Configure replaces the operator's configuration file. The operator reads it every 10 seconds.
 func (w *World) Configure(config map[string]any) error {
 	text, err := scenario.ConfigFile(config, w.addresses())
 	if err != nil {

@@ -28,8 +28,7 @@ const (
 	// failingCluster is the number of the cluster that fails in the demonstration. In a smaller fleet,
 	// the last cluster fails.
 	failingCluster = 5
-	// screenInterval is the interval at which the screen is checked. It is printed when it has
-	// changed.
+	// screenInterval is the interval between checks of the screen. It is printed when it has changed.
 	screenInterval = 2 * time.Second
 	// demoTimeout limits the demonstration.
 	demoTimeout = 5 * time.Minute

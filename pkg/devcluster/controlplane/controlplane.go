@@ -41,7 +41,7 @@ type Options struct {
 	// DefaultControllers.
 	Controllers []string
 	// Env is added to the environment of the programs, for example "GOGC=100". By default, they
-	// collect garbage less often than other programs, which makes them start faster.
+	// collect garbage less often than other programs, to start faster.
 	Env []string
 	// Prepare, if set, is called when the API server is ready, before the controller manager starts.
 	// The garbage collector knows the kinds served by then and discovers others within half a minute.

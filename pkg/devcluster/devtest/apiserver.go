@@ -125,7 +125,7 @@ func (s *APIServer) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return s.command(ctx, s.kubectl, args...)
 }
 
-// KubectlUpdate does the same for kubectl-update, which "make build" builds.
+// KubectlUpdate does the same for kubectl-update. "make build" must have built it.
 func (s *APIServer) KubectlUpdate(ctx context.Context, args ...string) *exec.Cmd {
 	return s.command(ctx, s.kubectl+"-update", args...)
 }

@@ -37,8 +37,8 @@ func CompareRejections(tb testing.TB, want []string, err error) {
 	}
 }
 
-// CompareAdmission is CompareRejections for an error from the test kit, which skips the validation
-// rules if the schema is violated.
+// CompareAdmission is CompareRejections for an error from the test kit. The test kit skips the
+// validation rules if the schema is violated.
 func CompareAdmission(tb testing.TB, want []string, err error) {
 	tb.Helper()
 	bySchema := func(rejection string) bool { return strings.Contains(rejection, ": should ") }

@@ -135,8 +135,8 @@ func figure(b *testing.B, value float64, unit string, limit float64) {
 	}
 }
 
-// restartHub kills the hub, and reports the time until its successor admits a cluster and the
-// requests with which it lists objects.
+// restartHub kills the hub. It reports the time until the successor admits a cluster, and its list
+// requests.
 func (r *rollout) restartHub(b *testing.B) {
 	b.Helper()
 	must(b, r.hub.Kill())

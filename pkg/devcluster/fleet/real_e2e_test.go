@@ -44,13 +44,13 @@ import (
 )
 
 // TestReal upgrades two real clusters with the hub program, Open Cluster Management, and its
-// agents, which run with the permissions of a klusterlet.
+// agents, using the permissions of a klusterlet.
 func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
 	start := time.Now()
 	limit = 5 * time.Minute
 	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
-		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ // the Job names the namespaces in which it must approve
+		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ // the Job needs the namespaces of the operators to approve
 			ApproveAllUpgrades: true, Exclude: []fleetv1beta1.OperatorReference{{Name: "quay", Namespace: "quay"}},
 		}
 		u.Spec.PreUpgradeAction = backup()
@@ -108,7 +108,7 @@ func (r *rollout) preflight(t *testing.T, before map[string]*observed) {
 	}
 }
 
-// upgradeClusterVersion upgrades the canary and another cluster, which fails first.
+// upgradeClusterVersion upgrades the canary and another cluster that first fails.
 func (r *rollout) upgradeClusterVersion(t *testing.T) {
 	t.Helper()
 	failing := r.fleet.Spokes[1]

@@ -40,7 +40,7 @@ const (
 )
 
 // Spoke is a real managed cluster: a dev cluster with Open Cluster Management's registration and
-// work agents, which run with the permissions that a klusterlet grants them.
+// work agents, running with the permissions of a klusterlet.
 type Spoke struct {
 	*devcluster.Cluster
 

@@ -52,8 +52,8 @@ func (m *Monitoring) StopPrometheus() error {
 	return m.prometheus.process.Stop(grace)
 }
 
-// Scrape makes Prometheus, which must be running, scrape /metrics at these addresses once a second
-// over HTTP. They replace the addresses of earlier calls.
+// Scrape makes a running Prometheus scrape /metrics at these addresses once a second over HTTP.
+// They replace the addresses of earlier calls.
 func (m *Monitoring) Scrape(ctx context.Context, addresses ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// addDeployment makes the process follow its Deployment, which every release applies.
+// addDeployment makes the process follow its Deployment. Every release applies the Deployment.
 func (o *Operator) addDeployment(mgr manager.Manager) error {
 	key := client.ObjectKey{Namespace: Namespace, Name: program}
 	err := ctrl.NewControllerManagedBy(mgr).

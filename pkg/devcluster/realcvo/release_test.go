@@ -31,8 +31,8 @@ func operator(t *testing.T) *Operator {
 	}}
 }
 
-// retrieval returns a pod like those with which the cluster version operator copies a release out
-// of its image.
+// retrieval returns a pod like the ones that copy a release out of its image for the cluster
+// version operator.
 func retrieval(version string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Labels: map[string]string{"k8s-app": "retrieve-openshift-release"}},

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Key signs releases. Each cluster has its own key, which no other one trusts.
+// Key signs releases. Each cluster has its own key, and no other cluster trusts it.
 type Key struct{ entity *openpgp.Entity }
 
 // NewKey generates a key.

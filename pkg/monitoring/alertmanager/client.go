@@ -36,8 +36,8 @@ func New(o httpclient.Options) (*Client, error) {
 }
 
 // Silences lists the silences that have all of the matchers, in any state. It also returns
-// Alertmanager's current time, which determines when silences end, or zero if the response does not
-// contain it.
+// Alertmanager's current time, or zero if the response does not contain it. Silences end according
+// to this time.
 func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, time.Time, error) {
 	query := url.Values{}
 	for _, m := range filter {

@@ -10,8 +10,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
-// Samples returns the samples in the result of an expression, which must be a vector. It returns an
-// error if the expression is invalid or has another type.
+// Samples returns the samples in the result of an expression. The result must be a vector. It
+// returns an error if the expression is invalid or has another type.
 func (c *Client) Samples(ctx context.Context, expression string) ([]checks.Sample, error) {
 	vector, err := c.query(ctx, expression)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Span is a period during which a series had samples.
+// Span is a period with samples of a series.
 type Span struct{ Start, End time.Time }
 
-// Series is a series with the spans in which it had samples, sorted and without overlaps.
+// Series is a series with its spans, sorted and without overlaps.
 type Series struct {
 	Labels map[string]string
 	Spans  []Span

@@ -36,8 +36,8 @@ const workers = 16
 
 // Options configure Agents.
 type Options struct {
-	// Interval is the interval at which the feedback of a work is polled, without the agent's jitter
-	// of up to 90 %.
+	// Interval is the polling interval for the feedback of a work, without the agent's jitter of up to
+	// 90 %.
 	Interval time.Duration
 	// Clock provides the current time.
 	Clock clock.PassiveClock

@@ -24,7 +24,7 @@ type Command struct {
 	Path   string
 	Args   []string
 	Env    []string    // defaults to the environment of this process
-	Log    string      // file to which stdout and stderr are appended
+	Log    string      // stdout and stderr are appended to this file
 	Dir    string      // working folder; defaults to that of this process
 	Root   string      // if set, the root folder of the process; Path is relative to it. Requires root.
 	OnExit func(error) // if set, called once if the process ends without Stop or Kill
@@ -85,7 +85,7 @@ func Start(command Command) (*Process, error) {
 	return p, nil
 }
 
-// PID returns the process ID, which is also the ID of its process group.
+// PID returns the ID of the process and its process group.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Exited returns a channel that is closed when the process has exited.

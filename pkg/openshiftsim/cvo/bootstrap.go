@@ -15,7 +15,7 @@ import (
 )
 
 // Bootstrap creates the ClusterVersion and the ClusterOperators of a cluster installed with the
-// version in options, and the ConfigMap from which the machine config operator reads the release.
+// version in options, and the ConfigMap with the release for the machine config operator.
 func Bootstrap(ctx context.Context, c client.Client, options Options, channel, upstream, clusterID string) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},

@@ -43,7 +43,7 @@ const (
 	defaultUpdateDuration = timescale.Duration(3 * time.Minute)  // to update one operator
 )
 
-// progressInterval is the interval at which progress is reported during an update, in real time.
+// progressInterval is the interval between progress reports during an update, in real time.
 const progressInterval = time.Second
 
 // Options configure the simulator.
@@ -56,8 +56,7 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Graph transports requests to the update service. It defaults to the default transport.
 	Graph http.RoundTripper
-	// ProgressInterval is the interval at which progress is reported during an update. It defaults to
-	// 1s.
+	// ProgressInterval is the interval between progress reports during an update. It defaults to 1s.
 	ProgressInterval time.Duration
 }
 
@@ -77,7 +76,7 @@ type Operator struct {
 	// Takes is the time that the operator takes to reach a new version on a real cluster, or "never".
 	// It defaults to 3m.
 	Takes timescale.Duration `json:"takes,omitempty"`
-	// External operators are updated by another simulator, which reads the release from a ConfigMap.
+	// External operators are updated by another simulator. It reads the release from a ConfigMap.
 	External bool `json:"-"`
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// ConfigMap from which the machine config operator reads the release.
+// ConfigMap with the release for the machine config operator.
 const (
 	MachineConfigNamespace = "openshift-machine-config-operator"
 	MachineConfigImages    = "machine-config-operator-images"

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// manifests is the number of manifests of a release, the unit in which progress is reported.
+// manifests is the number of manifests of a release. Progress is reported in manifests.
 const manifests = 901
 
 // report updates the history and the conditions.

@@ -17,7 +17,7 @@ import (
 const (
 	// ExitCode is the exit code of the containers, such as "1".
 	ExitCode = "devcluster.openshift.io/exit-code"
-	// Duration is the time after which the containers exit, such as "90s".
+	// Duration is how long the containers run before they exit, such as "90s".
 	Duration = "devcluster.openshift.io/duration"
 	// NeverEnds, if "true", keeps the containers running until the pod is deleted.
 	NeverEnds = "devcluster.openshift.io/never-ends"

@@ -68,7 +68,7 @@ type Options struct {
 	// PodRetry is the retry interval while a pod waits for a node or for the kubelet of its node. It
 	// defaults to 2s.
 	PodRetry time.Duration
-	// StatusInterval is the interval at which an unchanged status is posted. It defaults to 5m.
+	// StatusInterval is the interval between posts of an unchanged status. It defaults to 5m.
 	StatusInterval time.Duration
 }
 

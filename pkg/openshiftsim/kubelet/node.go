@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Intervals of a real kubelet, which renews its lease every 10 seconds and posts an unchanged
-// status every 5 minutes.
+// Intervals of a real kubelet: it renews its lease every 10 seconds and posts an unchanged status
+// every 5 minutes.
 const (
 	leaseInterval  = 10 * time.Second
 	leaseDuration  = 40 * time.Second
@@ -104,7 +104,7 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	return nil
 }
 
-// syncTaints sets the taints of the node lifecycle controller, which keep new pods off nodes that
+// syncTaints sets the taints of the node lifecycle controller. They keep new pods off nodes that
 // are cordoned or down.
 func (k *Kubelets) syncTaints(ctx context.Context, node *corev1.Node, now time.Time) error {
 	before := node.DeepCopy()

@@ -60,7 +60,7 @@ type Provider struct {
 	// InstallTakes is the time that a machine takes to become a node on a real cluster, or "never". It
 	// defaults to 4m.
 	InstallTakes timescale.Duration `json:"installTakes,omitempty"`
-	// Refused, if set, is the error with which the cloud rejects instances, as in
+	// Refused, if set, is the error returned by the cloud when it rejects an instance, such as
 	// "InsufficientResources: You have exceeded your quota."
 	Refused string `json:"refused,omitempty"`
 	// NotReady keeps the nodes from ever becoming ready.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Node annotations through which the controller and the daemon communicate.
+// Node annotations for the communication between the controller and the daemon.
 const (
 	CurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"

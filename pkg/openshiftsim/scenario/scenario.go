@@ -144,9 +144,9 @@ type Action struct {
 	// Configure replaces the operator's configuration file. It has the format of Operator.Config but
 	// may be invalid. The operator reads the file every 10 seconds.
 	Configure map[string]any `json:"configure,omitempty"`
-	// APIServer stops, starts, or kills the API server, which keeps its data and its address.
+	// APIServer stops, starts, or kills the API server. Its data and its address do not change.
 	APIServer string `json:"apiServer,omitempty"`
-	// Etcd stops, starts, or kills etcd, which keeps its data and its address.
+	// Etcd stops, starts, or kills etcd. Its data and its address do not change.
 	Etcd string `json:"etcd,omitempty"`
 	// Fire makes an alert fire.
 	Fire *alerting.Alert `json:"fire,omitempty"`

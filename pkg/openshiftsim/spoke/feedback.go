@@ -52,9 +52,10 @@ func (c *Cluster) feedback(of *unstructured.Unstructured, option *workv1.Manifes
 	return all, about
 }
 
-// Evaluate returns the value of an object at a path, as the work agent of Open Cluster Management v1.2.0
-// reports it; nil means none. A missing key is no value. The first match counts. With rawJSON, the
-// feature gate RawFeedbackJsonString, all of them count, and any value is reported as JSON.
+// Evaluate returns the value of an object at a path as the work agent of Open Cluster Management
+// v1.2.0 would report it, or nil for no value. A missing key yields no value. If the path matches
+// several values, the first one counts. With rawJSON (the feature gate RawFeedbackJsonString), all
+// matches count, and values of any type are reported as JSON.
 func Evaluate(object map[string]any, path workv1.JsonPath, rawJSON bool) (*workv1.FeedbackValue, error) {
 	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path.Path + "}"); err != nil {

@@ -29,7 +29,7 @@ func Add(mgr ctrlmanager.Manager, controllers ...manager.Controller) error {
 }
 
 // Retry returns the backoff of a simulator. It starts at the given delay and never exceeds a
-// second, which lets simulators recover quickly.
+// second, to let simulators recover quickly.
 func Retry(first time.Duration) func() workqueue.TypedRateLimiter[reconcile.Request] {
 	return func() workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, time.Second)

@@ -32,7 +32,7 @@ import (
 type Scene struct {
 	// Objects reads the objects of the cluster without a cache.
 	Objects client.Reader
-	// Namespace is the namespace of the operator, which contains the lock.
+	// Namespace is the namespace of the operator and of the lock.
 	Namespace string
 	// Now is the time of the cluster.
 	Now time.Time

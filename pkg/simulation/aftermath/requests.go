@@ -28,7 +28,7 @@ func (r *Requests) Request(version string) {
 	r.made[version]++
 }
 
-// Withdraw undoes one request of a version, which may then be made again.
+// Withdraw undoes one request of a version. The version may then be requested again.
 func (r *Requests) Withdraw(version string) {
 	if r.made[version] > 0 {
 		r.made[version]--
