@@ -124,7 +124,7 @@ func blocking(changes ...func(*policyv1.PodDisruptionBudget)) func(*cluster) {
 
 func unchanged(*policyv1.PodDisruptionBudget) {}
 
-// idle returns a cluster that is up to date with the newest offered release.
+// idle returns a cluster at the newest offered release.
 func idle() *cluster {
 	c := newCluster()
 	c.complete()
@@ -291,7 +291,7 @@ func TestFacts_are_the_same_for_every_consumer(t *testing.T) {
 }
 
 // questions are the rows of the facts table. If an input ends with "during an update", the reference is a
-// cluster that is being updated.
+// cluster in the middle of an update.
 var questions = []question{
 	{"is an update being installed?", "Progressing=True with Completed history", func(c *cluster) { c.setProgressing(configv1.ConditionTrue, 10*time.Minute) }, map[string]string{
 		gate:    "error ControlPlaneUnknown/ClusterVersion/version",

@@ -32,8 +32,8 @@ type AlertSource interface {
 
 // Readers holds the sources of facts: a cache, the API server, or a dump.
 type Readers struct {
-	// Reader reads everything except pods, which are read through Live. Programs on a cluster use a cache for
-	// Reader. The CLI uses a single reader for both, including for dumps.
+	// Reader reads everything except pods, and Live reads pods. Programs on a cluster use a cache for Reader.
+	// The CLI uses a single reader for both, including for dumps.
 	Reader, Live client.Reader
 	// Cached is set if Reader is a cache, so its lists cost no requests.
 	Cached bool

@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// machineKind is a kind of object that owns machines. Such objects are read as unstructured data, which keeps
-// spec.versionManagement and works if the kind is not installed.
+// machineKind is a kind of object that owns machines. Such objects are read as unstructured data to keep
+// spec.versionManagement and to support clusters without the kind.
 type machineKind struct {
 	gvk schema.GroupVersionKind
 	// version is the path of the desired version, or nil if the kind has none.

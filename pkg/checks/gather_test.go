@@ -326,8 +326,8 @@ func TestGather_reads_the_pods_of_a_budget(t *testing.T) {
 	}
 }
 
-// Pre-checks compare budgets by their selectors or, if that is inconclusive, by the pods of the namespace,
-// which are read once a minute.
+// Pre-checks compare budgets by their selectors. If these are inconclusive, the pods of the namespace decide.
+// They are read once a minute.
 func TestGather_compares_budgets(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -49,7 +49,7 @@ type Upgrade struct {
 type Schedule struct {
 	Resource   Resource
 	APIVersion string
-	// Start is the next start that is not suspended.
+	// Start is the next start, skipping suspended ones.
 	Start time.Time
 	// To is the version that an upgrade starting now would install. It is empty if no update is available or
 	// the available updates are unknown.

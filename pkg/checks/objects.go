@@ -52,7 +52,7 @@ type ObjectCheck struct {
 	// Name selects one object. Selector selects all objects with matching labels.
 	Name     string
 	Selector *metav1.LabelSelector
-	// Expr is an expression that is true for a healthy object.
+	// Expr is an expression that must be true for the object.
 	Expr string
 }
 

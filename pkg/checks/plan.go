@@ -21,7 +21,7 @@ import (
 // InformerReadiness is the name of the built-in informer that reports on updates before they start.
 const InformerReadiness = "builtin-readiness"
 
-// UIDNotOffered is the UID of the finding for a release that is not offered.
+// UIDNotOffered is the UID of the finding that the release is not offered.
 const UIDNotOffered = "not-offered"
 
 // minCertificateLife is how long the certificates of a pool must remain valid.

@@ -157,7 +157,7 @@ const (
 	urgentCredit = 1
 )
 
-// limited holds the last result of a query that is sent at most once per interval on average.
+// limited holds the last result of a query and limits it to one request per interval on average.
 type limited[T any] struct {
 	sent    time.Time     // when the last query was answered; zero if never
 	updated time.Time     // when the credit was last updated

@@ -257,7 +257,7 @@ func TestGather_reads_upgrades_in_one_shape(t *testing.T) {
 	}
 }
 
-// The next start of a schedule is the first that is not suspended. Its version is the one that would be
+// Suspended starts of a schedule are skipped. The version of the next start is the one that would be
 // installed now.
 func TestGather_reads_schedules(t *testing.T) {
 	t.Parallel()

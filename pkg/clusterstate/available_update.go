@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AvailableUpdate describes how the cluster version operator offers a release. The zero AvailableUpdate is a
-// release that is not offered.
+// AvailableUpdate describes how the cluster version operator offers a release. It is zero if the release is
+// not offered.
 type AvailableUpdate struct {
 	// Available reports whether the release is offered.
 	Available bool
