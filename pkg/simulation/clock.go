@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is a clock of a World. The clock of a process may differ from the clock of the API server: Step moves it.
+// Clock is a clock of a World. The clock of a process may differ from the API server's clock (see
+// Step).
 type Clock struct {
 	clock.WithTicker // nil: nothing in a simulation waits for a timer
 

@@ -46,7 +46,7 @@ type Fault struct {
 	LagFor time.Duration
 }
 
-// If returns a plan that has the fault for the requests that match, and serves all others.
+// If returns a plan that applies the fault to matching requests and serves all others.
 func (f Fault) If(matches func(Request) bool) Plan {
 	return func(r Request) Fault {
 		if matches(r) {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OlderDefinitions returns the CustomResourceDefinition of a file, alone, without fields of its status, as
-// an API server has it whose definitions are older than the controller.
+// OlderDefinitions returns the CustomResourceDefinition in a file without some fields of its status,
+// like an API server whose definitions are older than the controller.
 func OlderDefinitions(tb testing.TB, file string, fields ...string) []*Definition {
 	tb.Helper()
 	data, err := os.ReadFile(file)

@@ -54,7 +54,7 @@ type Program struct {
 	Direct bool
 	// OnCrash is called after a crash, for example to start the next life after a delay.
 	OnCrash func()
-	// Reconciled is called after each reconcile that has not crashed; nil means none.
+	// Reconciled, unless nil, is called after each reconcile that did not crash.
 	Reconciled func(reconcile.Request, reconcile.Result, error)
 
 	counters counters

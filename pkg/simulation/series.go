@@ -10,15 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Series is a gauge or a counter.
+// Series is the value of one metric with one set of labels.
 type Series struct {
 	Name   string // without managed_upgrade_
 	Labels map[string]string
-	Values []string // of the labels, sorted by the labels' names
+	Values []string // the label values, sorted by label name
 	Value  float64
 }
 
-// Gather returns the series of a registry, sorted by name and labels. A histogram is the number of its samples.
+// Gather returns the series of a registry, sorted by name and labels. The value of a histogram is its
+// sample count.
 func Gather(tb testing.TB, registry prometheus.Gatherer) []Series {
 	tb.Helper()
 	families, err := registry.Gather()

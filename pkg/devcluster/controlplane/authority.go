@@ -14,7 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/pki"
 )
 
-// authority signs the certificates of one control plane. They are issued at each start, so they never expire in use.
+// authority signs the certificates of one control plane. They are issued at every start, so they
+// never expire while in use.
 type authority struct {
 	dir       string
 	signer    *pki.Authority
@@ -63,7 +64,7 @@ func (a *authority) issue(file string, name pkix.Name) (pair, error) {
 	return files, pki.Write(a.signer.Sign(&x509.Certificate{
 		Subject: name, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity), // the clock may be set back later
-		// etcd is a client of itself, and its peers' certificates serve both ways.
+		// etcd is also its own client, and peers use their certificates in both directions.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}), files.certFile, files.keyFile)
 }

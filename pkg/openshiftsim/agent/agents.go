@@ -101,7 +101,8 @@ func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return poll, a.claim(ctx, managed, c)
 }
 
-// spoke returns the simulation of a cluster. A new one has the release that its ManagedCluster claims.
+// spoke returns the simulation of a cluster. A new one starts at the release that its
+// ManagedCluster claims.
 func (a *Agents) spoke(managed *clusterv1.ManagedCluster) *cluster {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,7 +140,7 @@ func (a *Agents) report(ctx context.Context, work *workv1.ManifestWork, status w
 	return ignoreBehind(a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})))
 }
 
-// claim publishes the installed release as a claim of the ManagedCluster, if it has changed.
+// claim publishes the installed release as a claim of the ManagedCluster if it has changed.
 func (a *Agents) claim(ctx context.Context, managed *clusterv1.ManagedCluster, c *cluster) error {
 	if c.Version() == nil {
 		return nil

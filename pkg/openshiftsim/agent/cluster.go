@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 )
 
-// jobDuration is how long a Job runs.
+// jobDuration is the duration of a Job.
 const jobDuration = time.Second
 
 // object is an object without a Go type.
@@ -26,7 +26,7 @@ type cluster struct {
 	*spoke.Cluster
 }
 
-// newCluster returns a cluster that was installed at a time.
+// newCluster returns a cluster that was installed at the given time.
 func newCluster(name, version string, at time.Time) *cluster {
 	c := &cluster{Cluster: spoke.New(name, version, at)}
 	for _, condition := range []struct{ name, status, reason, message string }{
@@ -38,17 +38,18 @@ func newCluster(name, version string, at time.Time) *cluster {
 	return c
 }
 
-// newest returns the newest entry of the history: its release, when it began, and whether it is completed.
+// newest returns the release and start time of the newest entry in the history, and whether its
+// update is complete.
 func (c *cluster) newest() (release string, started time.Time, completed bool) {
 	release, state, _ := strings.Cut(c.History()[0], " ")
 	history, _, _ := unstructured.NestedSlice(c.Version().Object, "status", "history")
 	entry, _ := history[0].(object)
 	text, _ := entry["startedTime"].(string)
-	started, _ = time.Parse(time.RFC3339, text) // it is written by this program
+	started, _ = time.Parse(time.RFC3339, text) // this program wrote it
 	return release, started, state == "Completed"
 }
 
-// advance simulates the cluster up to a time.
+// advance simulates the cluster up to the given time.
 func (c *cluster) advance(s *script, now time.Time) {
 	if c.Version() == nil {
 		return
@@ -93,18 +94,18 @@ func (c *cluster) update(s *script, now time.Time) {
 	c.SetCondition(c.Version(), "Failing", "False", "AsExpected", "", now)
 }
 
-// start requests the update of an UpgradeConfig when upgradeAt has come.
+// start requests the update of an UpgradeConfig once upgradeAt has passed.
 func (c *cluster) start(config *unstructured.Unstructured, now time.Time) {
 	paused, _, _ := unstructured.NestedBool(config.Object, "spec", "paused")
 	text, _, _ := unstructured.NestedString(config.Object, "spec", "upgradeAt")
-	at, _ := time.Parse(time.RFC3339, text) // an invalid time has come
+	at, _ := time.Parse(time.RFC3339, text) // an invalid time counts as passed
 	requested, _, _ := unstructured.NestedString(config.Object, "spec", "desired", "version")
 	if newest, _, _ := c.newest(); !paused && !now.Before(at) && newest != requested && c.Desired() != requested {
 		c.Request(requested)
 	}
 }
 
-// report writes the status of an UpgradeConfig that follows from the ClusterVersion.
+// report derives the status of an UpgradeConfig from the ClusterVersion and writes it.
 func (c *cluster) report(config *unstructured.Unstructured, s *script, now time.Time) {
 	release, _, _ := unstructured.NestedString(config.Object, "spec", "desired", "version")
 	phase, succeeded, progressing, step, message := "New", "Unknown", "True", "Pending", "upgradeAt has not come"
@@ -123,7 +124,8 @@ func (c *cluster) report(config *unstructured.Unstructured, s *script, now time.
 	status["history"] = []any{object{"version": release, "phase": phase, "conditions": []any{upgraded}}}
 }
 
-// run begins a Job, and has it succeed after a while. One that approves operators finds none.
+// run starts a Job and completes it after jobDuration. A Job that approves operators finds no
+// InstallPlans.
 func (c *cluster) run(job *unstructured.Unstructured, now time.Time) {
 	status, _ := job.Object["status"].(object)
 	text, _ := status["startTime"].(string)

@@ -160,7 +160,7 @@ func (s *Server) register(ctx context.Context, c client.Client) error {
 // Address returns the address that the informer listens on.
 func (s *Server) Address() string { return s.address }
 
-// CA returns the bundle of the authority of the certificate.
+// CA returns the CA bundle of the informer's certificate.
 func (s *Server) CA() []byte { return s.authority.PEM }
 
 // Behave changes the behavior of the informer and releases hanging requests.

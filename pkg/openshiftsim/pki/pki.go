@@ -21,13 +21,13 @@ import (
 
 // Authority signs certificates.
 type Authority struct {
-	// PEM is the bundle that trusts this authority.
+	// PEM is the CA bundle of this authority.
 	PEM         []byte
 	certificate tls.Certificate
 	serial      int64
 }
 
-// New returns an authority that is always valid.
+// New returns an authority whose certificate is valid from 2020 to 2100.
 func New(name string) *Authority {
 	a := &Authority{certificate: tls.Certificate{PrivateKey: NewKey(), Leaf: &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -41,7 +41,7 @@ func New(name string) *Authority {
 // Certificate returns the certificate of the authority.
 func (a *Authority) Certificate() *x509.Certificate { return a.certificate.Leaf }
 
-// Issue returns the certificate of a server with a name or an IP address.
+// Issue returns a certificate for a server with the given DNS name or IP address.
 func (a *Authority) Issue(name string, from, until time.Time) tls.Certificate {
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until}
 	if ip := net.ParseIP(name); ip != nil {
@@ -52,7 +52,8 @@ func (a *Authority) Issue(name string, from, until time.Time) tls.Certificate {
 	return a.Sign(template)
 }
 
-// Sign returns a certificate and its key; the serial number and the usage of the key need not be set.
+// Sign returns a certificate with a new key. It sets the serial number and key usage of the
+// template.
 func (a *Authority) Sign(template *x509.Certificate) tls.Certificate {
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	return a.sign(template, NewKey())
@@ -72,12 +73,12 @@ func (a *Authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) tls.
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Write writes the certificate and the key of the authority.
+// Write writes the certificate and key of the authority to files.
 func (a *Authority) Write(certFile, keyFile string) error {
 	return Write(a.certificate, certFile, keyFile)
 }
 
-// Write writes a certificate and its key.
+// Write writes a certificate and its key to files.
 func Write(c tls.Certificate, certFile, keyFile string) error {
 	if err := WriteKey(c.PrivateKey, keyFile); err != nil {
 		return err
@@ -94,7 +95,7 @@ func NewKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// WriteKey writes a key.
+// WriteKey writes a key to a file.
 func WriteKey(key any, file string) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 // Finalizer is the agent's finalizer on ManifestWorks.
 const Finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
-// Apply applies a work, and returns its status. A condition that does not change keeps its time.
+// Apply applies a work and returns its status. Conditions with unchanged status keep their
+// transition times.
 func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{}
 	allApplied, allAvailable := true, true
@@ -61,7 +62,7 @@ func (c *Cluster) report(work *workv1.ManifestWork, ordinal int, manifest *unstr
 	if failure != nil {
 		applied.Message = "Failed to apply manifest: " + failure.Error()
 	}
-	conditions := []metav1.Condition{applied, condition(workv1.ManifestAvailable, found != nil, 0, "Resource", now)} // without a generation, as the agent
+	conditions := []metav1.Condition{applied, condition(workv1.ManifestAvailable, found != nil, 0, "Resource", now)} // without a generation, like the real agent
 	more := c.Conditions[manifest.GetKind()+" "+manifest.GetName()]
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		conditions = append(conditions, metav1.Condition{
@@ -84,7 +85,8 @@ func (c *Cluster) report(work *workv1.ManifestWork, ordinal int, manifest *unstr
 	return reported
 }
 
-// keepTimes returns the conditions, with the transition times of those before that have the same status.
+// keepTimes returns the new conditions. Those with unchanged status keep their previous transition
+// time.
 func keepTimes(before []metav1.Condition, after ...metav1.Condition) []metav1.Condition {
 	for i := range after {
 		if old := apimeta.FindStatusCondition(before, after[i].Type); old != nil && old.Status == after[i].Status {
@@ -94,8 +96,9 @@ func keepTimes(before []metav1.Condition, after ...metav1.Condition) []metav1.Co
 	return after
 }
 
-// Answer answers a work on the hub as the agent does: it applies it and reports its status, or deletes its objects. The
-// function, if there is one, is called before the report, with the release that the work newly requests.
+// Answer processes a work on the hub like the agent: it applies the work and reports its status, or
+// deletes the objects of a deleted work. Before the report, it calls applied (unless nil) with the
+// release that the work newly requests, or with an empty string if there is none.
 func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.ManifestWork, now time.Time, applied func(release string)) error {
 	if !work.DeletionTimestamp.IsZero() {
 		c.Delete(work)
@@ -124,8 +127,8 @@ func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.Ma
 	return hub.Status().Update(ctx, work)
 }
 
-// Delete deletes the objects of a work that is being deleted, but those that it orphaned when it was
-// applied last: an edit of its deleteOption that was not applied has no effect.
+// Delete deletes the objects of a deleted work, except those that were orphaned when it was last
+// applied: a change of deleteOption has no effect until it is applied.
 func (c *Cluster) Delete(work *workv1.ManifestWork) {
 	former := c.works[work.Name]
 	delete(c.works, work.Name)
@@ -145,7 +148,7 @@ func (c *Cluster) release(key id) {
 	delete(c.applied, key)
 }
 
-// condition returns a condition of a work or of a manifest with a reason as the agent has it.
+// condition returns a condition of a work or a manifest with the reason that the agent uses.
 func condition(name string, holds bool, generation int64, subject string, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: name, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: subject + "Failed", Message: "It failed", LastTransitionTime: second(now),
@@ -174,7 +177,7 @@ func metaOf(ordinal int32, o *unstructured.Unstructured) workv1.ManifestResource
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// optionOf returns the first configuration of a manifest that has something; nil means none.
+// optionOf returns the first configuration for a manifest for which has returns true, or nil.
 func optionOf(work *workv1.ManifestWork, o *unstructured.Unstructured, has func(*workv1.ManifestConfigOption) bool) *workv1.ManifestConfigOption {
 	for i := range work.Spec.ManifestConfigs {
 		option := &work.Spec.ManifestConfigs[i]

@@ -30,10 +30,11 @@ type Cluster struct {
 	Name string
 	// RawJSON enables the agent's feature gate RawFeedbackJsonString.
 	RawJSON bool
-	// Mute has the agent report nothing.
+	// Mute makes the agent report nothing.
 	Mute bool
-	// Conditions are reported by the agent about an object beside Applied and Available, by its kind and name: the
-	// rules of its manifest evaluate to them.
+	// Conditions are the conditions that the agent reports about an object, by kind and name, in
+	// addition to Applied and Available. They stand for the results of the condition rules of its
+	// manifest.
 	Conditions map[string]map[string]metav1.ConditionStatus
 
 	created string // the initial release of the cluster

@@ -16,7 +16,7 @@ import (
 // maxRawJSON is the maximum length of JSON that the agent reports.
 const maxRawJSON = 1024
 
-// wellKnown are the paths of the rule WellKnownStatus, by kind.
+// wellKnown lists the paths of the WellKnownStatus rule by kind.
 var wellKnown = map[string][]workv1.JsonPath{
 	"Job": {
 		{Name: "JobComplete", Path: ".status.conditions[?(@.type==\"Complete\")].status"},
@@ -24,7 +24,8 @@ var wellKnown = map[string][]workv1.JsonPath{
 	},
 }
 
-// feedback evaluates the feedback rules of a configuration, which may be nil, and returns the condition about them.
+// feedback evaluates the feedback rules of a configuration, or no rules if it is nil. It returns the
+// values and the feedback condition.
 func (c *Cluster) feedback(of *unstructured.Unstructured, option *workv1.ManifestConfigOption) ([]workv1.FeedbackValue, metav1.Condition) {
 	about := metav1.Condition{Type: "StatusFeedbackSynced", Status: metav1.ConditionTrue, Reason: "StatusFeedbackSynced"}
 	if option == nil {

@@ -127,7 +127,8 @@ func (s *Script) AssignNodes(release string) {
 	}
 }
 
-// ReportHealthy has the cluster version operator report that it is available and knows the updates, and nothing else.
+// ReportHealthy replaces the conditions of the ClusterVersion with two: the cluster is available, and
+// updates were retrieved.
 func (s *Script) ReportHealthy() {
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
 		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
@@ -137,7 +138,7 @@ func (s *Script) ReportHealthy() {
 	})
 }
 
-// Backdate has the installation begin and end at a time.
+// Backdate makes the installation start and complete at the given time.
 func (s *Script) Backdate(installed time.Time) {
 	at := metav1.NewTime(installed)
 	s.ChangeVersion(func(version *configv1.ClusterVersion) {
@@ -145,7 +146,7 @@ func (s *Script) Backdate(installed time.Time) {
 	})
 }
 
-// MarkUpdated sets the state of a pool of one machine that has been updated to a version.
+// MarkUpdated sets the state of a pool with one machine that has been updated to a version.
 func MarkUpdated(pool *mcfgv1.MachineConfigPool, version string) {
 	pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, version)
 	pool.Status.Configuration.Name = pool.Spec.Configuration.Name
