@@ -160,7 +160,7 @@ func (c *cluster) countFrom(e *updatev1beta1.Estimate, sections []sectionEstimat
 	for i := range sections {
 		s := &sections[i]
 		if s.begun && s.name == controlPlane {
-			// The remaining time is what past updates took from the same point.
+			// The remaining time is the time that past updates took from the same point.
 			s.left = spanOf(c.leftByOperators())
 			if s.left.max == 0 && s.unknown == "" {
 				s.unknown = "it is not known how far the update was"

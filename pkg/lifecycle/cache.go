@@ -39,7 +39,7 @@ func (c *cache[V]) delete(key client.ObjectKey) {
 	delete(c.entries, key)
 }
 
-// memory is what this process knows of an object apart from its status. Only passes over the object use it.
+// memory holds what this process knows about an object beyond its status. Only passes over the object use it.
 type memory struct {
 	uid         types.UID
 	precheck    precheckResult

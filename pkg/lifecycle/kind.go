@@ -183,7 +183,7 @@ func (p Plan) observe(ctx context.Context, record history.Record) (Observation, 
 	return p.Observe(ctx, record)
 }
 
-// Observation is what an attempt notes about the cluster before it commences.
+// Observation is the state of the cluster that an attempt records before it starts.
 type Observation struct {
 	// Version is the installed version.
 	Version string

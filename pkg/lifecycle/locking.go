@@ -41,7 +41,7 @@ func (p Plan) waitsForLock(record history.Record) bool {
 	return p.lockStep() != "" && p.Known && !p.Book.IsPast(record, p.lockStep())
 }
 
-// claim is what a Lease proves about an object, for a version of each.
+// claim records what a Lease proves about an object, for one version of each.
 type claim struct {
 	object, lease string // resource versions in the cache
 	attempt       lock.Attempt

@@ -60,7 +60,7 @@ type outcome struct{ reason, message string }
 // valid is the condition Accepted of an attempt that can run.
 var valid = condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid"}
 
-// summary is what a status shows of an attempt.
+// summary holds the parts of an attempt that its status shows.
 type summary struct {
 	phase          history.Phase
 	accepted       condition

@@ -140,8 +140,8 @@ func resume(t *testing.T, book engine.Runbook, record history.Record) history.Re
 	return after
 }
 
-// A record of the last release is continued at each step, and so is what this release has written once the operator is
-// rolled back.
+// This release continues a record of the last release at any step. After a rollback, the last
+// release continues a record of this one.
 func TestRecordsOfTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"OSD", "ARO", "Job", "HooksOnly"} {

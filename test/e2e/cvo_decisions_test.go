@@ -70,7 +70,7 @@ const (
 	renewed                  // the pod of its release runs, and has updated the first operator
 )
 
-// input is what is merged into the spec of the ClusterVersion. The results are compared.
+// input is merged into the spec of the ClusterVersion. The results are compared.
 type input struct {
 	name string
 	spec map[string]any

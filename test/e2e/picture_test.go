@@ -29,7 +29,7 @@ const pictureFolder = "DASHBOARD_PICTURES"
 // dashboardNames are the dashboards.
 var dashboardNames = []string{"upgrades", "status", "fleets"}
 
-// answered is what Prometheus answered during a time.
+// answered holds the answers of Prometheus for a period.
 type answered struct {
 	series       map[string]model.Matrix // by expression
 	since, until time.Time

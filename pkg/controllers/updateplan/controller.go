@@ -93,7 +93,7 @@ type Reconciler struct {
 	suggestedAt time.Time
 }
 
-// state is what this process knows about a plan beyond its status.
+// state holds what this process knows about a plan beyond its status.
 type state struct {
 	uid types.UID
 	// round identifies the analysis that this process has started; nil if it has not started one.

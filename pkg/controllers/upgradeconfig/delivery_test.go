@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// receiver is what a webhook delivers to.
+// receiver receives the notifications of a webhook.
 type receiver struct {
 	down  bool
 	ended map[string]bool // the attempts whose end it knows, by version and key

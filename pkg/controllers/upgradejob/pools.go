@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// observedPools is what the last pass over an UpgradeJob has seen of the machine config pools.
+// observedPools is the state of the machine config pools in the last pass over an UpgradeJob.
 type observedPools struct {
 	uid             types.UID
 	statuses        []maintenancev1beta1.MachineConfigPoolStatus

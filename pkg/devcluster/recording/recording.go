@@ -5,7 +5,7 @@
 // programs that assess updates can be tested at every point of a real one.
 //
 // A recording is a gzip file with one JSON document per sample. Each sample contains the objects
-// that changed since the previous one. The timestamps are those of a cluster at real speed: an
+// that changed since the previous one. The timestamps are as in a cluster at real speed: an
 // accelerated dev cluster is stretched.
 package recording
 

@@ -32,8 +32,8 @@ const (
 	ReasonConditionalRisks   = "ConditionalRisks" // the release is not recommended for the cluster
 )
 
-// Preflight is what is known about the upgrade of a cluster before it is requested. Missing data is an obstacle, or is
-// waited for; it is never good news. Nothing is acknowledged, and no risk is accepted.
+// Preflight is the state of knowledge about the upgrade of a cluster before it is requested. Missing data
+// is an obstacle, or is waited for; it is never good news. Nothing is acknowledged, and no risk is accepted.
 type Preflight struct {
 	Checked  bool         // the result is final
 	Obstacle rollout.Stop // what prevents the upgrade, if anything

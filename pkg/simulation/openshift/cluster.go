@@ -192,7 +192,7 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return slices.Concat(ours, status, theirs), err
 })
 
-// Definitions returns OpenShift's definitions and those of this project from the checkout that
+// Definitions returns the definitions of OpenShift and of this project from the checkout that
 // contains the working directory. They are compiled only once.
 func Definitions() ([]*simulation.Definition, error) { return definitions() }
 

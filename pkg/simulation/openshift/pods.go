@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// StartPods runs Deployments, Jobs, and their pods in a world without a Cluster, such as that of a
+// StartPods runs Deployments, Jobs, and their pods in a world without a Cluster, for example with a
 // Script. It uses the world's ready nodes and does not change their status. The annotations of
 // package kubelet control the behavior of a pod; without them, it succeeds after two seconds. Jobs
 // are deleted after their TTL, and dependents with their owners. The plan applies to the requests

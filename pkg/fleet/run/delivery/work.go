@@ -248,8 +248,8 @@ const (
 	maxWordLength = 1024 // in bytes
 )
 
-// interned is what cached works share. The package unique does not serve: it forgets a string whose handle is gone at the
-// next garbage collection, although works still have it.
+// interned holds the data that cached works share. The package unique does not serve: it forgets a
+// string whose handle is gone at the next garbage collection, although works still have it.
 var interned = struct {
 	sync.Mutex
 	specs []workv1.ManifestWorkSpec // the newest last
