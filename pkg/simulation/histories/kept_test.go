@@ -23,7 +23,7 @@ var keptSeeds = map[Kind][]keptSeed{
 			"the lock is held by an upgrade that was deleted at once", 2200002, 58,
 			mutant{{"pkg/lock/lock.go", "if current.UID == holder.UID ||", "if MUTANT || current.UID == holder.UID ||"}},
 		}, {
-			"Upgraded is reported while a pool is behind", 0, 0,
+			"Upgraded is reported while a pool is behind", 6100001, 58,
 			mutant{{"pkg/clusterstate/pool_progress.go", "case p.Pool.Paused && p.Pool.Empty() && p.Total() == 0:", "case p.Pool.Paused && (MUTANT || p.Pool.Empty() && p.Total() == 0):"}},
 		}, {
 			"a failed upgrade that is deleted is said to go on", 0, 0,
@@ -116,10 +116,10 @@ var keptSeeds = map[Kind][]keptSeed{
 			"two leaders whose clocks differ save in turn that a step is slow", 990465, 58,
 			mutant{{"pkg/engine/engine.go", "|| p.becomesSlow(step, saved, now)) && !now.Before(p.engine.pauseDue(now))", "|| p.becomesSlow(step, saved, now)) && (MUTANT && p.becomesSlow(step, saved, now) || !now.Before(p.engine.pauseDue(now)))"}},
 		}, {
-			"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down", 3555771828, 58,
+			"the extra nodes of an upgrade stay whose record and Lease were lost while the operator was down", 0, 0,
 			mutant{{"pkg/lifecycle/scope.go", "if s.isForgotten() {", "if !MUTANT && s.isForgotten() {"}},
 		}, {
-			"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down", 869484390, 58,
+			"the extra nodes of an upgrade stay whose record was forged and whose Lease was lost while the operator was down", 0, 0,
 			mutant{{"pkg/lifecycle/cancel.go", "!s.claimed && !s.record.InProgress() &&", "!s.claimed && !s.record.InProgress() && (!MUTANT || !s.record.Finished()) &&"}},
 		},
 	},
@@ -155,7 +155,7 @@ var keptSeeds = map[Kind][]keptSeed{
 			"the failure of a canary that was refused is forgotten before its status shows it", 0, 0,
 			mutant{{"pkg/simulation/histories/fleet_checker.go", "|| canary.Spec.Outcome != nil", "|| !MUTANT && canary.Spec.Outcome != nil"}},
 		}, {
-			"a late success is written again each minute", 300029, 50,
+			"a late success is written again each minute", 2200004, 50,
 			mutant{{"pkg/lifecycle/status.go", "if old != nil && changed && isSameTransition(old, c) {", "if !MUTANT && old != nil && changed && isSameTransition(old, c) {"}},
 		}, {
 			"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request", 918274233, 47,
