@@ -63,6 +63,10 @@ var comments = []pattern{
 	{"any more", regexp.MustCompile(`\bany more\b`), 0.5},
 	{"meanwhile", regexp.MustCompile(`(?i)\bmeanwhile\b`), 0.5},
 	{"an unnamed actor", regexp.MustCompile(`(?i)\b((no|some)body|who(ever)|of whom)\b`), 0.5},
+	{"which", regexp.MustCompile(`\bwhich\b`), 15},
+	{"that is", regexp.MustCompile(`\bthat is\b`), 10},
+	{"means", regexp.MustCompile(`\bmeans\b`), 5},
+	{"so that", regexp.MustCompile(`\bso that\b`), 2},
 }
 
 // comment matches a line with a comment, except directives and the license.
