@@ -16,7 +16,7 @@ import (
 // like an API server whose definitions are older than the controller.
 func OlderDefinitions(tb testing.TB, file string, fields ...string) []*Definition {
 	tb.Helper()
-	data, err := os.ReadFile(file)
+	data, err := os.ReadFile(file) //nolint:gosec // It is a file of the repository.
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -30,8 +30,11 @@ type cluster struct {
 func newCluster(name, version string, at time.Time) *cluster {
 	c := &cluster{Cluster: spoke.New(name, version, at)}
 	for _, condition := range []struct{ name, status, reason, message string }{
-		{"Available", "True", "AsExpected", "Done applying " + version}, {"Progressing", "False", "ClusterVersionProgressing", "Cluster version is " + version},
-		{"Failing", "False", "AsExpected", ""}, {"ReleaseAccepted", "True", "PayloadLoaded", "Payload loaded"}, {"Upgradeable", "True", "AsExpected", ""},
+		{"Available", "True", "AsExpected", "Done applying " + version},
+		{"Progressing", "False", "ClusterVersionProgressing", "Cluster version is " + version},
+		{"Failing", "False", "AsExpected", ""},
+		{"ReleaseAccepted", "True", "PayloadLoaded", "Payload loaded"},
+		{"Upgradeable", "True", "AsExpected", ""},
 	} {
 		c.SetCondition(c.Version(), condition.name, condition.status, condition.reason, condition.message, at)
 	}
