@@ -29,6 +29,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
@@ -141,7 +142,8 @@ func TestTokenReviewKeepsAnswers(t *testing.T) {
 func writeCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	authority := pki.New("test")
-	certificate := authority.Issue(name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	now := clock.RealClock{}.Now()
+	certificate := authority.Issue(name, now.Add(-time.Hour), now.Add(time.Hour))
 	if err := pki.Write(certificate, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")); err != nil {
 		t.Fatal(err)
 	}

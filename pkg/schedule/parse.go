@@ -25,7 +25,7 @@ var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Mo
 
 // Parse returns the schedule for a cron expression, an ISO week expression, and a location.
 //
-// The five fields of the cron expression are minute, hour, day of the month, month, and day of the
+// The five fields of the cron expression are minute, hour, day (of the month), month, and day of the
 // week, where Sunday is 0 or 7. If both day fields are restricted (neither is *, ?, or */1), a day
 // matches if it matches either field.
 //

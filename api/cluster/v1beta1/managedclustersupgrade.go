@@ -425,8 +425,8 @@ type CanaryClusters struct {
 // AdmissionWindow is a recurring window for the admission of clusters.
 type AdmissionWindow struct {
 	// cron defines the start times of the window in the time zone given by location, for example 0 22 * * 2
-	// for 22:00 on Tuesdays. Its five fields are minute, hour, day of the month, month, and day of the
-	// week.
+	// for 22:00 on Tuesdays. Its five fields are minute, hour, day (of the month), month, and day of
+	// the week.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

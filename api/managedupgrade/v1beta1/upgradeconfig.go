@@ -171,7 +171,7 @@ type UpgradeConfigSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.cron) || has(self.rhythm) && self.rhythm == 'UpdateAvailable'",message="set cron, for example 0 22 * * 2 for 22:00 on Tuesdays, or rhythm: UpdateAvailable"
 type UpgradeConfigSchedule struct {
 	// cron defines the start times in the time zone given by location, for example 0 22 * * 2 for 22:00 on
-	// Tuesdays. Its five fields are minute, hour, day of the month, month, and day of the week (Sunday is 0
+	// Tuesdays. Its five fields are minute, hour, day (of the month), month, and day of the week (Sunday is 0
 	// or 7). Names such as TUE and JAN, lists, ranges, and steps are allowed. If both the day of the month
 	// and the day of the week are restricted, a day that matches either is selected. If clocks going
 	// forward skip a start time, the upgrade starts at the end of the gap. If clocks going back repeat it,

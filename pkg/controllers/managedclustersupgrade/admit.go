@@ -116,12 +116,13 @@ func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.Cluster
 func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	existing := &fleetv1alpha1.ClusterUpgradeRun{}
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing)
-	if client.IgnoreNotFound(err) != nil {
+	missing := apierrors.IsNotFound(err)
+	if err = client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err)
 	}
 	s.cache.of(run.Namespace).written = nil
 	switch {
-	case err != nil: // it does not exist
+	case missing:
 	case admission.Owns(s.Upgrade, existing):
 		s.note(&written{run: existing})
 	default:

@@ -107,7 +107,8 @@ func (u watched) Runbook(attempt upgraders.Attempt) engine.Runbook {
 		for i := range steps {
 			do, name := steps[i].Do, steps[i].Name
 			steps[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
-				if stored := simulation.Find(u.w.Harness, client.ObjectKeyFromObject(attempt.Config), &upgradev1alpha1.UpgradeConfig{}); stored != nil {
+				var stored upgradev1alpha1.UpgradeConfig
+				if u.w.User.Get(ctx, client.ObjectKeyFromObject(attempt.Config), &stored) == nil {
 					c := find(stored.Status.History, attempt.Record.Version, attempt.Record.Attempt, name)
 					if c != nil && c.CompleteTime != nil {
 						u.w.TB.Errorf("the finished step %s is called again", name)

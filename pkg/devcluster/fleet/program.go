@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 
 // hubMemoryLimit returns the environment variable by which the hub's Deployment limits the memory of Go's runtime.
 func hubMemoryLimit(repository string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(repository, "deploy", "hub", "deployment.yaml"))
+	content, err := fs.ReadFile(os.DirFS(repository), "deploy/hub/deployment.yaml")
 	if err != nil {
 		return "", fmt.Errorf("reading the Deployment of the hub: %w", err)
 	}

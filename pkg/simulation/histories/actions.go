@@ -294,7 +294,7 @@ func (h *runner) hold(held bool) {
 // simulators cannot handle going back.
 func (h *runner) backUp() {
 	if version := h.checker.wholeVersion(); version != "" {
-		h.backup, h.backupVersion = h.world.Backup(), version
+		h.backup, h.backupVersion, h.backupRequester = h.world.Backup(), version, h.checker.requester
 	}
 }
 
@@ -306,6 +306,7 @@ func (h *runner) restore() {
 	}
 	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are lost as well
 	h.world.Restore(h.backup)
+	h.checker.requester = h.backupRequester
 }
 
 func (h *runner) cordon(cordon bool) {

@@ -58,12 +58,9 @@ type checker struct {
 	// when the control plane started to update to its current version.
 	heldAt      map[string]time.Time
 	commencedAt time.Time
-	// requestedBy is the actor that set the desired update, and requestedAt the time.
-	requestedBy string
+	requester
+	// requestedAt is when the desired update was set.
 	requestedAt time.Time
-	// ours is the version that the operator requested last. Another client may request the same
-	// version.
-	ours string
 	// asked contains all schedules seen so far, by version.
 	asked map[string][]schedule
 	// heldSince is since when all upgrades are on hold, or zero.
@@ -88,13 +85,23 @@ type checker struct {
 	noteLost bool // another client has written the Lease, or a deletion was abandoned
 }
 
+// requester is who requested the update. A restore of etcd brings it back with the request.
+type requester struct {
+	// requestedBy is the actor that set the desired update.
+	requestedBy string
+	// ours is the version that the operator requested last. Another client may request the same
+	// version.
+	ours string
+}
+
 func newChecker(h *runner) *checker {
 	c := &checker{
 		h: h, version: h.cluster.Version(), pools: map[string]*mcfgv1.MachineConfigPool{},
 		configs: map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig{}, heldAt: map[string]time.Time{}, asked: map[string][]schedule{},
 		pausedAt: map[client.ObjectKey]time.Time{}, deletedAt: map[client.ObjectKey]time.Time{}, tampered: map[types.UID]bool{}, stripped: map[types.UID]bool{}, events: map[string]bool{},
 		ended:       map[string]record.Record{},
-		requestedBy: "administrator", successions: newSuccessions(),
+		requester:   requester{requestedBy: "administrator"},
+		successions: newSuccessions(),
 	}
 	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*maintenancev1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}}
 	var pools mcfgv1.MachineConfigPoolList

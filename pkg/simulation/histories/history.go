@@ -59,7 +59,8 @@ type runner struct {
 	backup   *simulation.Backup
 	registry *prometheus.Registry // of the newest life; nil if nothing reads its metrics
 
-	backupVersion string // cluster version in the backup
+	backupVersion   string    // cluster version in the backup
+	backupRequester requester // of the request in the backup
 
 	race *race // of two leaders; nil if there is none
 }
