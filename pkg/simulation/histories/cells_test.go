@@ -22,7 +22,6 @@ var cells = map[string]string{
 	"the channel is not restored if an earlier attempt had commenced":                                   "NotRequested, None: Open, cancelled",
 	"a request is not withdrawn after its record was replaced twice":                                    "Requested, Pending: Ours, cancelled",
 	"an upgrade fails at the end of its window although another client has started its target":          "NotRequested, Begun: Committed, expired",
-	"what another client requests between a read and the write is withdrawn":                            "Requested, Other: Lost, cancelled",
 	"two leaders whose clocks differ overwrite each other's answer whether the window is open":          "NotRequested, None: Open, held",
 	"two leaders whose clocks differ overwrite each other's end of the window of an upgrade that waits": "NotRequested, None: Open, expired",
 	"the channel that another client has set while the upgrade was held is restored":                    "NotRequested, None: Open, held",
