@@ -80,7 +80,7 @@ func (a *Authority) Write(certFile, keyFile string) error {
 
 // Write writes a certificate and its key to files.
 func Write(c tls.Certificate, certFile, keyFile string) error {
-	if err := WriteKey(c.PrivateKey, keyFile); err != nil {
+	if err := WriteKey(c.PrivateKey.(*ecdsa.PrivateKey), keyFile); err != nil { //nolint:forcetypeassert // It is one of NewKey.
 		return err
 	}
 	return os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o600)
@@ -95,11 +95,11 @@ func NewKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// WriteKey writes a key to a file.
-func WriteKey(key any, file string) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+// WriteKey writes a key to a file in the form that kube-apiserver accepts for the keys of tokens.
+func WriteKey(key *ecdsa.PrivateKey, file string) error {
+	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
