@@ -232,17 +232,17 @@ func TestKubectlPrintsAndSelectsRuns(t *testing.T) {
 func TestExplainDescribesEachField(t *testing.T) {
 	t.Parallel()
 	server.CheckExplain(t, map[string]string{
-		"mcu.spec.placement":                       "in addition to those that",
+		"mcu.spec.placement":                       "in addition to the clusters selected by",
 		"mcu.spec.clusterVersion.version":          "for example 4.20.6",
 		"mcu.spec.upgradeStrategy.maxConcurrency":  "at the same time",
-		"mcu.spec.attempt":                         "retries the clusters that failed",
+		"mcu.spec.attempt":                         "retries failed clusters",
 		"mcu.spec.preUpgradeAction.manifestWork":   "spec of a ManifestWork",
 		"mcu.status.clustersSummery":               "counts all clusters by state",
 		"cur.spec.outcome":                         "decided it at admission",
-		"cur.status.soakedUntil":                   "before it is complete",
+		"cur.status.soakedUntil":                   "the upgraded cluster becomes complete",
 		"mcu.spec.clusterSelector.clusterSets":     "bound to the namespace",
 		"mcu.spec.upgradeStrategy.stallTimeout":    "no progress",
-		"mcu.spec.upgradeStrategy.canaryClusters":  "must be complete before others start",
+		"mcu.spec.upgradeStrategy.canaryClusters":  "must be complete before any other cluster starts",
 		"mcu.spec.upgradeStrategy.windows.isoWeek": "ISO 8601",
 	})
 }

@@ -180,13 +180,13 @@ func TestKubectlExplainsEachSpec(t *testing.T) {
 	server.CheckExplain(t, map[string]string{
 		"uc.spec.schedule.cron":                               "for 22:00 on Tuesdays",
 		"uc.spec.schedule.isoWeek":                            "@odd",
-		"uc.spec.pinVersionWindow":                            "created just in time",
+		"uc.spec.pinVersionWindow":                            "its version pinned",
 		"uj.spec.startBefore":                                 "is skipped",
 		"uj.spec.config.machineConfigPools.delayUpgrade":      "paused before the upgrade commences",
 		"uj.spec.config.preUpgradeHealthChecks.customQueries": "must return no sample",
-		"uj.status.history":                                   "one element per attempt",
+		"uj.status.history":                                   "one entry per attempt",
 		"ujh.spec.template.spec":                              "JobSpec of batch/v1",
-		"usw.spec.configSelector":                             "Without it, none is selected",
+		"usw.spec.configSelector":                             "If it is not set, no UpgradeConfig is selected",
 		"mcv.spec.template.spec":                              "desiredUpdate is ignored",
 	})
 }

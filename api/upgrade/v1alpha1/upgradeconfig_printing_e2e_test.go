@@ -41,7 +41,7 @@ func TestPrinterColumns_show_the_progress(t *testing.T) {
 func TestExplain_describes_every_field(t *testing.T) {
 	t.Parallel()
 	server.CheckExplain(t, map[string]string{
-		"upgrade.spec.type":                               "names the cluster upgrader",
+		"upgrade.spec.type":                               "is the cluster upgrader",
 		"upgrade.spec.upgradeAt":                          "for example 2020-05-01T12:00:00Z",
 		"upgrade.spec.PDBForceDrainTimeout":               "how many minutes",
 		"upgrade.spec.desired.version":                    "for example 4.4.6",
@@ -55,7 +55,7 @@ func TestExplain_describes_every_field(t *testing.T) {
 		"upgrade.status.history.conditions":               "in the order of the runbook",
 		"upgrade.status.history.conditions.reason":        "CamelCase",
 		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Slow, Ready, Reconciling, and Stalled",
-		"upgrade.status.nextTime":                         "next changes by itself",
+		"upgrade.status.nextTime":                         "next change on its own",
 		"upgrade.status.observedGeneration":               "generation of the spec",
 		"upgrade.status.history.conditions.lastProbeTime": "at least every five minutes",
 	})
