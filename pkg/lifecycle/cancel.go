@@ -186,6 +186,6 @@ func (s *scope[T]) abandonInTime(ctx context.Context) error {
 // isForgotten reports whether an object with the finalizer may have an attempt that was never cleaned up:
 // neither the record nor the Lease shows an attempt in progress, and no record shows that all steps have ended.
 func (s *scope[T]) isForgotten() bool {
-	return !s.claimed && !s.record.InProgress() &&
+	return !s.plan.FinalizerPreset && !s.claimed && !s.record.InProgress() &&
 		!engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Finished()
 }

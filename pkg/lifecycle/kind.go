@@ -165,6 +165,9 @@ type Plan struct {
 	PreCheckLead time.Duration
 	// CancelTimeout is how long a deletion waits for the cleanup.
 	CancelTimeout time.Duration
+	// FinalizerPreset reports that objects are created with the finalizer, so that it does not show that an
+	// attempt has begun.
+	FinalizerPreset bool
 	// Heartbeat and MessageInterval are settings of the engine.
 	Heartbeat, MessageInterval time.Duration
 	// ConfigError explains why the current configuration is not in effect, or is empty.

@@ -4,6 +4,7 @@
 package upgraders
 
 import (
+	"slices"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
@@ -40,8 +41,23 @@ func (t Deps) newBase(owner maintenance.Owner, record history.Record, target clu
 }
 
 // installedVersionKnown is the first gate in the admission of every table.
-func (s base) installedVersionKnown() engine.Gate {
-	return engine.Gate{Name: "InstalledVersionKnown", Check: admission.InstalledVersionKnown(s.Client)}
+func (s base) installedVersionKnown() engine.Gate { return installedVersionKnown(s.Deps) }
+
+func installedVersionKnown(d Deps) engine.Gate {
+	return engine.Gate{Name: "InstalledVersionKnown", Check: admission.InstalledVersionKnown(d.Client)}
+}
+
+// Admission returns the gates of a table, in front of which the installed version must be known. A table without
+// gates has the gates of a StepSet.
+func Admission(d Deps, attempt Attempt, gates []engine.Gate) []engine.Gate {
+	first := installedVersionKnown(d)
+	switch {
+	case gates == nil:
+		return NewStepSet(d, attempt).Admission()
+	case slices.ContainsFunc(gates, func(g engine.Gate) bool { return g.Name == first.Name }):
+		return gates
+	}
+	return append([]engine.Gate{first}, gates...)
 }
 
 // hooksOnly reports whether the upgrade has no version.

@@ -326,7 +326,7 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	return lifecycle.Plan{
 		Known: true, Type: runbookType,
 		Book:   table,
-		Window: -1, CancelTimeout: cancelTimeout,
+		Window: -1, CancelTimeout: cancelTimeout, FinalizerPreset: true,
 		Heartbeat: never, MessageInterval: never,
 		Retry: "raise spec.attempt of the ManagedClustersUpgrade",
 	}

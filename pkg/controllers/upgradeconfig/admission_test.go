@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -19,6 +21,23 @@ import (
 type table struct{ book engine.Runbook }
 
 func (t table) Runbook(attempt upgraders.Attempt) engine.Runbook { return t.book }
+
+// A table of another project cannot leave out that the installed version must be known.
+func TestAdmissionGate_of_a_custom_table_waits_for_the_installed_version(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	steps := 0
+	book := engine.Plain("Shop", func(context.Context) (bool, error) { steps++; return true, nil })
+	book.Admission = []engine.Gate{{Name: "NoFreeze", Check: func(context.Context, engine.Run) (engine.Result, error) {
+		return engine.Done("changes are allowed"), nil
+	}}}
+	w.snapshot.Upgraders = map[string]upgraders.ClusterUpgrader{"OSD": table{book}}
+	w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) { version.Status.History = nil })
+	w.runTo(10 * time.Minute)
+	if steps > 0 {
+		t.Errorf("%d steps were called although no version is installed", steps)
+	}
+}
 
 // A gate of the admission is shown ahead of time, holds the first step, and names itself when the window closes.
 func TestAdmissionGate_of_a_custom_table(t *testing.T) {

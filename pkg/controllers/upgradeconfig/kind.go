@@ -112,9 +112,8 @@ func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, ru
 		return plan
 	}
 	plan.Known, plan.Type = true, runbookType
-	if plan.Book = upgrader.Runbook(attempt); plan.Book.Admission == nil { // a list of functions
-		plan.Book.Admission = upgraders.NewStepSet(upgraders.Deps{Client: k.Client, Live: k.Live}, attempt).Admission()
-	}
+	plan.Book = upgrader.Runbook(attempt)
+	plan.Book.Admission = upgraders.Admission(upgraders.Deps{Client: k.Client, Live: k.Live}, attempt, plan.Book.Admission)
 	return plan
 }
 

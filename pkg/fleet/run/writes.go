@@ -4,7 +4,6 @@
 package run
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -31,7 +30,7 @@ type Writes struct {
 }
 
 type write struct {
-	work     *workv1.ManifestWork // nil if it was removed
+	work     *workv1.ManifestWork // nil if it was removed, or written before cacheTimeout
 	delivery string               // what it delivers, or the end of the soak that removed it
 	at       time.Time
 }
@@ -43,7 +42,14 @@ func (w *Writes) note(key client.ObjectKey, work *workv1.ManifestWork, delivery 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.Clock.Now()
-	maps.DeleteFunc(w.last, func(_ client.ObjectKey, old write) bool { return now.Sub(old.at) > removalTimeout })
+	for key, old := range w.last {
+		switch age := now.Sub(old.at); {
+		case age > removalTimeout:
+			delete(w.last, key)
+		case age > cacheTimeout:
+			w.last[key] = write{nil, old.delivery, old.at} // a work may be large
+		}
+	}
 	if w.last == nil {
 		w.last = map[client.ObjectKey]write{}
 	}
