@@ -268,7 +268,7 @@ func TestRollout(t *testing.T) {
 		})
 		return checked
 	})
-	if plan := r.command(t, 30, "plan"); !regexp.MustCompile(`BLOCKED +12 +12 +it is in channel none`).MatchString(plan) {
+	if plan := r.command(t, 30, "plan"); !regexp.MustCompile(`BLOCKED +12 +12 +it is in channel stable`).MatchString(plan) {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	r.read(func() {
