@@ -92,7 +92,7 @@ func (r Record) Step(name string) StepCondition {
 	return StepCondition{}
 }
 
-// Running returns the step that has started and not ended; nil if there is none.
+// Running returns the step that has started and not ended, or nil.
 func (r Record) Running() *StepCondition {
 	for i := range r.Conditions {
 		if c := &r.Conditions[i]; c.StartTime != nil && c.CompleteTime == nil {

@@ -51,8 +51,8 @@ type row struct {
 	reason string
 	// one and many are the clauses for one object and for several.
 	one, many string
-	// kind says whether the command removes the cause or shows the object, or whether nothing needs to be
-	// done.
+	// kind is the type of the remedy: the command removes the cause, it shows the object, or nothing needs to
+	// be done.
 	kind updatev1beta1.RemedyType
 	// text is one sentence. It ends with a colon if there is a command.
 	text, command string

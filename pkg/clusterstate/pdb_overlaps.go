@@ -80,7 +80,7 @@ func OverlapsOn(pods []Pod, pdbs []PDB) []PDBPair {
 	return pairs
 }
 
-// overlap says whether two budgets in a namespace select a common pod.
+// overlap is the relation of two budgets in a namespace: whether they select a common pod.
 type overlap int
 
 const (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ReleaseState says whether the operator may unpause a pool.
+// ReleaseState is the decision whether the operator may unpause a pool.
 type ReleaseState string
 
 // States of the release of a pool.
@@ -24,7 +24,7 @@ const (
 	ReleaseMissed ReleaseState = "Missed"
 )
 
-// PoolRelease says whether the operator may unpause a pool.
+// PoolRelease is a ReleaseState with the time that it depends on.
 type PoolRelease struct {
 	State ReleaseState
 	// At is when the window starts (ReleaseLater), when it ends (ReleaseNow and ReleaseMissed), or since when
@@ -38,7 +38,7 @@ type PoolRelease struct {
 const minReleaseWindow = time.Minute
 
 // ReleaseOf decides whether the operator may unpause a pool now. All code must use it, with or without an
-// UpgradeJob. Only the mark counts: a pool without a valid mark is never unpaused. upToDate says whether the
+// UpgradeJob. Only the mark counts: a pool without a valid mark is never unpaused. upToDate reports whether the
 // update of the pool's machines is complete.
 func ReleaseOf(pool Pool, upToDate bool, now time.Time) PoolRelease {
 	if !pool.PausedByMark() {

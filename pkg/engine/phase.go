@@ -43,7 +43,7 @@ const (
 	RecordedCommitted
 )
 
-// Phase tells whether an attempt is committed, and who made the request for the target.
+// Phase is the state of an attempt before and after its commit, including who requested the target.
 type Phase int
 
 // The phases of a commit.

@@ -119,12 +119,9 @@ func (s Snapshot) collect(to chan<- prometheus.Metric) {
 		}
 		seen[labels] = true
 	}
-	for _, c := range s.Record.Conditions {
-		if c.CompleteTime == nil && c.StartTime != nil {
-			emit(step, seconds(c.StartTime.Time), label(c.Type))
-			emit(slow, boolToFloat(s.Slow), label(c.Type))
-			break // there is only one current step
-		}
+	if c := s.Record.Running(); c != nil {
+		emit(step, seconds(c.StartTime.Time), label(c.Type))
+		emit(slow, boolToFloat(s.Slow), label(c.Type))
 	}
 }
 

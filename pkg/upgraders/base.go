@@ -41,8 +41,6 @@ func (t Deps) newBase(owner maintenance.Owner, record history.Record, target clu
 }
 
 // installedVersionKnown is the first gate in the admission of every table.
-func (s base) installedVersionKnown() engine.Gate { return installedVersionKnown(s.Deps) }
-
 func installedVersionKnown(d Deps) engine.Gate {
 	return engine.Gate{Name: "InstalledVersionKnown", Check: admission.InstalledVersionKnown(d.Client)}
 }

@@ -29,7 +29,7 @@ type Job struct{ Deps }
 func (j Job) Runbook(attempt Attempt) engine.Runbook {
 	s := newJobSteps(j.Deps, attempt.job(), attempt.Record)
 	return engine.Runbook{
-		Admission: []engine.Gate{s.installedVersionKnown()},
+		Admission: []engine.Gate{installedVersionKnown(s.Deps)},
 		Steps: s.unlessHooksOnly(s.unlessResumed([]engine.Step{
 			s.CreateHooksDone(),
 			s.StartTimeReached(),

@@ -184,7 +184,7 @@ func (s StepSet) Admission() []engine.Gate {
 		}
 	}
 	return []engine.Gate{
-		s.installedVersionKnown(),
+		installedVersionKnown(s.Deps),
 		{Name: "SpecValid", Check: admission.SpecValid(s.Client, s.target)},
 		{Name: "NotThereYet", Check: notThereYet},
 	}

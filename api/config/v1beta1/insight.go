@@ -255,7 +255,7 @@ type InsightRemediation struct {
 }
 
 // Finish returns the estimated resolution time given by estimatedFinish. A duration counts from the given
-// acquisition time. It returns false if estimatedFinish is neither a time nor a duration.
+// acquisition time. It returns false if estimatedFinish cannot be parsed as a time or a duration.
 func (r *InsightRemediation) Finish(acquired time.Time) (time.Time, bool) {
 	if at, err := time.Parse(time.RFC3339, r.EstimatedFinish); err == nil {
 		return at, true

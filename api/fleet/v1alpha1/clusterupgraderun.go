@@ -329,7 +329,7 @@ type ActionStatus struct {
 type ActionState string
 
 const (
-	// ActionProgressing is the state of an action that has neither completed nor failed.
+	// ActionProgressing is the state of an action in progress.
 	ActionProgressing ActionState = "Progressing"
 	// ActionAvailable is the state of a completed action.
 	ActionAvailable ActionState = "Available"

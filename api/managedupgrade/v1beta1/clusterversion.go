@@ -83,7 +83,7 @@ type ClusterVersionOverlay struct {
 	// +kubebuilder:validation:MinLength=1
 	From Timestamp `json:"from,omitempty"`
 
-	// overlay contains the fields that replace those of the template.
+	// overlay contains fields that replace fields of the template.
 	//
 	// +required
 	Overlay ClusterVersionTemplate `json:"overlay,omitzero"`

@@ -109,10 +109,8 @@ func (w *world) describe() string {
 		return "no run"
 	}
 	var steps []string
-	if len(run.Status.History) > 0 {
-		for _, c := range run.Status.History[0].Conditions {
-			steps = append(steps, fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message))
-		}
+	for _, c := range run.Record().Conditions {
+		steps = append(steps, fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 	return fmt.Sprintf("%s %s: %s\nwork %q, history %v\n%s", run.Status.State, run.Status.Reason, run.Status.Message, w.form(), w.spoke.History(), strings.Join(steps, "\n"))
 }

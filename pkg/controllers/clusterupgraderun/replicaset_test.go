@@ -33,7 +33,7 @@ var deliveries = map[string]func(*fleetv1beta1.ManagedClustersUpgrade){
 	"by replica sets": byReplicaSets,
 }
 
-// byReplicaSetsAnnotation tells the test how its hub delivers actions.
+// byReplicaSetsAnnotation marks an upgrade whose actions the hub delivers by ManifestWorkReplicaSets.
 const byReplicaSetsAnnotation = "test/by-replica-sets"
 
 func byReplicaSets(u *fleetv1beta1.ManagedClustersUpgrade) {

@@ -6,7 +6,6 @@
 package nodekeeper_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -42,6 +41,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestMain(m *testing.M) {
@@ -392,16 +392,10 @@ func (k *testEnv) events(reason string) map[string]int {
 // series returns the metrics that are not zero.
 func (k *testEnv) series() map[string]float64 {
 	k.tb.Helper()
-	families, err := k.registry.Gather()
-	if err != nil {
-		k.tb.Fatal(err)
-	}
 	found := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if value := cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue()); value != 0 {
-				found[strings.TrimPrefix(family.GetName(), "managed_upgrade_")+" "+m.GetLabel()[0].GetValue()] = value
-			}
+	for _, s := range simulation.Gather(k.tb, k.registry) {
+		if s.Value != 0 {
+			found[s.Name+" "+s.Values[0]] = s.Value
 		}
 	}
 	return found

@@ -28,7 +28,7 @@ const defaultUpdateDuration = timescale.Duration(3 * time.Minute)
 
 const imagesSuffix = "-operator-images"
 
-// releaseConfigMap returns the name of the ConfigMap that tells an operator which release to run.
+// releaseConfigMap returns the name of the ConfigMap with the images of an operator.
 func releaseConfigMap(operator string) client.ObjectKey {
 	return client.ObjectKey{Namespace: "openshift-" + operator + "-operator", Name: operator + imagesSuffix}
 }

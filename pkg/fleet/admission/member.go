@@ -151,10 +151,14 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 
 // Stalled returns the condition of a run that makes no progress, whose reason is the step; nil if it does.
 func (m *Member) Stalled() *metav1.Condition {
-	if m.Run == nil || !m.InFlight() || !apimeta.IsStatusConditionTrue(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow) {
+	if m.Run == nil || !m.InFlight() {
 		return nil
 	}
-	return apimeta.FindStatusCondition(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow)
+	slow := apimeta.FindStatusCondition(m.Run.Status.Conditions, fleetv1alpha1.ConditionSlow)
+	if slow == nil || slow.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return slow
 }
 
 // isHeld reports whether the run waits because its cluster is held, and keeps its slot.

@@ -29,11 +29,12 @@ type Authority struct {
 
 // New returns an authority whose certificate is valid from 2020 to 2100.
 func New(name string) *Authority {
-	a := &Authority{certificate: tls.Certificate{PrivateKey: NewKey(), Leaf: &x509.Certificate{
+	key, template := NewKey(), &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}}}
-	a.certificate = a.sign(a.certificate.Leaf, a.certificate.PrivateKey.(*ecdsa.PrivateKey)) //nolint:forcetypeassert // It is made above.
+	}
+	a := &Authority{certificate: tls.Certificate{PrivateKey: key, Leaf: template}} // it signs its own certificate
+	a.certificate = a.sign(template, key)
 	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Certificate[0]})
 	return a
 }

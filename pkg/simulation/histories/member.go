@@ -166,31 +166,11 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 	if after := m.spoke.Desired(); after != before {
 		m.fleet.checker.requested(m, work, after)
 	}
-	keepTimes(&work.Status, &status)
 	if equality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}
 	work.Status = status
 	return m.client.Status().Update(ctx, work)
-}
-
-// keepTimes keeps the transition times of unchanged conditions.
-func keepTimes(before, after *workv1.ManifestWorkStatus) {
-	keep := func(old, updated []metav1.Condition) {
-		for i := range updated {
-			if c := apimeta.FindStatusCondition(old, updated[i].Type); c != nil && c.Status == updated[i].Status {
-				updated[i].LastTransitionTime = c.LastTransitionTime
-			}
-		}
-	}
-	keep(before.Conditions, after.Conditions)
-	for i := range after.ResourceStatus.Manifests {
-		for _, old := range before.ResourceStatus.Manifests {
-			if m := &after.ResourceStatus.Manifests[i]; old.ResourceMeta == m.ResourceMeta {
-				keep(old.Conditions, m.Conditions)
-			}
-		}
-	}
 }
 
 // operate makes the cluster version operator and the Jobs do their work.
