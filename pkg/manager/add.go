@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -127,8 +129,22 @@ func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *ht
 		if err != nil {
 			return nil, err
 		}
-		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{declared, discovered}}, nil
+		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{declared, &oneAtATimeMapper{RESTMapper: discovered}}}, nil
 	}
+}
+
+// oneAtATimeMapper maps one kind at a time. The mapper of controller-runtime discovers all APIs in
+// two requests for the first kind, but kinds that are mapped meanwhile do not wait for the result:
+// each makes a request of its own.
+type oneAtATimeMapper struct {
+	meta.RESTMapper
+	mu sync.Mutex
+}
+
+func (m *oneAtATimeMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
 // Add adds the controller to a manager whose scheme and cache support its declarations.

@@ -4,9 +4,12 @@
 package manager_test
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -116,6 +119,47 @@ func TestDeclaredKindsAndTheirListsAreMappedWithoutDiscovery(t *testing.T) {
 		if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			t.Errorf("%s is mapped to %+v, want a kind in namespaces: %v", kind, mapping, err)
 		}
+	}
+}
+
+func TestKindsMappedAtTheSameTimeAreDiscoveredInTwoRequests(t *testing.T) {
+	t.Parallel()
+	groups := map[string]string{
+		"/api":  `{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"events","scope":"Namespaced","responseKind":{"version":"v1","kind":"Event"}}]}]}`,
+		"/apis": `{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments","scope":"Namespaced","responseKind":{"group":"apps","version":"v1","kind":"Deployment"}}]}]}`,
+	}
+	var mu sync.Mutex
+	requests := map[string]int{}
+	apiServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		requests[r.URL.Path]++
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[%s]}`, groups[r.URL.Path])
+	}))
+	t.Cleanup(apiServer.Close)
+	const processes = 1000 // in a few of them, several callers find nothing before the first one discovers
+	for range processes {
+		mapper, err := manager.MapperProvider(runtime.NewScheme(), nil)(&rest.Config{Host: apiServer.URL}, apiServer.Client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var start, done sync.WaitGroup
+		start.Add(1)
+		for i := range 20 {
+			kind := []schema.GroupKind{{Kind: "Event"}, {Group: "apps", Kind: "Deployment"}}[i%2]
+			done.Go(func() {
+				start.Wait()
+				if _, err := mapper.RESTMapping(kind, "v1"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		start.Done()
+		done.Wait()
+	}
+	if want := map[string]int{"/api": processes, "/apis": processes}; !maps.Equal(requests, want) {
+		t.Errorf("%d processes requested %v, want %v", processes, requests, want)
 	}
 }
 
