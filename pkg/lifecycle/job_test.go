@@ -5,12 +5,9 @@ package lifecycle_test
 
 import (
 	"context"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -242,14 +239,9 @@ func (rivalKind) CacheIsCurrent(context.Context) (bool, error) { return true, ni
 
 // jobWorld is a cluster with an operator that runs both kinds.
 type jobWorld struct {
-	*simulation.World
-	t        testing.TB
-	client   client.Client
-	cluster  *fakeCluster
-	program  simulation.Program
-	process  *simulation.Process
-	requests []string // of the operator to the API server
-	forgot   webhook
+	*simulation.Harness
+	cluster *fakeCluster
+	forgot  webhook
 }
 
 // webhook records the UIDs of objects for which the notifier forgets what it has published.
@@ -265,53 +257,20 @@ func (webhook) PublishSteps(context.Context, corev1.ObjectReference, history.Rec
 func (webhook) PendingError(string) error { return nil }
 func (w webhook) Reset(uid string)        { w[uid] = true }
 
-// definitions are read once: the compilation of their rules takes long.
-var definitions = sync.OnceValues(func() (all []*simulation.Definition, err error) {
-	for _, folder := range []string{"../../deploy/crds", "../../deploy/crds/scheduled-maintenance"} {
-		found, err := simulation.Definitions(os.DirFS(folder))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-})
-
 func newJobWorld(t *testing.T) *jobWorld {
 	t.Helper()
-	definitions, err := definitions()
-	if err != nil {
-		t.Fatal(err)
+	var definitions []*simulation.Definition
+	for _, folder := range []string{"../../deploy/crds", "../../deploy/crds/scheduled-maintenance"} {
+		definitions = append(definitions, simulation.DefinitionsIn(t, folder)...)
 	}
-	w := &jobWorld{World: simulation.New(simulation.Options{Definitions: definitions}), t: t, forgot: webhook{}}
-	w.client = w.Client("test")
+	w := &jobWorld{Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions}), forgot: webhook{}}
 	w.cluster = &fakeCluster{t: t, now: w.Now, hooks: map[string]int{}, outcomes: map[string][]engine.Outcome{}}
-	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, OnCrash: w.start}
-	w.program.Plan = func(r simulation.Request) simulation.Fault {
-		if r.IsWrite() || !r.Cached {
-			w.requests = append(w.requests, r.String())
-		}
-		return simulation.Fault{}
-	}
-	w.start()
+	w.Run(w.controllers)
 	return w
 }
 
-func (w *jobWorld) start() {
-	process, err := w.Start(&w.program)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.process = process
-}
-
-func (w *jobWorld) restart() {
-	w.process.Kill()
-	w.start()
-}
-
 func (w *jobWorld) controllers(env simulation.Env) ([]manager.Controller, error) {
-	observed, err := metrics.NewUpgrades(prometheus.NewRegistry())
+	observed, err := metrics.NewUpgrades(w.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -350,47 +309,19 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
-func (w *jobWorld) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *jobWorld) create(objects ...client.Object) {
-	w.t.Helper()
-	for _, obj := range objects {
-		w.must(w.client.Create(w.t.Context(), obj))
-	}
-}
-
-func (w *jobWorld) runFor(d time.Duration) {
-	w.t.Helper()
-	w.must(w.RunFor(d))
-}
-
-func (w *jobWorld) runTo(at time.Time) {
-	w.t.Helper()
-	w.runFor(at.Sub(w.Now()))
-}
-
 func (w *jobWorld) job(name string) *maintenancev1beta1.UpgradeJob {
-	w.t.Helper()
-	j := job(name)
-	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(j), j))
-	return j
+	w.TB.Helper()
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJob{})
 }
 
 func (w *jobWorld) rival(name string) *upgradev1alpha1.UpgradeConfig {
-	w.t.Helper()
-	c := rivalConfig(name)
-	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(c), c))
-	return c
+	w.TB.Helper()
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &upgradev1alpha1.UpgradeConfig{})
 }
 
 // record returns the first element of the history of a job.
 func (w *jobWorld) record(name string) history.Record {
-	w.t.Helper()
+	w.TB.Helper()
 	all := w.job(name).Status.History
 	if len(all) == 0 {
 		return history.Record{}
@@ -400,10 +331,10 @@ func (w *jobWorld) record(name string) history.Record {
 
 // edit changes the status of a job as a client with the right to write it.
 func (w *jobWorld) edit(name string, change func(*maintenancev1beta1.UpgradeJob)) {
-	w.t.Helper()
+	w.TB.Helper()
 	j := w.job(name)
 	change(j)
-	w.must(w.client.Status().Update(w.t.Context(), j))
+	w.UpdateStatus(j)
 }
 
 // isReleased reports whether a job has neither the finalizer nor the lock.

@@ -24,8 +24,8 @@ import (
 func TestAttemptsThatStartAtOnceRunOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"), job("b"), rivalConfig("c"))
-	w.runTo(startAfter.Add(3 * time.Hour))
+	w.Create(job("a"), job("b"), rivalConfig("c"))
+	w.RunTo(startAfter.Add(3 * time.Hour))
 	for _, name := range []string{"a", "b"} {
 		if r := w.record(name); r.Phase != history.PhaseUpgraded || !w.isReleased(name) {
 			t.Errorf("job %s: phase %s, %s", name, r.Phase, r.Message)
@@ -43,10 +43,10 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	w.cluster.duration = 4 * time.Hour
-	w.create(rivalConfig("c"))
-	w.runTo(startAfter.Add(time.Minute))
-	w.create(job("a"))
-	w.runFor(time.Minute)
+	w.Create(rivalConfig("c"))
+	w.RunTo(startAfter.Add(time.Minute))
+	w.Create(job("a"))
+	w.RunFor(time.Minute)
 	r := w.record("a")
 	if c := step(r, "HooksDone"); c == nil || c.CompleteTime == nil {
 		t.Errorf("the hooks have not run: %+v", r.Conditions)
@@ -57,7 +57,7 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 	if holder := w.holder(); holder.Name != "c" {
 		t.Errorf("the lock is that of %s", holder)
 	}
-	w.runFor(24 * time.Hour)
+	w.RunFor(24 * time.Hour)
 	if r := w.record("a"); r.Phase != history.PhaseSkipped || r.Reason != "Expired" || !w.isReleased("a") {
 		t.Errorf("after its window: phase %s, %s: %s", r.Phase, r.Reason, r.Message)
 	}
@@ -74,10 +74,10 @@ func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 	run := func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newJobWorld(t)
-		w.program.Plan = plan
-		w.restart()
-		w.create(job("a"), job("b"))
-		w.runTo(startAfter.Add(3 * time.Hour))
+		w.Plan = plan
+		w.Restart()
+		w.Create(job("a"), job("b"))
+		w.RunTo(startAfter.Add(3 * time.Hour))
 		for _, name := range []string{"a", "b"} {
 			if r := w.record(name); r.Phase != history.PhaseUpgraded || !w.isReleased(name) {
 				t.Errorf("job %s: phase %s, %s: %s", name, r.Phase, r.Reason, r.Message)
@@ -96,22 +96,22 @@ func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	stalled := false
-	w.program.Plan = func(r simulation.Request) simulation.Fault {
+	w.Plan = func(r simulation.Request) simulation.Fault {
 		if w.holder().Name == "a" && r.IsWrite() && r.Kind == "UpgradeJob" && !stalled {
 			stalled = true
 			return simulation.Fault{Outcome: simulation.Stall, For: time.Minute}
 		}
 		return simulation.Fault{}
 	}
-	w.restart()
+	w.Restart()
 	rival := rivalConfig("c")
 	rival.Spec.UpgradeAt = startAfter.Add(time.Second).Format(time.RFC3339)
-	w.create(job("a"), rival)
-	w.runTo(startAfter.Add(30 * time.Second))
+	w.Create(job("a"), rival)
+	w.RunTo(startAfter.Add(30 * time.Second))
 	if !stalled || w.holder().Name != "a" {
 		t.Errorf("stalled: %t; the lock is that of %s", stalled, w.holder())
 	}
-	w.runTo(startAfter.Add(3 * time.Hour))
+	w.RunTo(startAfter.Add(3 * time.Hour))
 	if len(w.cluster.upgrades) != 2 {
 		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
 	}
@@ -121,13 +121,13 @@ func TestDeletionWhileWaitingForTheLock(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	w.cluster.duration = 4 * time.Hour
-	w.create(rivalConfig("c"))
-	w.runTo(startAfter.Add(time.Minute))
-	w.create(job("a"))
-	w.runFor(time.Minute)
-	w.must(w.client.Delete(t.Context(), job("a")))
-	w.runFor(time.Minute)
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job("a")), job("a")); client.IgnoreNotFound(err) != nil || err == nil {
+	w.Create(rivalConfig("c"))
+	w.RunTo(startAfter.Add(time.Minute))
+	w.Create(job("a"))
+	w.RunFor(time.Minute)
+	w.Delete(job("a"))
+	w.RunFor(time.Minute)
+	if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(job("a")), job("a")); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the job exists: %v", err)
 	}
 	if n := w.events("a", "UpgradeContinues"); n != 0 {
@@ -147,16 +147,16 @@ func TestRecordThatIsLostBehindTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newJobWorld(t)
-			w.create(job("a"))
-			w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), at) != nil }))
+			w.Create(job("a"))
+			w.Await(24*time.Hour, func() bool { return step(w.record("a"), at) != nil })
 			hooks := w.cluster.hooks["a"]
 			w.edit("a", func(j *maintenancev1beta1.UpgradeJob) { j.Status = maintenancev1beta1.UpgradeJobStatus{} })
-			w.create(rivalConfig("c"))
-			w.runFor(time.Second)
+			w.Create(rivalConfig("c"))
+			w.RunFor(time.Second)
 			if r := w.record("a"); step(r, "LockAcquired") == nil || w.holder().Name != "a" {
 				t.Errorf("the record is %+v; the lock is that of %s", r, w.holder())
 			}
-			w.runTo(startAfter.Add(3 * time.Hour))
+			w.RunTo(startAfter.Add(3 * time.Hour))
 			if r := w.record("a"); r.Phase != history.PhaseUpgraded || r.Attempt != 1 {
 				t.Errorf("phase %s, %s", r.Phase, r.Message)
 			}
@@ -170,15 +170,15 @@ func TestRecordThatIsLostBehindTheLock(t *testing.T) {
 func TestLeaseThatAnotherClientDeletes(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
-	w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), "Upgraded") != nil }))
-	w.process.Kill() // or it would acquire the lock again at once
-	w.must(w.client.Delete(t.Context(), w.lease()))
+	w.Create(job("a"))
+	w.Await(24*time.Hour, func() bool { return step(w.record("a"), "Upgraded") != nil })
+	w.Process.Kill() // or it would acquire the lock again at once
+	w.Delete(w.lease())
 	rival := rivalConfig("c")
-	w.create(rival)
-	w.restart()
-	w.process.Enqueue(requestFor("c"))
-	w.runTo(startAfter.Add(3 * time.Hour))
+	w.Create(rival)
+	w.Restart()
+	w.Process.Enqueue(requestFor("c"))
+	w.RunTo(startAfter.Add(3 * time.Hour))
 	if len(w.cluster.upgrades) != 2 {
 		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
 	}
@@ -188,15 +188,15 @@ func TestLeaseThatAnotherClientDeletes(t *testing.T) {
 func TestWaitingAttemptDoesNotAdoptAnotherUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
-	w.runFor(time.Minute)
+	w.Create(job("a"))
+	w.RunFor(time.Minute)
 	w.cluster.commence("a user")
-	w.runFor(time.Minute)
+	w.RunFor(time.Minute)
 	if r := w.record("a"); r.Phase != history.PhaseNew || step(r, "LockAcquired") == nil {
 		t.Errorf("before its time: phase %s, steps %+v", r.Phase, r.Conditions)
 	}
 	w.cluster.installed = true
-	w.runTo(startAfter.Add(time.Minute))
+	w.RunTo(startAfter.Add(time.Minute))
 	if r := w.record("a"); r.Phase != history.PhaseSkipped || r.Reason != "AlreadyAtVersion" {
 		t.Errorf("after its time: phase %s, %s: %s", r.Phase, r.Reason, r.Message)
 	}
@@ -205,20 +205,20 @@ func TestWaitingAttemptDoesNotAdoptAnotherUpgrade(t *testing.T) {
 func TestPausedPhase(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
+	w.Create(job("a"))
 	w.cluster.pausedUntil = startAfter.Add(2 * time.Hour)
-	w.runTo(startAfter.Add(90 * time.Minute))
+	w.RunTo(startAfter.Add(90 * time.Minute))
 	r := w.record("a")
 	paused := meta.FindStatusCondition(w.job("a").Status.Conditions, history.ConditionPaused)
 	if r.Phase != history.PhasePaused || paused == nil || paused.Status != metav1.ConditionTrue || paused.Reason != "DelaySet" || paused.Message != "later" {
 		t.Errorf("phase %s, condition %+v", r.Phase, paused)
 	}
 	before := w.job("a").ResourceVersion
-	w.runFor(10 * time.Minute)
+	w.RunFor(10 * time.Minute)
 	if w.job("a").ResourceVersion != before {
 		t.Error("the status was written while nothing happened")
 	}
-	w.runTo(startAfter.Add(3 * time.Hour))
+	w.RunTo(startAfter.Add(3 * time.Hour))
 	if r := w.record("a"); r.Phase != history.PhaseUpgraded || meta.IsStatusConditionTrue(w.job("a").Status.Conditions, history.ConditionPaused) {
 		t.Errorf("in the end: phase %s", r.Phase)
 	}
@@ -228,12 +228,12 @@ func TestPausedPhase(t *testing.T) {
 func TestWaitForTheRequestedTimeIsQuiet(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
-	w.runFor(time.Minute)
-	w.requests = nil
-	w.runTo(startAfter.Add(-time.Second))
-	if len(w.requests) > 0 {
-		t.Errorf("requests: %q", w.requests)
+	w.Create(job("a"))
+	w.RunFor(time.Minute)
+	w.Requests = nil
+	w.RunTo(startAfter.Add(-time.Second))
+	if len(w.Requests) > 0 {
+		t.Errorf("requests: %q", w.Requests)
 	}
 	if c := step(w.record("a"), "LockAcquired"); c == nil || c.Reason != "Scheduled" {
 		t.Errorf("step %+v", c)
@@ -245,16 +245,16 @@ func TestWaitForTheRequestedTimeIsQuiet(t *testing.T) {
 func TestRequestWithoutEffectIsRepeatedOnceASecond(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
+	w.Create(job("a"))
 	w.cluster.inConflict = true
-	w.runTo(startAfter.Add(10 * time.Second))
-	w.requests, w.cluster.conflicts = nil, 0
-	w.runFor(30 * time.Second)
-	if n := w.cluster.conflicts; n < 28 || n > 31 || len(w.requests) > 6*n {
-		t.Errorf("%d conflicts and %d requests to the API server in 30 s", n, len(w.requests))
+	w.RunTo(startAfter.Add(10 * time.Second))
+	w.Requests, w.cluster.conflicts = nil, 0
+	w.RunFor(30 * time.Second)
+	if n := w.cluster.conflicts; n < 28 || n > 31 || len(w.Requests) > 6*n {
+		t.Errorf("%d conflicts and %d requests to the API server in 30 s", n, len(w.Requests))
 	}
 	w.cluster.inConflict = false
-	w.runTo(startAfter.Add(time.Hour))
+	w.RunTo(startAfter.Add(time.Hour))
 	if r := w.record("a"); r.Phase != history.PhaseUpgraded {
 		t.Errorf("in the end: phase %s, %s", r.Phase, r.Message)
 	}
@@ -263,19 +263,19 @@ func TestRequestWithoutEffectIsRepeatedOnceASecond(t *testing.T) {
 func TestForgedRecordDoesNotStartBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.create(job("a"))
-	w.runFor(time.Minute)
+	w.Create(job("a"))
+	w.RunFor(time.Minute)
 	w.edit("a", func(j *maintenancev1beta1.UpgradeJob) {
 		for i := range j.Status.History[0].Conditions {
 			c := &j.Status.History[0].Conditions[i]
 			c.Status, c.Reason, c.CompleteTime = metav1.ConditionTrue, "Done", c.StartTime
 		}
 	})
-	w.runTo(startAfter.Add(-time.Second))
+	w.RunTo(startAfter.Add(-time.Second))
 	if len(w.cluster.upgrades) > 0 {
 		t.Errorf("upgrades of the cluster before the requested time: %q", w.cluster.upgrades)
 	}
-	w.runTo(startAfter.Add(3 * time.Hour))
+	w.RunTo(startAfter.Add(3 * time.Hour))
 	if r := w.record("a"); r.Phase != history.PhaseUpgraded {
 		t.Errorf("phase %s, %s", r.Phase, r.Message)
 	}
@@ -285,15 +285,15 @@ func TestHistoryByAttemptKeepsTheLastFive(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	j := job("a")
-	w.create(j)
+	w.Create(j)
 	w.cluster.refuse = true
 	for i := range 7 {
-		w.runTo(startAfter.Add(time.Duration(i+1) * 24 * time.Hour))
+		w.RunTo(startAfter.Add(time.Duration(i+1) * 24 * time.Hour))
 		w.edit("a", func(j *maintenancev1beta1.UpgradeJob) {
 			j.Status.Retry = &maintenancev1beta1.RetryStatus{Token: w.Now().UTC().Format(time.RFC3339)}
 		})
 	}
-	w.runFor(24 * time.Hour)
+	w.RunFor(24 * time.Hour)
 	var numbers []int32
 	for _, r := range w.job("a").Status.History {
 		numbers = append(numbers, r.Attempt)
@@ -321,7 +321,7 @@ func step(r history.Record, name string) *history.StepCondition {
 
 func (w *jobWorld) events(name, reason string) int {
 	var list corev1.EventList
-	w.must(w.client.List(w.t.Context(), &list))
+	w.Must(w.User.List(w.TB.Context(), &list))
 	n := 0
 	for _, e := range list.Items {
 		if e.InvolvedObject.Name == name && e.Reason == reason {
@@ -333,8 +333,8 @@ func (w *jobWorld) events(name, reason string) int {
 
 func (w *jobWorld) lease() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lease)
-	w.must(client.IgnoreNotFound(err))
+	err := w.User.Get(w.TB.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lease)
+	w.Must(client.IgnoreNotFound(err))
 	return lease
 }
 
@@ -345,17 +345,17 @@ func TestPublishersForgetObjectsThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	c := rivalConfig("c")
-	w.create(c)
-	w.runFor(time.Minute)
-	w.must(w.client.Delete(t.Context(), c.DeepCopy()))
+	w.Create(c)
+	w.RunFor(time.Minute)
+	w.Delete(c.DeepCopy())
 	again := rivalConfig("c")
-	w.create(again) // before the deletion is seen
-	w.runFor(time.Minute)
+	w.Create(again) // before the deletion is seen
+	w.RunFor(time.Minute)
 	if !w.forgot[string(c.UID)] || w.forgot[string(again.UID)] {
 		t.Errorf("forgotten: %v", w.forgot)
 	}
-	w.must(w.client.Delete(t.Context(), again.DeepCopy()))
-	w.runFor(time.Minute)
+	w.Delete(again.DeepCopy())
+	w.RunFor(time.Minute)
 	if !w.forgot[string(again.UID)] {
 		t.Errorf("forgotten: %v", w.forgot)
 	}
