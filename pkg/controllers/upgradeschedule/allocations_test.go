@@ -15,14 +15,10 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
 // The numbers of idle objects.
@@ -59,15 +55,6 @@ func (c *crowd) controllers(env simulation.Env) ([]manager.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	hookMetrics, err := metrics.NewHooks(c.Registry)
-	if err != nil {
-		return nil, err
-	}
-	hookController := &upgradejobhook.Reconciler{
-		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: []string{yearNamespace}, Metrics: hookMetrics,
-		Runner: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return config.Default().Hooks }},
-	}
-	all = append(all, hookController.Controllers()...)
 	c.reconcilers = map[string]reconcile.Reconciler{}
 	for i := range all {
 		c.reconcilers[all[i].Name] = all[i].Reconciler

@@ -20,21 +20,13 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
@@ -132,33 +124,17 @@ func (y *year) start() {
 	}
 }
 
-// controllers returns the operator's controllers for scheduled maintenance.
+// controllers returns the operator's controllers.
 func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.Controller, error) {
-	upgrades, err := metrics.NewUpgrades(registry)
-	if err != nil {
-		return nil, err
+	settings := config.Default()
+	settings.Alerts.URL, settings.Alertmanager.URL = "", ""
+	register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+		return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, nil
 	}
-	schedules, err := metrics.NewSchedules(registry, upgradeschedule.Results()...)
-	if err != nil {
-		return nil, err
-	}
-	events, namespaces, settings := &notify.Events{Client: env.Client, Clock: env.Clock}, []string{yearNamespace}, config.Default()
-	deps := upgraders.Deps{
-		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: settings,
-		Hooks: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return settings.Hooks }, Publisher: events},
-	}
-	jobs := &upgradejob.Reconciler{
-		Clock: env.Clock, Namespace: yearNamespace, WatchNamespaces: namespaces,
-		Holders: &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock},
-		Config: func() upgradejob.Snapshot {
-			return upgradejob.Snapshot{Upgrader: upgraders.Job{Deps: deps}, Config: settings}
-		},
-		Watches:  []manager.Kind{facts.HookJobs(namespaces, maintenance.JobOwners()), facts.UpgradeJobHooks(namespaces)},
-		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
-	}
-	configs := &upgradeschedule.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events, Metrics: schedules}
-	windows := &suspensionwindow.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events}
-	return []manager.Controller{jobs.Controller(), configs.Controller(), windows.Controller()}, nil
+	return operator.NewControllers(
+		manager.Options{Namespace: yearNamespace}, settings, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, register,
+		operator.Externals{Registry: registry},
+	)
 }
 
 // crash ends the operator before and after each change during some slots, and at random else.
