@@ -16,38 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
-
-// withUpgradeConfigs adds the controller of the other UpgradeConfig to the operator.
-func withUpgradeConfigs(w *world) {
-	w.extra = func(env simulation.Env, w *world) []manager.Controller {
-		external, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
-		if err != nil {
-			w.TB.Fatal(err)
-		}
-		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
-		deps := upgraders.Deps{
-			Client: env.Client, Live: env.Live, Notifier: events, Sources: w.sources, Dependencies: external,
-			Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: w.config,
-		}
-		snapshot := upgradeconfig.Snapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, Config: w.config}
-		r := &upgradeconfig.Reconciler{
-			Clock: env.Clock, Namespace: namespace, WatchNamespaces: []string{namespace}, Holders: w.holders,
-			Config:   func() upgradeconfig.Snapshot { return snapshot },
-			Notifier: notify.MultiPublisher{Events: events}, Metrics: w.metrics,
-		}
-		return []manager.Controller{r.Controller()}
-	}
-}
 
 func newConfig(start time.Time) *upgradev1alpha1.UpgradeConfig {
 	return &upgradev1alpha1.UpgradeConfig{
@@ -82,7 +53,7 @@ func TestBothKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, withUpgradeConfigs)
+			w := newWorld(t)
 			if tc.firstIsJob {
 				w.Create(newJob())
 			} else {
@@ -124,7 +95,7 @@ func TestBothKinds(t *testing.T) {
 // An UpgradeJob that expires while another upgrade has the lock names it.
 func TestBothKinds_expired(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withUpgradeConfigs)
+	w := newWorld(t)
 	w.cluster.ControlPlaneDuration = 90 * time.Minute
 	w.Create(newConfig(startAfter.Add(-time.Minute)))
 	w.Create(newJob(func(job *maintenancev1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }))
@@ -173,7 +144,7 @@ func TestBothKinds_lease_that_is_left(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, withUpgradeConfigs)
+			w := newWorld(t)
 			var first, second client.Object = newJob(), newConfig(startAfter.Add(5 * time.Minute))
 			if !tc.jobHolds {
 				first, second = newConfig(startAfter.Add(-5*time.Minute)), newJob()
@@ -221,7 +192,7 @@ func (w *world) lockHolder() string {
 // is skipped for that before it pauses a pool.
 func TestBothKinds_expired_pools(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withUpgradeConfigs)
+	w := newWorld(t)
 	w.cluster.ControlPlaneDuration = 90 * time.Minute
 	w.Create(newConfig(startAfter.Add(-time.Minute)))
 	w.Create(newJob(delayWorker("10m", "45m"), func(job *maintenancev1beta1.UpgradeJob) {

@@ -74,7 +74,7 @@ func TestQueries_are_shared(t *testing.T) {
 	t.Parallel()
 	const each, different, intervals = 50, 5, 10
 	var m monitor
-	w := newWorld(t, withUpgradeConfigs, withMonitor(t, &m), func(w *world) { w.maxBurst = 10 * 2 * each })
+	w := newWorld(t, withMonitor(t, &m), func(w *world) { w.maxBurst = 10 * 2 * each })
 	for i := range each {
 		cfg := newConfig(startAfter)
 		cfg.Name = fmt.Sprintf("config-%02d", i)

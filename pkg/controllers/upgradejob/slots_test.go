@@ -15,26 +15,9 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
-
-// withSchedules adds the controller of UpgradeConfigs to the operator.
-func withSchedules(w *world) {
-	w.extra = func(env simulation.Env, w *world) []manager.Controller {
-		scheduleMetrics, err := metrics.NewSchedules(w.Registry, upgradeschedule.Results()...)
-		if err != nil {
-			w.TB.Fatal(err)
-		}
-		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
-		r := &upgradeschedule.Reconciler{Clock: env.Clock, WatchNamespaces: []string{namespace}, Events: events, Metrics: scheduleMetrics}
-		return []manager.Controller{r.Controller()}
-	}
-}
 
 // jobs returns the UpgradeJobs, the earliest first.
 func (w *world) jobs() []maintenancev1beta1.UpgradeJob {
@@ -62,7 +45,7 @@ func daily(edits ...func(*maintenancev1beta1.UpgradeJob)) *maintenancev1beta1.Up
 // second one.
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withSchedules)
+	w := newWorld(t)
 	w.Create(hook("notify", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart))
 	w.Create(daily(delayWorker("1h", "2h")))
 	for day, version := range []string{"4.4.6", "4.4.7", "4.4.8"} {
@@ -127,7 +110,7 @@ func TestSlots_are_served_at_once(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, withSchedules)
+			w := newWorld(t)
 			w.Create(tc.objects...)
 			config := daily(tc.edits...)
 			if tc.unpinned {

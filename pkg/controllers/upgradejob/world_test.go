@@ -13,19 +13,13 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/poolrelease"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
@@ -42,7 +36,7 @@ var (
 	startAfter = noon.Truncate(time.Minute).Add(2 * time.Hour)
 )
 
-// world is a scripted cluster with the operator's controller of UpgradeJobs.
+// world is a scripted cluster with the operator.
 type world struct {
 	*simulation.Harness
 	cluster *openshift.Script
@@ -51,14 +45,10 @@ type world struct {
 	definitions []*simulation.Definition // that validate what is written; nil if nothing is
 	maxBurst    int                      // of reconciles at one time
 
-	plan    simulation.Plan // of the writes, from the first one on
-	metrics *metrics.Upgrades
-	holders *lock.Holders
-	runner  *hooks.Runner
-	sources *checks.Sources
-	extra   func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
-	alerts  checks.Prometheus                                 // the source of alerts; nil means they are disabled
-	commits int                                               // how often a version was requested
+	plan    simulation.Plan   // of the writes, from the first one on
+	alerts  checks.Prometheus // the source of alerts; nil means they are disabled
+	holders *lock.Holders     // of the newest life
+	commits int               // how often a version was requested
 
 	requested aftermath.Requests // by the operator
 }
@@ -69,6 +59,10 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	w := &world{config: config.Default(), definitions: definitions, maxBurst: 200}
 	for _, option := range options {
 		option(w)
+	}
+	w.config.Alertmanager.URL = ""
+	if w.alerts == nil {
+		w.config.Alerts.URL = ""
 	}
 	w.Harness = simulation.NewHarness(tb, simulation.Options{MaxBurst: w.maxBurst, Definitions: w.definitions})
 	w.Writes = w.plan
@@ -93,44 +87,17 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	upgradeMetrics, err := metrics.NewUpgrades(w.Registry)
-	if err != nil {
-		return nil, err
+	register := func(deps upgraders.Deps) (map[string]upgraders.ClusterUpgrader, error) {
+		return map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}}, nil
 	}
-	w.metrics = upgradeMetrics
-	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgradeMetrics.IncEventFailures}
-	namespaces := []string{namespace}
-	w.runner = &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return w.config.Hooks }, Publisher: events}
-	w.sources = &checks.Sources{AlertsDisabled: w.alerts == nil, Prometheus: w.alerts, Clock: env.Clock, Interval: w.config.Alerts.Interval.Duration}
-	deps := upgraders.Deps{
-		Client: env.Client, Live: env.Live, Notifier: events, Sources: w.sources, Config: w.config,
-		Hooks: w.runner,
+	controllers, err := operator.NewControllers(
+		manager.Options{Namespace: namespace}, w.config, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, register,
+		operator.Externals{Prometheus: w.alerts, Registry: w.Registry},
+	)
+	for i := range controllers {
+		if jobs, ok := controllers[i].Reconciler.(*upgradejob.Reconciler); ok {
+			w.holders = jobs.Holders
+		}
 	}
-	w.holders = &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
-	r := &upgradejob.Reconciler{
-		Clock: env.Clock, Namespace: namespace, WatchNamespaces: namespaces, Holders: w.holders,
-		Config: func() upgradejob.Snapshot {
-			return upgradejob.Snapshot{Upgrader: upgraders.Job{Deps: deps}, Config: w.config}
-		},
-		Watches:  []manager.Kind{facts.HookJobs(namespaces, maintenance.JobOwners()), facts.UpgradeJobHooks(namespaces)},
-		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
-	}
-	hookMetrics, err := metrics.NewHooks(w.Registry)
-	if err != nil {
-		return nil, err
-	}
-	hookJobs := &upgradejobhook.Reconciler{
-		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: namespaces, Runner: w.runner,
-		Publisher: events, Metrics: hookMetrics,
-	}
-	poolMetrics, err := metrics.NewPools(w.Registry)
-	if err != nil {
-		return nil, err
-	}
-	releaser := &poolrelease.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events, Metrics: poolMetrics}
-	controllers := append(hookJobs.Controllers(), r.Controller(), releaser.Controller())
-	if w.extra != nil {
-		controllers = append(controllers, w.extra(env, w)...)
-	}
-	return controllers, nil
+	return controllers, err
 }
