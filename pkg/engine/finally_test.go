@@ -25,7 +25,7 @@ func TestFinally_runs_after_success_and_after_the_cleanup(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before  func(s *script)
 		calls   []string
-		state   engine.State
+		state   engine.UpgradeState
 		outcome engine.Outcome
 	}{
 		"success": {

@@ -13,22 +13,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// State is the progress of an upgrade.
-type State string
+// UpgradeState is the progress of an upgrade.
+type UpgradeState string
 
 const (
 	// Idle is an upgrade before its first step.
-	Idle State = "Idle"
+	Idle UpgradeState = "Idle"
 	// Running is an upgrade whose steps are running.
-	Running State = "Running"
+	Running UpgradeState = "Running"
 	// CleaningUp is an upgrade that failed and whose cleanup is not finished.
-	CleaningUp State = "CleaningUp"
+	CleaningUp UpgradeState = "CleaningUp"
 	// Finishing is an upgrade whose outcome is final and whose final steps are not finished.
-	Finishing State = "Finishing"
+	Finishing UpgradeState = "Finishing"
 	// Succeeded is an upgrade whose steps are all finished.
-	Succeeded State = "Succeeded"
+	Succeeded UpgradeState = "Succeeded"
 	// Failed is an upgrade that failed and is cleaned up. Summary.Outcome tells failures apart.
-	Failed State = "Failed"
+	Failed UpgradeState = "Failed"
 )
 
 // Outcome is the result of an upgrade.
@@ -47,7 +47,7 @@ const (
 
 // Summary is the interpretation of a record.
 type Summary struct {
-	State State
+	State UpgradeState
 	// Outcome is empty until it is decided, before the cleanup and the final steps.
 	Outcome Outcome
 	// Committed reports whether the record is past the point of no return.

@@ -18,7 +18,7 @@ func TestSummarize(t *testing.T) {
 	t.Parallel()
 	wait := engine.Wait("NotYet", "a while")
 	type summarized struct {
-		State            engine.State
+		State            engine.UpgradeState
 		Committed, Over  bool
 		Current, Failure string
 		Slow             bool

@@ -23,8 +23,8 @@ import (
 // heartbeatInterval is less than half of the five minutes after which a heartbeat is stale.
 const heartbeatInterval = 2 * time.Minute
 
-// State is the state that an informer reports about itself.
-type State struct {
+// InformerState is the state that an informer reports about itself.
+type InformerState struct {
 	// Reason is updatev1beta1.ReasonAsExpected (the default) if the informer works,
 	// ReasonInformerUpdating while its software is being updated, or ReasonDegraded.
 	Reason string
@@ -40,7 +40,7 @@ type Heartbeat struct {
 	// Informer is the name of the UpdateInformer.
 	Informer string
 	// State returns the state of the informer. If it is nil, the informer always works as expected.
-	State func(context.Context) State
+	State func(context.Context) InformerState
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	// Log receives errors. By default, they are discarded.
@@ -54,7 +54,7 @@ func (h *Heartbeat) Run(ctx context.Context) {
 	ticker := h.clock().NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
-		state := State{}
+		state := InformerState{}
 		if h.State != nil {
 			state = h.State(ctx)
 		}
@@ -77,7 +77,7 @@ func (h *Heartbeat) clock() clock.WithTicker {
 }
 
 // Publish writes the condition with server-side apply. It is not safe for concurrent use.
-func (h *Heartbeat) Publish(ctx context.Context, state State) error {
+func (h *Heartbeat) Publish(ctx context.Context, state InformerState) error {
 	informers := h.Client.Resource(updatev1beta1.GroupVersion.WithResource("updateinformers"))
 	if h.published == nil {
 		current, err := informers.Get(ctx, h.Informer, metav1.GetOptions{})
@@ -106,7 +106,7 @@ func (h *Heartbeat) Publish(ctx context.Context, state State) error {
 }
 
 // next returns the condition for a state.
-func (h *Heartbeat) next(state State) updatev1beta1.InformerCondition {
+func (h *Heartbeat) next(state InformerState) updatev1beta1.InformerCondition {
 	now := metav1.Time{Time: h.clock().Now().UTC().Truncate(time.Second)}
 	next := updatev1beta1.InformerCondition{
 		Type: updatev1beta1.ConditionOnline, Status: metav1.ConditionFalse,

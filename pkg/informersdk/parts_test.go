@@ -286,7 +286,7 @@ func TestHeartbeat(t *testing.T) {
 		"type": "Online", "status": "True", "reason": "AsExpected", "lastTransitionTime": "2026-11-20T00:00:00Z",
 	})
 	heartbeat := &informersdk.Heartbeat{Client: client, Informer: "mine", Clock: clock}
-	for _, state := range []informersdk.State{{}, {Reason: "InformerUpdating", Message: "to\n2.0"}, {Reason: "Degraded"}, {Reason: "AsExpected"}} {
+	for _, state := range []informersdk.InformerState{{}, {Reason: "InformerUpdating", Message: "to\n2.0"}, {Reason: "Degraded"}, {Reason: "AsExpected"}} {
 		if err := heartbeat.Publish(t.Context(), state); err != nil {
 			t.Fatal(err)
 		}
@@ -308,13 +308,13 @@ func TestHeartbeatRuns(t *testing.T) {
 	clock := clocktesting.NewFakeClock(start)
 	client, applied := cluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	states := make(chan informersdk.State)
-	heartbeat := &informersdk.Heartbeat{Client: client, Informer: "mine", Clock: clock, State: func(ctx context.Context) informersdk.State {
+	states := make(chan informersdk.InformerState)
+	heartbeat := &informersdk.Heartbeat{Client: client, Informer: "mine", Clock: clock, State: func(ctx context.Context) informersdk.InformerState {
 		select {
 		case state := <-states:
 			return state
 		case <-ctx.Done():
-			return informersdk.State{}
+			return informersdk.InformerState{}
 		}
 	}}
 	ended := make(chan struct{})
@@ -322,14 +322,14 @@ func TestHeartbeatRuns(t *testing.T) {
 		heartbeat.Run(ctx)
 		close(ended)
 	}()
-	states <- informersdk.State{}
+	states <- informersdk.InformerState{}
 	for !clock.HasWaiters() && t.Context().Err() == nil {
 		goruntime.Gosched()
 	}
 	clock.Step(2 * time.Minute)
-	states <- informersdk.State{Reason: "Degraded"}
+	states <- informersdk.InformerState{Reason: "Degraded"}
 	clock.Step(2 * time.Minute)
-	states <- informersdk.State{Reason: "Degraded"}
+	states <- informersdk.InformerState{Reason: "Degraded"}
 	cancel()
 	<-ended
 	if len(*applied) < 2 {
@@ -341,7 +341,7 @@ func TestHeartbeatWithoutInformer(t *testing.T) {
 	t.Parallel()
 	client, applied := cluster(t)
 	heartbeat := &informersdk.Heartbeat{Client: client, Informer: "another", Clock: clocktesting.NewFakeClock(start)}
-	if err := heartbeat.Publish(t.Context(), informersdk.State{}); err == nil || !strings.Contains(err.Error(), "another") || len(*applied) > 0 {
+	if err := heartbeat.Publish(t.Context(), informersdk.InformerState{}); err == nil || !strings.Contains(err.Error(), "another") || len(*applied) > 0 {
 		t.Errorf("%v after %v", err, *applied)
 	}
 }

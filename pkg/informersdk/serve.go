@@ -45,7 +45,7 @@ type Config struct {
 	// PlanInsights finds problems that an update would encounter if it were started. It may be nil.
 	PlanInsights Find
 	// State returns the state of the informer. If it is nil, the informer always works as expected.
-	State func(context.Context) State
+	State func(context.Context) InformerState
 	// Users are the users who may query the informer. It defaults to StatusControllerUser.
 	Users []string
 	// Address is the address to listen on. It defaults to DefaultAddress.

@@ -69,14 +69,14 @@ func lists(answer insight.Answer, uid string) bool {
 func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		state := insight.NewState()
+		state := insight.NewStore()
 		missed := map[string]bool{} // missing from a Success since it was last reported
 		before := map[string]bool{}
 		var latest time.Time // time of the latest answer: an older answer that arrives later confirms nothing
 		for _, s := range drawHistory(t) {
 			if s.restart {
 				published := publish(state, s.now)
-				state = insight.NewState()
+				state = insight.NewStore()
 				state.Restore(published)
 				latest = time.Time{}
 				for uid := range before {
@@ -132,7 +132,7 @@ func TestState_Order(t *testing.T) {
 			}
 			now = answer.At
 		}
-		state := insight.NewState()
+		state := insight.NewStore()
 		for _, s := range rapid.Permutation(history).Draw(t, "order") {
 			state.Apply(s.answer, now)
 		}
@@ -158,7 +158,7 @@ func TestState_Deterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		history := drawHistory(t)
 		run := func(times int) string {
-			state := insight.NewState()
+			state := insight.NewStore()
 			for _, s := range history {
 				for range times {
 					state.Apply(s.answer, s.now)
@@ -187,7 +187,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte{255, 254, 253, 0, 0, 0, 128, 64, 32, 16, 8, 4, 2, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, insight.Deleted, insight.NotQueried, "odd"}
-		state, now := insight.NewState(), received
+		state, now := insight.NewStore(), received
 		data = data[:min(len(data), 256)] // each byte can produce an answer of 255 insights with long texts
 		for n := 0; n+3 < len(data); n += 4 {
 			now = now.Add(time.Duration(int8(data[n+1])) * time.Minute)
@@ -207,7 +207,7 @@ func FuzzState(f *testing.F) {
 			}
 			if data[n]%7 == 0 {
 				published := publish(state, now)
-				state = insight.NewState()
+				state = insight.NewStore()
 				state.Restore(published)
 			}
 			state.Settle(now)

@@ -17,7 +17,7 @@ import (
 
 // KeepOnly treats informers that are not in names as deleted, except built-in informers. The caller must name
 // every existing UpdateInformer.
-func (s State) KeepOnly(names []string, now time.Time) {
+func (s Store) KeepOnly(names []string, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		if i := s.m.informers[name]; !IsBuiltIn(name) && i.last.Result != Deleted && !slices.Contains(names, name) {
 			s.Apply(Answer{Informer: name, Result: Deleted, At: now}, now)
@@ -28,7 +28,7 @@ func (s State) KeepOnly(names []string, now time.Time) {
 // Settle applies the effects of elapsed time. It drops insights whose grace period is over, because they are
 // no longer reported or their informer is gone, and forgets old resolved insights. It then reports problems
 // of the informers themselves as insights of the informer update-status-controller.
-func (s State) Settle(now time.Time) {
+func (s Store) Settle(now time.Time) {
 	var own []updatev1beta1.Insight
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		i := s.m.informers[name]
@@ -103,7 +103,7 @@ func compare(a, b updatev1beta1.Insight) int {
 }
 
 // Insights returns the insights that apply or may still apply, sorted and grouped by informer.
-func (s State) Insights() []updatev1beta1.InformerInsights {
+func (s Store) Insights() []updatev1beta1.InformerInsights {
 	var all []updatev1beta1.InformerInsights
 	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
 		i := s.m.informers[name]
@@ -121,7 +121,7 @@ func (s State) Insights() []updatev1beta1.InformerInsights {
 }
 
 // RecentlyResolved returns up to 64 insights that were resolved within the last day, latest first.
-func (s State) RecentlyResolved() []updatev1beta1.ResolvedInsight {
+func (s Store) RecentlyResolved() []updatev1beta1.ResolvedInsight {
 	var all []updatev1beta1.ResolvedInsight
 	for _, i := range s.m.informers {
 		for _, r := range i.resolved {
@@ -136,7 +136,7 @@ func (s State) RecentlyResolved() []updatev1beta1.ResolvedInsight {
 
 // BeginUpdate marks the start of an update. Insights retained from an earlier update beyond RetainLimit are
 // shown again.
-func (s State) BeginUpdate(now time.Time) {
+func (s Store) BeginUpdate(now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(_ string, r updatev1beta1.RetainedInsight) bool { return isExpired(r, now) })
 }
 
@@ -148,7 +148,7 @@ func isExpired(r updatev1beta1.RetainedInsight, now time.Time) bool {
 // then. It retains unacknowledged insights that need attention after the update, up to RetainLimit. After
 // that they are hidden for as long as the latest answer contains them. Built-in informers decide for
 // themselves what applies.
-func (s State) EndUpdate(acknowledged []string, now time.Time) {
+func (s Store) EndUpdate(acknowledged []string, now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(uuid string, r updatev1beta1.RetainedInsight) bool {
 		i := s.m.informers[r.UpdateInformer]
 		return i == nil || i.entries[uuid] == nil
@@ -160,7 +160,7 @@ func (s State) EndUpdate(acknowledged []string, now time.Time) {
 	}
 }
 
-func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
+func (s Store) endUpdate(i *informer, acknowledged []string, now time.Time) {
 	for uuid, e := range i.entries {
 		r, known := s.m.retained[uuid]
 		expired := known && isExpired(r, now)
@@ -180,7 +180,7 @@ func needsAttention(of updatev1beta1.Insight) bool {
 }
 
 // Retained returns up to 64 insights that EndUpdate has retained, most severe first.
-func (s State) Retained() []updatev1beta1.RetainedInsight {
+func (s Store) Retained() []updatev1beta1.RetainedInsight {
 	var all []updatev1beta1.RetainedInsight
 	for uuid, r := range s.m.retained {
 		if i := s.m.informers[r.UpdateInformer]; i != nil && i.entries[uuid] != nil {

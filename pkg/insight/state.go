@@ -40,9 +40,9 @@ const (
 	maxRemembered = 1024
 )
 
-// State holds the insights of all informers between answers. Copies share memory. The zero State is empty and
-// read-only; use NewState to create one. It is not safe for concurrent use.
-type State struct{ m *memory }
+// Store holds the insights of all informers between answers. Copies share memory. The zero Store is empty and
+// read-only; use NewStore to create one. It is not safe for concurrent use.
+type Store struct{ m *memory }
 
 type memory struct {
 	informers map[string]*informer
@@ -98,15 +98,15 @@ type resolved struct {
 	listed bool // published
 }
 
-// NewState returns an empty State.
-func NewState() State {
-	return State{&memory{informers: map[string]*informer{}, retained: map[string]updatev1beta1.RetainedInsight{}}}
+// NewStore returns an empty Store.
+func NewStore() Store {
+	return Store{&memory{informers: map[string]*informer{}, retained: map[string]updatev1beta1.RetainedInsight{}}}
 }
 
-// IsZero reports whether the State is the zero State.
-func (s State) IsZero() bool { return s.m == nil }
+// IsZero reports whether the Store is the zero Store.
+func (s Store) IsZero() bool { return s.m == nil }
 
-func (s State) informer(name string) *informer {
+func (s Store) informer(name string) *informer {
 	i := s.m.informers[name]
 	if i == nil {
 		i = &informer{name: name, entries: map[string]*entry{}, resolved: map[string]resolved{}}
@@ -115,10 +115,10 @@ func (s State) informer(name string) *informer {
 	return i
 }
 
-// Restore adds the insights of a published status that the State does not know yet. They are stale since the
+// Restore adds the insights of a published status that the Store does not know yet. They are stale since the
 // status was last confirmed, until their informers answer. Restore resolves nothing and may be called
 // repeatedly.
-func (s State) Restore(status updatev1beta1.UpdateStatusStatus) {
+func (s Store) Restore(status updatev1beta1.UpdateStatusStatus) {
 	for _, r := range status.RecentlyResolved {
 		i := s.informer(r.UpdateInformer)
 		if _, known := i.resolved[r.UUID]; !known && i.entries[r.UUID] == nil {
@@ -140,8 +140,8 @@ func (s State) Restore(status updatev1beta1.UpdateStatusStatus) {
 	}
 }
 
-// knows reports whether the State holds an insight, either as applying or as resolved.
-func (s State) knows(name, uuid string) bool {
+// knows reports whether the Store holds an insight, either as applying or as resolved.
+func (s Store) knows(name, uuid string) bool {
 	i := s.m.informers[name]
 	if i == nil {
 		return false
@@ -150,7 +150,7 @@ func (s State) knows(name, uuid string) bool {
 	return known || i.entries[uuid] != nil
 }
 
-func (s State) restore(name string, published updatev1beta1.Insight, observed *metav1.Time) {
+func (s Store) restore(name string, published updatev1beta1.Insight, observed *metav1.Time) {
 	if s.knows(name, published.UUID) {
 		return
 	}
@@ -167,7 +167,7 @@ func (s State) restore(name string, published updatev1beta1.Insight, observed *m
 
 // Apply applies the latest answer of an informer. An answer older than the last applied answer changes
 // nothing, so the order of answers does not matter.
-func (s State) Apply(answer Answer, now time.Time) {
+func (s Store) Apply(answer Answer, now time.Time) {
 	i := s.informer(answer.Informer)
 	if answer.At.After(now.Add(skew)) {
 		answer.At = now // the clock was set back

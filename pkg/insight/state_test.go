@@ -42,15 +42,15 @@ func reported(uid string, acquired int, edits ...func(*updatev1beta1.Insight)) u
 
 func second(n int) time.Time { return received.Add(time.Duration(n) * time.Second) }
 
-func play(events []event) insight.State {
-	state := insight.NewState()
+func play(events []event) insight.Store {
+	state := insight.NewStore()
 	for _, e := range events {
 		apply(state, e)
 	}
 	return state
 }
 
-func apply(state insight.State, e event) {
+func apply(state insight.Store, e event) {
 	now := second(e.after)
 	if e.result != "" {
 		answer := insight.Answer{Informer: "mco", Result: e.result, Message: "message", Insights: e.insights, At: now}
@@ -63,7 +63,7 @@ func apply(state insight.State, e event) {
 }
 
 // shown formats the insights of an informer as "uid first+seconds stale+seconds flaps".
-func shown(state insight.State, informer string) []string {
+func shown(state insight.Store, informer string) []string {
 	var all []string
 	for _, of := range state.Insights() {
 		for _, i := range of.Insights {
@@ -84,7 +84,7 @@ func shown(state insight.State, informer string) []string {
 }
 
 // resolvedIn formats the resolved insights as "summary reason+seconds".
-func resolvedIn(state insight.State) []string {
+func resolvedIn(state insight.Store) []string {
 	var all []string
 	for _, r := range state.RecentlyResolved() {
 		all = append(all, fmt.Sprintf("%s: %s %d", r.Summary, r.Reason, int(r.ResolvedTime.Sub(received).Seconds())))
@@ -240,7 +240,7 @@ func TestState_UnstableIdentifiers(t *testing.T) {
 }
 
 // publish returns a status with everything that the state publishes.
-func publish(state insight.State, observed time.Time) updatev1beta1.UpdateStatusStatus {
+func publish(state insight.Store, observed time.Time) updatev1beta1.UpdateStatusStatus {
 	status := updatev1beta1.UpdateStatusStatus{
 		ControlPlane:     &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: state.Insights()}},
 		RecentlyResolved: state.RecentlyResolved(), AfterUpdate: state.Retained(), ObservedTime: new(metav1.NewTime(observed)),
@@ -255,7 +255,7 @@ func TestState_Restore(t *testing.T) {
 		{15, insight.Success, []updatev1beta1.Insight{reported("a", 15), reported("c", 15)}, nil},
 		{20, insight.Unreachable, nil, nil},
 	})
-	restored := insight.NewState()
+	restored := insight.NewStore()
 	for range 2 {
 		restored.Restore(publish(first, second(30)))
 		restored.Settle(second(40))
@@ -276,7 +276,7 @@ func TestState_Restore(t *testing.T) {
 func TestState_RestoreMarksStale(t *testing.T) {
 	t.Parallel()
 	first := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
-	restored := insight.NewState()
+	restored := insight.NewStore()
 	restored.Restore(publish(first, second(30)))
 	restored.Settle(second(3600))
 	if diff := cmp.Diff([]string{"a first 0 stale 30"}, shown(restored, "mco")); diff != "" {
@@ -322,9 +322,9 @@ func TestState_TakesOverChanges(t *testing.T) {
 func TestState_RestoreOwn(t *testing.T) {
 	t.Parallel()
 	const days = 3 * 24 * 3600 // the status is not written while no update is in progress
-	own := func(state insight.State) []string { return shown(state, updatev1beta1.StatusControllerInformer) }
+	own := func(state insight.Store) []string { return shown(state, updatev1beta1.StatusControllerInformer) }
 	first := play([]event{{0, insight.Unreachable, nil, nil}})
-	restored := insight.NewState()
+	restored := insight.NewStore()
 	restored.Restore(publish(first, second(30)))
 	restored.Settle(second(days))
 	if diff := cmp.Diff([]string(nil), own(restored)); diff != "" {
@@ -334,7 +334,7 @@ func TestState_RestoreOwn(t *testing.T) {
 	if diff := cmp.Diff([]string{"InformerUnreachable/mco first 0"}, own(restored)); diff != "" {
 		t.Errorf("after an answer (-want +got):\n%s", diff)
 	}
-	restored = insight.NewState()
+	restored = insight.NewStore()
 	restored.Restore(publish(first, second(30)))
 	restored.Settle(second(days))
 	apply(restored, event{days + 24*3600, insight.Unreachable, nil, nil})
@@ -368,7 +368,7 @@ func TestState_EndUpdate(t *testing.T) {
 	if got := resolvedIn(state); got != nil {
 		t.Errorf("resolved by the end of the update: %v", got)
 	}
-	restored := insight.NewState()
+	restored := insight.NewStore()
 	restored.Restore(publish(state, second(10)))
 	if diff := cmp.Diff(state.Retained()[0].RetainedSince, restored.Retained()[0].RetainedSince); diff != "" || len(restored.Retained()) != 2 {
 		t.Errorf("restored: %+v", restored.Retained())
@@ -399,7 +399,7 @@ func TestState_BoundsInsights(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := insight.NewState()
+			state := insight.NewStore()
 			for n, result := range tc.results {
 				var insights []updatev1beta1.Insight
 				for i := range insight.MaxInsights {
@@ -474,7 +474,7 @@ func TestState_BoundsAnswer(t *testing.T) {
 		t.Errorf("what is left out is resolved: %v", got)
 	}
 
-	state = insight.NewState()
+	state = insight.NewStore()
 	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: trusted(insights), At: received, Live: true}, received)
 	if got := shown(state, "builtin-nodes"); len(got) != len(insights) {
 		t.Errorf("%d insights of a built-in informer, want %d", len(got), len(insights))
@@ -496,7 +496,7 @@ func TestState_RetainLimit(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
 	left := []updatev1beta1.Insight{reported("left", 0, func(i *updatev1beta1.Insight) { i.Remediation.Resolved = new(false) })}
-	state := insight.NewState()
+	state := insight.NewStore()
 	retained := func(at int) int {
 		apply(state, event{at, insight.Success, left, func(a *insight.Answer) { a.At = received }})
 		state.EndUpdate(nil, second(at))
@@ -557,7 +557,7 @@ func BenchmarkState_Apply(b *testing.B) {
 	for i := range insight.MaxInsights {
 		insights = append(insights, reported(fmt.Sprintf("insight-%03d", i), 0, func(i *updatev1beta1.Insight) { i.Impact.Description = strings.Repeat("Wörter ", 100) }))
 	}
-	state := insight.NewState()
+	state := insight.NewStore()
 	for b.Loop() {
 		state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: received}, received)
 	}

@@ -159,7 +159,7 @@ func TestDecide_agrees_with_OCM(t *testing.T) {
 
 // states returns members in these states, one letter each: n, i (in flight), c, f.
 func states(letters string) []rollout.Member {
-	byLetter := map[rune]rollout.State{'n': rollout.NotStarted, 'i': rollout.PartialUpgrade, 'c': rollout.Complete, 'f': rollout.Failed}
+	byLetter := map[rune]rollout.MemberState{'n': rollout.NotStarted, 'i': rollout.PartialUpgrade, 'c': rollout.Complete, 'f': rollout.Failed}
 	var members []rollout.Member
 	for i, letter := range letters {
 		members = append(members, rollout.Member{Name: fmt.Sprintf("c%d", i), State: byLetter[letter]})

@@ -25,16 +25,16 @@ const (
 	ProgressivePerGroup Type = "ProgressivePerGroup"
 )
 
-// State is the state of the upgrade of one cluster.
-type State string
+// MemberState is the state of the upgrade of one cluster.
+type MemberState string
 
 // States of a cluster. Any other state is treated as in flight.
 const (
-	NotStarted     State = "NotStarted"
-	Initialized    State = "Initialized"
-	PartialUpgrade State = "PartialUpgrade"
-	Complete       State = "Complete"
-	Failed         State = "Failed"
+	NotStarted     MemberState = "NotStarted"
+	Initialized    MemberState = "Initialized"
+	PartialUpgrade MemberState = "PartialUpgrade"
+	Complete       MemberState = "Complete"
+	Failed         MemberState = "Failed"
 )
 
 // Plan holds what the user requests of a rollout, and what the caller has observed of its surroundings. Texts that describe
@@ -98,7 +98,7 @@ type Member struct {
 	// Hub reports whether the cluster is the hub itself. It is upgraded last and alone, and is never a canary.
 	Hub bool
 	// State is the state of the upgrade in the current attempt.
-	State State
+	State MemberState
 	// Deadline is when the current step of a cluster in flight fails; zero for never.
 	Deadline time.Time
 	// CleaningUp reports whether a cluster not in flight still holds its slot. A NotStarted cluster should be

@@ -39,7 +39,7 @@ func BenchmarkCompute(b *testing.B) {
 				}
 			}
 			facts := c.facts(b)
-			state := insight.NewState()
+			state := insight.NewStore()
 			var previous updatev1beta1.UpdateStatusStatus
 			b.ResetTimer()
 			for b.Loop() {

@@ -22,10 +22,10 @@ import (
 type Input struct {
 	Facts checks.Facts
 	// Insights holds the answers of the UpdateInformers. Compute modifies it, which its copies see: it
-	// applies the built-in informers and settles the state. If no informer was queried, use the zero State.
-	Insights insight.State
-	// Previous is the last published status. Its insights are restored only if Insights is the zero State,
-	// because a State in use has already resolved what it does not contain.
+	// applies the built-in informers and settles the state. If no informer was queried, use the zero Store.
+	Insights insight.Store
+	// Previous is the last published status. Its insights are restored only if Insights is the zero Store,
+	// because a Store in use has already resolved what it does not contain.
 	Previous updatev1beta1.UpdateStatusStatus
 	// Acknowledged lists the UUIDs of the insights that users have acknowledged after an update.
 	Acknowledged []string
@@ -44,7 +44,7 @@ type Input struct {
 // insights were first observed. Anything that cannot be observed is reported as unknown, never as healthy.
 func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	if in.Insights.IsZero() {
-		in.Insights = insight.NewState()
+		in.Insights = insight.NewStore()
 		in.Insights.Restore(in.Previous)
 	}
 	now := in.Facts.Now

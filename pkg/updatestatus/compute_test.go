@@ -124,7 +124,7 @@ func TestCompute_Unreadable_nodes(t *testing.T) {
 	c := newCluster(4, 1)
 	c.node("worker-1").Annotations["machineconfiguration.openshift.io/desiredConfig"] = rendered("worker", newRelease)
 	c.node("worker-1").Annotations["machineconfiguration.openshift.io/state"] = "Working"
-	state := insight.NewState()
+	state := insight.NewStore()
 	var status updatev1beta1.UpdateStatusStatus
 	compute := func(at time.Time) *updatev1beta1.Assessment {
 		t.Helper()

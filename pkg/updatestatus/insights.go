@@ -18,7 +18,7 @@ import (
 // maxInformers limits how many informers are shown, not counting built-in ones.
 const maxInformers = 64
 
-func applyBuiltIn(state insight.State, facts checks.Facts) {
+func applyBuiltIn(state insight.Store, facts checks.Facts) {
 	var answers []insight.Answer
 	var lists [][]updatev1beta1.Insight
 	for _, informer := range checks.Informers() {

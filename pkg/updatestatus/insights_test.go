@@ -29,8 +29,8 @@ func about(uid string, scope updatev1beta1.ScopeType, pools []updatev1beta1.Reso
 }
 
 // answered returns a state after an answer from the informer "mco".
-func answered(insights ...updatev1beta1.Insight) insight.State {
-	state := insight.NewState()
+func answered(insights ...updatev1beta1.Insight) insight.Store {
+	state := insight.NewStore()
 	state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: now}, now)
 	return state
 }
@@ -155,7 +155,7 @@ func TestCompute_Quiet(t *testing.T) {
 	t.Parallel()
 	for _, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3)} {
 		c.node("worker-2").Annotations["machineconfiguration.openshift.io/state"] = "Degraded"
-		many := func() insight.State {
+		many := func() insight.Store {
 			return answered(about("a", updatev1beta1.ScopeControlPlane, nil), about("b", updatev1beta1.ScopeWorkerPool, nil), about("c", updatev1beta1.ScopeControlPlane, nil))
 		}
 		facts, later := c.facts(t), c.factsAt(t, now.Add(10*time.Second))
@@ -380,7 +380,7 @@ func TestCompute_LimitOfPools(t *testing.T) {
 // TestCompute_ManyInformers checks that the informers with the most severe insights are shown.
 func TestCompute_ManyInformers(t *testing.T) {
 	t.Parallel()
-	state := insight.NewState()
+	state := insight.NewStore()
 	for n := range 100 {
 		of := about("a", updatev1beta1.ScopeControlPlane, nil)
 		if n == 99 {

@@ -54,7 +54,7 @@ func TestCompute_IsAccepted(t *testing.T) {
 	for n := range 390 {
 		insights = append(insights, hostile(n))
 	}
-	state := insight.NewState()
+	state := insight.NewStore()
 	results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, "odd"}
 	for pass, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3), newCluster(2, 0)} {
 		c.node("worker-2").Labels = nil

@@ -65,7 +65,7 @@ func TestRecordOfTheFirstRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file    string
 		missed  bool // the window is over
-		state   engine.State
+		state   engine.UpgradeState
 		calls   []string
 		outcome engine.Outcome
 		reason  string // of the failure

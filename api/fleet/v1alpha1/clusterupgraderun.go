@@ -172,7 +172,7 @@ type Outcome struct {
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self in ['Complete', 'Failed']",message="must be Complete or Failed"
-	State State `json:"state,omitempty"`
+	State ClusterUpgradeState `json:"state,omitempty"`
 
 	// reason is the CamelCase reason.
 	//
@@ -189,23 +189,23 @@ type Outcome struct {
 	Message string `json:"message,omitempty"`
 }
 
-// State is the progress of a cluster upgrade.
+// ClusterUpgradeState is the progress of a cluster upgrade.
 //
 // +kubebuilder:validation:Enum=NotStarted;Initialized;PartialUpgrade;Complete;Failed
-type State string
+type ClusterUpgradeState string
 
 const (
 	// StateNotStarted is the state of a cluster that is not admitted in this attempt.
-	StateNotStarted State = "NotStarted"
+	StateNotStarted ClusterUpgradeState = "NotStarted"
 	// StateInitialized is the state of an admitted cluster whose history does not contain the release yet.
-	StateInitialized State = "Initialized"
+	StateInitialized ClusterUpgradeState = "Initialized"
 	// StatePartialUpgrade is the state of a cluster whose history contains the release, but whose steps are
 	// not all done.
-	StatePartialUpgrade State = "PartialUpgrade"
+	StatePartialUpgrade ClusterUpgradeState = "PartialUpgrade"
 	// StateComplete is the state of a cluster whose steps are all done.
-	StateComplete State = "Complete"
+	StateComplete ClusterUpgradeState = "Complete"
 	// StateFailed is the state of a cluster on which a step failed.
-	StateFailed State = "Failed"
+	StateFailed ClusterUpgradeState = "Failed"
 )
 
 // ClusterUpgradeRunStatus reports what the hub observed and did.
@@ -237,7 +237,7 @@ type ClusterUpgradeRunStatus struct {
 	// state is the progress of the cluster upgrade.
 	//
 	// +optional
-	State State `json:"state,omitempty"`
+	State ClusterUpgradeState `json:"state,omitempty"`
 
 	// reason is the CamelCase reason for the state.
 	//

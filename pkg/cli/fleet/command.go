@@ -110,7 +110,7 @@ func fleetCommandLine(p *session.Session, verb, name string) string {
 }
 
 // fleetExit returns the exit code for a state.
-func fleetExit(state State) session.ExitCode {
+func fleetExit(state VerdictState) session.ExitCode {
 	switch state {
 	case Done:
 		return session.ExitDone

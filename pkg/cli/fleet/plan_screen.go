@@ -151,7 +151,7 @@ func (s *Snapshot) unchecked() string {
 }
 
 // State says what the plan needs.
-func (f *Forecast) State(s *Snapshot) State {
+func (f *Forecast) State(s *Snapshot) VerdictState {
 	switch {
 	case f.Blocked > 0 || !f.Stop.IsZero():
 		return ActionRequired

@@ -54,7 +54,7 @@ func (p *Printer) Report(s *Snapshot) report.Fleet {
 	return f
 }
 
-func toneOf(state State) report.Tone {
+func toneOf(state VerdictState) report.Tone {
 	switch state {
 	case Done:
 		return report.ToneDone
@@ -164,7 +164,7 @@ func Detail(upgrade *fleetv1beta1.ManagedClustersUpgrade, c report.Cluster, run 
 
 // phaseOf returns the phase of a cluster without a record.
 func phaseOf(state string) history.Phase {
-	switch rollout.State(state) {
+	switch rollout.MemberState(state) {
 	case rollout.Complete:
 		return history.PhaseUpgraded
 	case rollout.Failed:

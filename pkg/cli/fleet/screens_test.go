@@ -89,7 +89,7 @@ func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores 
 }
 
 // run sets the runs of clusters by number.
-func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers ...int) {
+func (f *stores) run(state fleetv1alpha1.ClusterUpgradeState, reason, message string, numbers ...int) {
 	for _, n := range numbers {
 		name := fmt.Sprintf("store-%04d", n)
 		run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: admission.RunName(f.upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: "u1"}}}
@@ -306,7 +306,7 @@ func TestPlan_that_cannot_be_run(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit  func(*stores)
 		want  string
-		state State
+		state VerdictState
 	}{
 		"nothing published": {func(*stores) {}, "UNKNOWN  the hub has not checked the clusters yet", Waiting},
 		"not checked": {func(f *stores) {

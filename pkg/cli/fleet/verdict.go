@@ -12,12 +12,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
-// State describes what a fleet upgrade needs.
-type State int
+// VerdictState describes what a fleet upgrade needs.
+type VerdictState int
 
 const (
 	// Done is the state if no clusters are left to upgrade.
-	Done State = iota
+	Done VerdictState = iota
 	// Progressing is the state if clusters are being upgraded.
 	Progressing
 	// Waiting is the state if the upgrade will continue without user action.
@@ -30,7 +30,7 @@ const (
 
 // Verdict describes the state of an upgrade.
 type Verdict struct {
-	State State
+	State VerdictState
 	// Text names the state.
 	Text string
 	// Stopped is set if the rollout has stopped until the next attempt.

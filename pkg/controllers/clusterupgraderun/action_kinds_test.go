@@ -39,7 +39,7 @@ func TestRun_action_by_the_conditions_of_its_manifests(t *testing.T) {
 	const met, unmet = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, tc := range map[string]struct {
 		then    map[string]map[string]metav1.ConditionStatus // what the agent reports after ten minutes
-		state   fleetv1alpha1.State
+		state   fleetv1alpha1.ClusterUpgradeState
 		reason  string
 		message string
 	}{

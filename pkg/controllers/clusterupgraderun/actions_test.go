@@ -97,7 +97,7 @@ func (w *world) setOffline(offline bool) {
 }
 
 // runUntil lets time pass until the run has the state and the reason.
-func (w *world) runUntil(limit time.Duration, state fleetv1alpha1.State, reason string) {
+func (w *world) runUntil(limit time.Duration, state fleetv1alpha1.ClusterUpgradeState, reason string) {
 	w.TB.Helper()
 	err := w.RunUntil(limit, func() bool {
 		run := w.run()

@@ -644,7 +644,7 @@ func TestRun_held_whose_history_decides(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		script func(*world)
-		state  fleetv1alpha1.State
+		state  fleetv1alpha1.ClusterUpgradeState
 		reason string
 	}{
 		"a newer release is installed": {

@@ -116,7 +116,7 @@ func (w *world) describe() string {
 }
 
 // expect compares the state and its reason.
-func (w *world) expect(state fleetv1alpha1.State, reason string) {
+func (w *world) expect(state fleetv1alpha1.ClusterUpgradeState, reason string) {
 	w.TB.Helper()
 	if run := w.run(); run == nil || run.Status.State != state || run.Status.Reason != reason {
 		w.TB.Errorf("want %s %s, got %s", state, reason, w.describe())

@@ -19,7 +19,7 @@ import (
 
 // end holds what a run leaves behind.
 type end struct {
-	State   fleetv1alpha1.State
+	State   fleetv1alpha1.ClusterUpgradeState
 	Reason  string
 	Form    string
 	Desired string

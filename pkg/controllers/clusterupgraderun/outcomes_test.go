@@ -118,7 +118,7 @@ func TestRun_outcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec    func(*fleetv1alpha1.ClusterUpgradeRunSpec)
 		script  func(*world)
-		state   fleetv1alpha1.State
+		state   fleetv1alpha1.ClusterUpgradeState
 		reason  string
 		message string   // a part of it
 		states  []string // nil for any
@@ -329,7 +329,7 @@ func TestRun_late_success(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit   func(*fleetv1beta1.ManagedClustersUpgrade)
 		script func(*world)
-		state  fleetv1alpha1.State
+		state  fleetv1alpha1.ClusterUpgradeState
 		reason string
 		form   string
 	}{
@@ -414,7 +414,7 @@ func TestRun_actions_and_operators(t *testing.T) {
 		t.Helper()
 		for name, tc := range map[string]struct {
 			finish  map[string]string // what becomes of a Job by the beginning of its name: Complete or Failed
-			state   fleetv1alpha1.State
+			state   fleetv1alpha1.ClusterUpgradeState
 			reason  string
 			history int // entries of the cluster
 			jobs    []string

@@ -160,7 +160,7 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record,
 	}
 }
 
-func isEnd(state fleetv1alpha1.State) bool {
+func isEnd(state fleetv1alpha1.ClusterUpgradeState) bool {
 	return state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed
 }
 

@@ -59,7 +59,7 @@ func TestRun_delivers_an_UpgradeConfig(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		script func(*world)
-		state  fleetv1alpha1.State
+		state  fleetv1alpha1.ClusterUpgradeState
 		reason string
 		left   bool // the UpgradeConfig is left on the cluster
 	}{

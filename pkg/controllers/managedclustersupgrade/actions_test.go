@@ -77,7 +77,7 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 
 // setState writes the status of a run, as its controller does. A run that is gone or that has
 // another attempt is left alone.
-func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv1alpha1.State, reason string) {
+func (w *world) setState(admitted *fleetv1alpha1.ClusterUpgradeRun, state fleetv1alpha1.ClusterUpgradeState, reason string) {
 	run := simulation.Find(w.Harness, client.ObjectKeyFromObject(admitted), &fleetv1alpha1.ClusterUpgradeRun{})
 	if run == nil || run.Spec.Attempt != admitted.Spec.Attempt || run.UID != admitted.UID {
 		return

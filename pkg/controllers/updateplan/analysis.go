@@ -33,7 +33,7 @@ func (p *pass) begin() {
 	}
 	insights := p.state.insights
 	if insights.IsZero() || last != nil && last.fromRelease != p.current {
-		insights = insight.NewState()
+		insights = insight.NewStore()
 	}
 	if status.FromRelease == p.current {
 		insights.Restore(updatev1beta1.UpdateStatusStatus{

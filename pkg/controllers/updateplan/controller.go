@@ -99,7 +99,7 @@ type state struct {
 	// round identifies the analysis that this process has started; nil if it has not started one.
 	round *round
 	// insights holds the insights of the plan; zero if the plan is not being followed.
-	insights insight.State
+	insights insight.Store
 	// lastPass is when the plan was last evaluated.
 	lastPass time.Time
 	// notOfferedSince is when the release ceased to be offered; zero if it is offered.

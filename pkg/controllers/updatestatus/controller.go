@@ -68,7 +68,7 @@ type Reconciler struct {
 	Metrics Metrics
 
 	limits   *checks.Sources
-	insights insight.State
+	insights insight.Store
 	// restoredFrom is the resource version of the UpdateStatus that the insights were restored
 	// from. written reports that this process has written the status since, so its own state is the
 	// latest. replaced is the version that the last write replaced.
@@ -218,7 +218,7 @@ func (r *Reconciler) restore(object *updatev1beta1.UpdateStatus) {
 	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {
 		return
 	}
-	r.insights, r.restoredFrom = insight.NewState(), object.ResourceVersion
+	r.insights, r.restoredFrom = insight.NewStore(), object.ResourceVersion
 	r.insights.Restore(object.Status)
 }
 

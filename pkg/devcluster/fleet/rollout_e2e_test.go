@@ -46,13 +46,13 @@ type rollout struct {
 	invariants invariants.Fleet
 
 	mu        sync.Mutex
-	name      string                                      // of the observed upgrade
-	hasCanary bool                                        // the canary is the first cluster
-	largest   int                                         // size of the object in bytes
-	began     []string                                    // clusters in the order of their admission, once per attempt
-	states    map[string]fleetv1alpha1.State              // by cluster
-	status    fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
-	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
+	name      string                                       // of the observed upgrade
+	hasCanary bool                                         // the canary is the first cluster
+	largest   int                                          // size of the object in bytes
+	began     []string                                     // clusters in the order of their admission, once per attempt
+	states    map[string]fleetv1alpha1.ClusterUpgradeState // by cluster
+	status    fleetv1beta1.ManagedClustersUpgradeStatus    // the last one
+	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun  // by cluster
 }
 
 func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.ManagedClustersUpgrade)) *rollout {
@@ -91,7 +91,7 @@ func (r *rollout) start(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	r.read(func() {
 		r.hasCanary = r.fleet.Spec().Canaries == 1 && upgrade.Spec.UpgradeStrategy.CanaryClusters != nil
 		r.name, r.began, r.status = upgrade.Name, nil, fleetv1beta1.ManagedClustersUpgradeStatus{}
-		r.states, r.runs = map[string]fleetv1alpha1.State{}, map[string]*fleetv1alpha1.ClusterUpgradeRun{}
+		r.states, r.runs = map[string]fleetv1alpha1.ClusterUpgradeState{}, map[string]*fleetv1alpha1.ClusterUpgradeRun{}
 	})
 	r.upgrade = upgrade
 	must(r.t, r.fleet.Client.Create(r.t.Context(), upgrade))

@@ -65,15 +65,15 @@ func isLateSuccess(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 
 // StateOf returns the state of the cluster in the attempt. A run whose status is behind its spec has begun. A cluster that
 // failed in an earlier attempt is retried even if it was upgraded later: it has not been observed since.
-func StateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State {
+func StateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.MemberState {
 	state := rollout.Initialized
 	switch {
 	case run.Spec.AdmissionTime.IsZero():
 		return rollout.NotStarted // a canary that waits for its admission
 	case run.Spec.Outcome != nil:
-		state = rollout.State(run.Spec.Outcome.State)
+		state = rollout.MemberState(run.Spec.Outcome.State)
 	case isCurrent(run) && run.Status.State != "" && run.Status.State != fleetv1alpha1.StateNotStarted:
-		state = rollout.State(run.Status.State)
+		state = rollout.MemberState(run.Status.State)
 	}
 	if run.Spec.Attempt < attempt && (state == rollout.Failed || isLateSuccess(run)) {
 		return rollout.NotStarted

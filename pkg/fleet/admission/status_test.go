@@ -30,7 +30,7 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // run returns a run in a state, with a reason.
-func run(name string, state fleetv1alpha1.State, reason string, edits ...func(*fleetv1alpha1.ClusterUpgradeRun)) *fleetv1alpha1.ClusterUpgradeRun {
+func run(name string, state fleetv1alpha1.ClusterUpgradeState, reason string, edits ...func(*fleetv1alpha1.ClusterUpgradeRun)) *fleetv1alpha1.ClusterUpgradeRun {
 	r := &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "run"},
 		Spec:       fleetv1alpha1.ClusterUpgradeRunSpec{Attempt: 1, AdmissionTime: metav1.NewTime(now.Add(-time.Hour))},
@@ -435,7 +435,7 @@ var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])
 
 // randomFleet returns members in random states.
 func randomFleet(random *rand.Rand, size int, name func(int) string) []admission.Member {
-	states := []fleetv1alpha1.State{"", fleetv1alpha1.StateInitialized, fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.StateComplete, fleetv1alpha1.StateFailed, "Resting"}
+	states := []fleetv1alpha1.ClusterUpgradeState{"", fleetv1alpha1.StateInitialized, fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.StateComplete, fleetv1alpha1.StateFailed, "Resting"}
 	only := random.IntN(3) // all complete, all failed, or mixed
 	members := make([]admission.Member, size)
 	for i := range members {

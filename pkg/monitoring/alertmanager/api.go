@@ -16,7 +16,7 @@ import (
 type apiSilence struct {
 	ID     string `json:"id,omitempty"`
 	Status *struct {
-		State State `json:"state"`
+		State SilenceState `json:"state"`
 	} `json:"status,omitempty"`
 	Matchers  []apiMatcher `json:"matchers"`
 	StartsAt  time.Time    `json:"startsAt"`

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// State is the state of a silence according to Alertmanager's clock.
-type State string
+// SilenceState is the state of a silence according to Alertmanager's clock.
+type SilenceState string
 
 // States of a silence.
 const (
-	Pending State = "pending" // starts in the future
-	Active  State = "active"  // suppresses notifications
-	Expired State = "expired" // has ended
+	Pending SilenceState = "pending" // starts in the future
+	Active  SilenceState = "active"  // suppresses notifications
+	Expired SilenceState = "expired" // has ended
 )
 
 // Silence suppresses the notifications of alerts while it is active.
 type Silence struct {
-	ID       string    // assigned by Alertmanager; empty for a new silence
-	State    State     // as reported by Alertmanager
-	Matchers []Matcher // an alert is silenced if all of them match
+	ID       string       // assigned by Alertmanager; empty for a new silence
+	State    SilenceState // as reported by Alertmanager
+	Matchers []Matcher    // an alert is silenced if all of them match
 	StartsAt time.Time
 	EndsAt   time.Time
 	// CreatedBy and Comment are shown to users.

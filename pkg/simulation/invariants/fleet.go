@@ -194,7 +194,7 @@ func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 }
 
 // ranks orders the states of a cluster within an attempt.
-var ranks = map[fleetv1alpha1.State]int{
+var ranks = map[fleetv1alpha1.ClusterUpgradeState]int{
 	"": 0, fleetv1alpha1.StateNotStarted: 0, fleetv1alpha1.StateInitialized: 1, fleetv1alpha1.StatePartialUpgrade: 2,
 	fleetv1alpha1.StateFailed: 3, fleetv1alpha1.StateComplete: 3,
 }

@@ -90,7 +90,7 @@ func all(edits ...upgradeEdit) upgradeEdit {
 	}
 }
 
-func state(s fleetv1alpha1.State) runEdit {
+func state(s fleetv1alpha1.ClusterUpgradeState) runEdit {
 	return func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.State, r.Status.Attempt = s, r.Spec.Attempt }
 }
 
