@@ -194,7 +194,7 @@ func addStatusMetrics(registry *prometheus.Registry) error {
 		return err
 	}
 	statusMetrics.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{}}, time.Unix(0, 0))
-	statusMetrics.SetPlans([]metrics.Plan{{Analyzed: time.Unix(0, 0)}})
+	statusMetrics.SetPlans([]metrics.PlanSnapshot{{Analyzed: time.Unix(0, 0)}})
 	statusMetrics.ObserveInformerRequest("", "", "")
 	statusMetrics.SetInformerReachable("", false)
 	return nil

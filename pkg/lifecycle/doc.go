@@ -25,7 +25,7 @@
 // Without engine.Commit.After, an attempt waits for its time as a Pending object without a finalizer, and
 // acquires the lock before its first step. With it, the attempt starts at once, has the finalizer, and is
 // Pending in its steps until that step is done; see docs/decisions/0027-the-lock-as-a-step.md. Only
-// Plan.holdsLock decides whether an attempt has the lock according to its record.
+// AttemptPlan.holdsLock decides whether an attempt has the lock according to its record.
 //
 // The package knows neither the kinds nor their steps.
 package lifecycle

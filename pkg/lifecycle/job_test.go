@@ -171,7 +171,7 @@ func (jobKind) Request(j *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 	return lifecycle.Request{Version: version, At: at}
 }
 
-func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.AttemptPlan {
 	book := k.c.book(j.Name)
 	book.Steps = append([]engine.Step{
 		{Name: "HooksDone", Do: func(context.Context, engine.Run) (engine.Result, error) {
@@ -187,7 +187,7 @@ func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ stri
 		}
 		return engine.Done("not installed"), nil
 	}}}
-	return lifecycle.Plan{Known: true, Type: "job", Book: book, Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
+	return lifecycle.AttemptPlan{Known: true, Type: "job", Book: book, Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
 }
 func (jobKind) Hold(context.Context) (string, error)         { return "", nil }
 func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
@@ -231,8 +231,8 @@ func (rivalKind) Request(c *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
 	return lifecycle.Request{Version: version, At: at, RunbookType: "OSD"}
 }
 
-func (k rivalKind) Plan(c *upgradev1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
-	return lifecycle.Plan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
+func (k rivalKind) Plan(c *upgradev1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.AttemptPlan {
+	return lifecycle.AttemptPlan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute, Observe: observe}
 }
 func (rivalKind) Hold(context.Context) (string, error)         { return "", nil }
 func (rivalKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }

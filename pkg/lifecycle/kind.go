@@ -40,7 +40,7 @@ type Kind[T client.Object] interface {
 	Request(obj T) Request
 	// Plan returns how to carry out an attempt with the runbook of runbookType. The step of engine.Commit.After
 	// calls acquire until the attempt has the lock.
-	Plan(obj T, record history.Record, runbookType string, acquire engine.UpgradeStep) Plan
+	Plan(obj T, record history.Record, runbookType string, acquire engine.UpgradeStep) AttemptPlan
 	// Hold returns why no attempt of any kind may commence on the cluster now, or an empty string. After an
 	// error, nothing may commence.
 	Hold(ctx context.Context) (string, error)
@@ -145,8 +145,8 @@ type Request struct {
 	Number int32
 }
 
-// Plan is how to carry out an attempt with the current configuration.
-type Plan struct {
+// AttemptPlan is how to carry out an attempt with the current configuration.
+type AttemptPlan struct {
 	// Known reports whether the type of the runbook is known. If not, Unknown explains why.
 	Known   bool
 	Unknown string
@@ -179,7 +179,7 @@ type Plan struct {
 	InvalidReason, InvalidMessage string
 }
 
-func (p Plan) observe(ctx context.Context, record history.Record) (Observation, error) {
+func (p AttemptPlan) observe(ctx context.Context, record history.Record) (Observation, error) {
 	if p.Observe == nil {
 		return Observation{}, nil
 	}

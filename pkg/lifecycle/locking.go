@@ -19,7 +19,7 @@ import (
 
 // lockStep returns the name of the step that acquires the lock. It is empty if the lock is acquired before the
 // first step.
-func (p Plan) lockStep() string {
+func (p AttemptPlan) lockStep() string {
 	if commit := p.Book.CommitStep(); commit != nil {
 		return commit.Commit.After
 	}
@@ -29,7 +29,7 @@ func (p Plan) lockStep() string {
 // holdsLock reports whether an attempt has the lock according to its record. Nothing else decides that: the
 // Lease may be gone, or not acquired yet by an attempt that has just started. An attempt that has the Lease,
 // but no such record, continues with the Lease.
-func (p Plan) holdsLock(record history.Record) bool {
+func (p AttemptPlan) holdsLock(record history.Record) bool {
 	if !record.InProgress() {
 		return false
 	}
@@ -37,7 +37,7 @@ func (p Plan) holdsLock(record history.Record) bool {
 }
 
 // waitsForLock reports whether an attempt has started without the lock.
-func (p Plan) waitsForLock(record history.Record) bool {
+func (p AttemptPlan) waitsForLock(record history.Record) bool {
 	return p.lockStep() != "" && p.Known && !p.Book.IsPast(record, p.lockStep())
 }
 

@@ -71,7 +71,7 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 
 func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan simulation.Plan) {
+	run := func(t *testing.T, plan simulation.FaultPlan) {
 		t.Helper()
 		w := newJobWorld(t)
 		w.Plan = plan

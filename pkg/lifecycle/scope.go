@@ -35,7 +35,7 @@ type scope[T client.Object] struct {
 	record      history.Record // of the attempt of this pass
 	request     Request        // of the spec
 	runbookType string         // of the attempt
-	plan        Plan
+	plan        AttemptPlan
 	upgradeAt   time.Time // of the attempt, or zero without a valid time
 	claimed     bool      // whether only the Lease proves that the attempt started
 	hold        string    // why no attempt may commence on the cluster, or empty

@@ -55,9 +55,9 @@ func (stubKind) Request(*upgradev1alpha1.UpgradeConfig) Request {
 	return Request{Version: desired, At: tenPast}
 }
 
-func (k stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
+func (k stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) AttemptPlan {
 	observe := func(context.Context, history.Record) (Observation, error) { return k.seen, k.err }
-	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again", Observe: observe}
+	return AttemptPlan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again", Observe: observe}
 }
 func (stubKind) Hold(context.Context) (string, error)         { return "", nil }
 func (stubKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }

@@ -28,8 +28,8 @@ type UpdateStatus struct {
 	planAnalysis   *prometheus.GaugeVec
 }
 
-// Plan is the state of an UpdatePlan.
-type Plan struct {
+// PlanSnapshot is the state of an UpdatePlan.
+type PlanSnapshot struct {
 	// Release is the target release.
 	Release string
 	// Startable reports whether the update may be started now.
@@ -91,7 +91,7 @@ func (m *UpdateStatus) addPlans() {
 }
 
 // SetPlans replaces the state of the UpdatePlans.
-func (m *UpdateStatus) SetPlans(plans []Plan) {
+func (m *UpdateStatus) SetPlans(plans []PlanSnapshot) {
 	m.planStartable.Reset()
 	m.planInsights.Reset()
 	m.planAnalysis.Reset()

@@ -90,8 +90,8 @@ func TestUpdateStatus_of_plans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.SetPlans([]metrics.Plan{{Release: "4.20.7", Startable: true, Accepted: 5, Analyzed: time.Unix(1, 0)}, {Release: "4.20.8", Startable: true, Analyzed: time.Unix(2, 0)}})
-	m.SetPlans([]metrics.Plan{{Release: "4.20.8", Accepted: 2, Unaccepted: 1, Analyzed: time.Unix(60, 0)}, {Release: "4.20.9", Startable: true}})
+	m.SetPlans([]metrics.PlanSnapshot{{Release: "4.20.7", Startable: true, Accepted: 5, Analyzed: time.Unix(1, 0)}, {Release: "4.20.8", Startable: true, Analyzed: time.Unix(2, 0)}})
+	m.SetPlans([]metrics.PlanSnapshot{{Release: "4.20.8", Accepted: 2, Unaccepted: 1, Analyzed: time.Unix(60, 0)}, {Release: "4.20.9", Startable: true}})
 	want := `
 # HELP managed_upgrade_plan_insights Number of insights that need acceptance in the UpdatePlan of the release, by whether they have been accepted.
 # TYPE managed_upgrade_plan_insights gauge

@@ -11,7 +11,7 @@
 //     with caches that follow the API server, work queues, and controllers created for its clients
 //     and clock. A process may crash before or after any write and may stall in a request, and several
 //     processes may run at a time.
-//   - Plan determines the outcome of each request of a process: it is served, it fails, its response
+//   - FaultPlan determines the outcome of each request of a process: it is served, it fails, its response
 //     is lost, it conflicts, it crashes or stalls the process, or caches lag.
 //   - World.Observe reports every stored change, for checking invariants.
 //   - Harness is a World in which a test runs one program, such as the controllers of a package.

@@ -34,7 +34,7 @@ const (
 	Stall
 )
 
-// Fault is a Plan's decision about a request. The zero value serves the request.
+// Fault is a FaultPlan's decision about a request. The zero value serves the request.
 type Fault struct {
 	Outcome Outcome
 	// Err is the error for Refuse.
@@ -47,7 +47,7 @@ type Fault struct {
 }
 
 // If returns a plan that applies the fault to matching requests and serves all others.
-func (f Fault) If(matches func(Request) bool) Plan {
+func (f Fault) If(matches func(Request) bool) FaultPlan {
 	return func(r Request) Fault {
 		if matches(r) {
 			return f
@@ -56,14 +56,14 @@ func (f Fault) If(matches func(Request) bool) Plan {
 	}
 }
 
-// Plan determines the outcome of each request of a process. It may change the world with other
+// FaultPlan determines the outcome of each request of a process. It may change the world with other
 // clients, between a read and a write of the process.
-type Plan func(Request) Fault
+type FaultPlan func(Request) Fault
 
 // FaultyClient returns a client for code that runs without a process. Its requests fail according
 // to a plan, and it reads from the API server. It supports the outcomes Serve, Refuse, LoseAnswer,
 // and Conflict; all others serve the request.
-func (w *World) FaultyClient(actor string, plan Plan) client.WithWatch {
+func (w *World) FaultyClient(actor string, plan FaultPlan) client.WithWatch {
 	var counted counters
 	return w.client(actor, w.live(), func(request Request, do func() error) error {
 		request.Process, request.Time = actor, w.now

@@ -36,7 +36,7 @@ type Harness struct {
 	Registry *prometheus.Registry
 	// Plan decides what becomes of the requests of the program, and Writes of its writes in place of Plan. Nil serves
 	// them.
-	Plan, Writes Plan
+	Plan, Writes FaultPlan
 	// Requests are the requests of the program to the API server.
 	Requests []string
 	// Describe returns the text of a request in Requests.

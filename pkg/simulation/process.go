@@ -46,7 +46,7 @@ type Program struct {
 	// Controllers returns the controllers of one life, starting with empty memory.
 	Controllers func(Env) ([]manager.Controller, error)
 	// Plan determines the outcome of each request; nil serves all requests.
-	Plan Plan
+	Plan FaultPlan
 	// Latency is the duration of a write.
 	Latency time.Duration
 	// Direct makes the program read from the API server instead of caches. The simulators of other

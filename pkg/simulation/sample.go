@@ -106,7 +106,7 @@ func (l *WriteLog) Faults(selected ...Outcome) []WriteFault {
 
 // EachFault runs a test once without faults, requiring a minimum number of writes, and then once
 // for each fault returned by Faults.
-func EachFault(t *testing.T, writes int, run func(*testing.T, Plan), selected ...Outcome) {
+func EachFault(t *testing.T, writes int, run func(*testing.T, FaultPlan), selected ...Outcome) {
 	t.Helper()
 	log := &WriteLog{}
 	run(t, log.Plan)

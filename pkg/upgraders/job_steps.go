@@ -38,7 +38,7 @@ type jobSteps struct {
 	// delayProblem explains why entries of spec.config.machineConfigPools are invalid, or is empty.
 	delayProblem string
 
-	plan prechecks.Plan
+	plan prechecks.PlanSteps
 
 	notSuspended, available, upgradeable, healthy engine.UpgradeStep
 }

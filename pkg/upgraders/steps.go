@@ -40,7 +40,7 @@ type StepSet struct {
 
 	channel engine.KeepAlive // of the steps between VersionPinned and the commit
 
-	plan prechecks.Plan
+	plan prechecks.PlanSteps
 
 	controlPlane, workers silence.Window
 }
@@ -98,8 +98,8 @@ func (t Deps) silenceSettings() silence.Settings {
 }
 
 // updatePlan is the UpdatePlan of a version. The configuration decides whether an upgrade requires it.
-func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
-	plan := prechecks.Plan{Client: t.Client, Target: target, Required: t.Config.PreChecks.Mode == config.PreChecksRequire}
+func (t Deps) updatePlan(target clusterstate.Target) prechecks.PlanSteps {
+	plan := prechecks.PlanSteps{Client: t.Client, Target: target, Required: t.Config.PreChecks.Mode == config.PreChecksRequire}
 	if t.Sources != nil {
 		plan.Clock = t.Sources.Clock
 	}
@@ -108,12 +108,12 @@ func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
 
 // preChecksStillAccepted is the gate of the steps behind PreChecksAccepted that depend on the plan. An accepted
 // finding blocks them again once the analysis is an hour old. They then report its age, not the finding.
-func preChecksStillAccepted(plan prechecks.Plan) engine.Gate {
+func preChecksStillAccepted(plan prechecks.PlanSteps) engine.Gate {
 	return engine.Gate{Name: "PreChecksAccepted", Check: plan.CheckAccepted()}
 }
 
 // keepAnalyzed requests the analysis of a plan while the steps behind PreChecksAccepted that depend on it wait.
-func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
+func keepAnalyzed(plan prechecks.PlanSteps) engine.KeepAlive {
 	return engine.KeepAlive{Name: "Analysis", Renew: plan.KeepAnalyzed()}
 }
 
@@ -250,7 +250,7 @@ func (s StepSet) PreChecksAccepted() engine.Step {
 }
 
 // preChecksAccepted is the step of every runbook.
-func preChecksAccepted(plan prechecks.Plan) engine.Step {
+func preChecksAccepted(plan prechecks.PlanSteps) engine.Step {
 	return engine.Step{
 		Name:       "PreChecksAccepted",
 		Doc:        "Waits until each risk that the UpdatePlan of the version reports is accepted, if preChecks.mode is Require. The plan is analyzed again if its analysis is older than 30 minutes.",

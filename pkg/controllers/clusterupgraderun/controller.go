@@ -315,7 +315,7 @@ func version(run *fleetv1alpha1.ClusterUpgradeRun) string {
 }
 
 // Plan returns how the attempt is carried out.
-func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
+func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, _ string, _ engine.UpgradeStep) lifecycle.AttemptPlan {
 	v := k.view(run)
 	cluster := k.cluster(run)
 	cluster.Record = record
@@ -323,7 +323,7 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	if k.changeTable != nil {
 		table = k.changeTable(table)
 	}
-	return lifecycle.Plan{
+	return lifecycle.AttemptPlan{
 		Known: true, Type: runbookType,
 		Book:   table,
 		Window: -1, CancelTimeout: cancelTimeout, FinalizerPreset: true,

@@ -29,16 +29,16 @@ type end struct {
 }
 
 // faultScenarios are runs for tests where each write of the hub fails once, in each way.
-var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
-	"complete": func(tb testing.TB, plan simulation.Plan) *world {
+var faultScenarios = map[string]func(testing.TB, simulation.FaultPlan) *world{
+	"complete": func(tb testing.TB, plan simulation.FaultPlan) *world {
 		tb.Helper()
 		return completes(newWorld(tb, actions, operators), plan)
 	},
-	"complete, with actions by replica sets": func(tb testing.TB, plan simulation.Plan) *world {
+	"complete, with actions by replica sets": func(tb testing.TB, plan simulation.FaultPlan) *world {
 		tb.Helper()
 		return completes(newWorld(tb, actions, operators, byReplicaSets), plan)
 	},
-	"refused": func(tb testing.TB, plan simulation.Plan) *world {
+	"refused": func(tb testing.TB, plan simulation.FaultPlan) *world {
 		tb.Helper()
 		w := newWorld(tb)
 		w.Writes = plan
@@ -46,7 +46,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		w.admit()
 		return w
 	},
-	"failing": func(tb testing.TB, plan simulation.Plan) *world {
+	"failing": func(tb testing.TB, plan simulation.FaultPlan) *world {
 		tb.Helper()
 		w := newWorld(tb)
 		w.Writes = plan
@@ -55,7 +55,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		w.admit()
 		return w
 	},
-	"deleted before it is delivered": func(tb testing.TB, plan simulation.Plan) *world {
+	"deleted before it is delivered": func(tb testing.TB, plan simulation.FaultPlan) *world {
 		tb.Helper()
 		w := newWorld(tb)
 		w.Writes = plan
@@ -67,7 +67,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 	},
 }
 
-func completes(w *world, plan simulation.Plan) *world {
+func completes(w *world, plan simulation.FaultPlan) *world {
 	w.Writes = plan
 	w.jobs = map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}
 	w.claim("")

@@ -425,13 +425,13 @@ func TestRejectedParameters(t *testing.T) {
 func TestParametersThatWereNotCheckedAreNotAccepted(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
-	refuse := func(verb string, err error) simulation.Plan {
+	refuse := func(verb string, err error) simulation.FaultPlan {
 		return simulation.Fault{Outcome: simulation.Refuse, Err: err}.If(func(r simulation.Request) bool {
 			return r.Verb == verb && r.Kind == "ClusterVersion" && r.Key.Namespace == "" && !r.Cached
 		})
 	}
 	for name, tc := range map[string]struct {
-		first simulation.Plan
+		first simulation.FaultPlan
 		then  func(*world)
 		want  string
 	}{

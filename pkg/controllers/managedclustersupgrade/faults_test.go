@@ -27,7 +27,7 @@ func forbidden() error {
 }
 
 // faultyRollout makes a rollout with faults of its writes.
-func faultyRollout(t *testing.T, plan simulation.Plan) {
+func faultyRollout(t *testing.T, plan simulation.FaultPlan) {
 	t.Helper()
 	w := newWorld(t, 5, concurrency(2))
 	w.Writes = plan

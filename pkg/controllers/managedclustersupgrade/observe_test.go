@@ -38,7 +38,7 @@ func (w *world) events() []string {
 }
 
 // retriedRollout fails on its canary and is retried after that.
-func retriedRollout(t *testing.T, plan simulation.Plan) *world {
+func retriedRollout(t *testing.T, plan simulation.FaultPlan) *world {
 	t.Helper()
 	w := newWorld(t, 3, concurrency(3), canary)
 	w.makeCanary("c0002")

@@ -409,7 +409,7 @@ func TestDryRun_removes_an_edited_work_of_a_detached_cluster(t *testing.T) {
 	}
 }
 
-func faultyDryRun(t *testing.T, plan simulation.Plan) {
+func faultyDryRun(t *testing.T, plan simulation.FaultPlan) {
 	t.Helper()
 	w := newDryRun(t, 3)
 	w.Writes = plan

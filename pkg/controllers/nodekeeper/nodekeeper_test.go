@@ -701,7 +701,7 @@ func TestInvalidBudgetIsReported(t *testing.T) {
 // counted.
 func TestForcesSurviveFaultsOfWrites(t *testing.T) {
 	t.Parallel()
-	scenario := func(t *testing.T, plan simulation.Plan) *world {
+	scenario := func(t *testing.T, plan simulation.FaultPlan) *world {
 		t.Helper()
 		w := newWorld(t, budget("a", "guarded"))
 		w.changeNode(withoutTime)

@@ -37,7 +37,7 @@ type world struct {
 	result     reconcile.Result // of the last reconcile
 	err        error
 
-	plan   simulation.Plan         // of the writes; nil serves all
+	plan   simulation.FaultPlan    // of the writes; nil serves all
 	fail   func(what string) error // of requests; nil serves all
 	writes int
 }

@@ -198,5 +198,5 @@ func checkFigures(tb testing.TB, best []time.Duration) {
 type sizes struct{ size *int }
 
 func (sizes) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
-func (sizes) SetPlans([]metrics.Plan)                               {}
+func (sizes) SetPlans([]metrics.PlanSnapshot)                       {}
 func (s sizes) ObserveStatusWrite(bytes int)                        { *s.size = bytes }

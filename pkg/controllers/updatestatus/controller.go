@@ -46,7 +46,7 @@ type Metrics interface {
 	// SetStatus replaces the state of the UpdateStatus.
 	SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time)
 	// SetPlans replaces the state of the UpdatePlans.
-	SetPlans(plans []metrics.Plan)
+	SetPlans(plans []metrics.PlanSnapshot)
 	// ObserveStatusWrite counts a write and its bytes.
 	ObserveStatusWrite(bytes int)
 }
@@ -236,15 +236,15 @@ func (r *Reconciler) startable(ctx context.Context, gathered checks.Facts) ([]up
 
 // observedPlans returns the plans for metrics. It omits invalid plans, because they have no
 // release.
-func observedPlans(plans []updatev1beta1.UpdatePlan, startable []updatev1beta1.StartableRelease) []metrics.Plan {
-	var observed []metrics.Plan
+func observedPlans(plans []updatev1beta1.UpdatePlan, startable []updatev1beta1.StartableRelease) []metrics.PlanSnapshot {
+	var observed []metrics.PlanSnapshot
 	for i := range plans {
 		plan := &plans[i]
 		if updateplan.Validate(plan) != nil {
 			continue
 		}
 		release := plan.Spec.TargetRelease
-		o := metrics.Plan{Release: release, Startable: slices.ContainsFunc(startable, func(s updatev1beta1.StartableRelease) bool { return s.Version == release })}
+		o := metrics.PlanSnapshot{Release: release, Startable: slices.ContainsFunc(startable, func(s updatev1beta1.StartableRelease) bool { return s.Version == release })}
 		if counts := plan.Status.Counts; counts != nil {
 			o.Accepted, o.Unaccepted = counts.Accepted, counts.Unaccepted
 		}

@@ -24,10 +24,10 @@ import (
 type plans struct {
 	ignored
 
-	latest *[]metrics.Plan
+	latest *[]metrics.PlanSnapshot
 }
 
-func (p plans) SetPlans(all []metrics.Plan) { *p.latest = all }
+func (p plans) SetPlans(all []metrics.PlanSnapshot) { *p.latest = all }
 
 // TestReconciler_observes_plans waits until a plan is too old. Invalid plans are not shown.
 func TestReconciler_observes_plans(t *testing.T) {
@@ -46,11 +46,11 @@ func TestReconciler_observes_plans(t *testing.T) {
 	objects := append(largeCluster(20), startable, risky, invalid)
 	clock := clocktesting.NewFakePassiveClock(analyzed.Add(time.Minute))
 	c := simulation.NewFakeClient(t, objects...)
-	var got []metrics.Plan
+	var got []metrics.PlanSnapshot
 	r := &updatestatus.Reconciler{
 		Client: c, Live: c, Clock: clock, Answers: func() []insight.Answer { return nil }, Events: &world{Harness: &simulation.Harness{TB: t}, changes: map[string]bool{}}, Metrics: plans{latest: &got},
 	}
-	want := []metrics.Plan{{Release: "4.9.1", Startable: true, Analyzed: analyzed}, {Release: "4.9.2", Unaccepted: 1, Analyzed: analyzed}}
+	want := []metrics.PlanSnapshot{{Release: "4.9.1", Startable: true, Analyzed: analyzed}, {Release: "4.9.2", Unaccepted: 1, Analyzed: analyzed}}
 	for _, after := range []time.Duration{time.Minute, time.Hour} {
 		want[0].Startable = after < time.Hour
 		clock.SetTime(analyzed.Add(after))

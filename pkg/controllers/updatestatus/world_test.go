@@ -88,7 +88,7 @@ func (w *world) PublishChange(_ context.Context, _ client.Object, before any, ev
 type ignored struct{}
 
 func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
-func (ignored) SetPlans([]metrics.Plan)                               {}
+func (ignored) SetPlans([]metrics.PlanSnapshot)                       {}
 func (ignored) ObserveStatusWrite(int)                                {}
 
 // restart ends the process and starts another one, to which no informer has answered yet.

@@ -165,7 +165,7 @@ func TestDeletionTriesTheCleanupHoweverLate(t *testing.T) {
 }
 
 // onlyFirst returns a plan with a fault for the first write of a name.
-func onlyFirst(what string, fault simulation.Fault) simulation.Plan {
+func onlyFirst(what string, fault simulation.Fault) simulation.FaultPlan {
 	seen := false
 	return func(r simulation.Request) simulation.Fault {
 		if seen || nameOf(r) != what {

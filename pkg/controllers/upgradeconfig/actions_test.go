@@ -44,7 +44,7 @@ func nameOf(r simulation.Request) string {
 }
 
 // refuse returns a plan that refuses the writes of a name.
-func refuse(what string) simulation.Plan {
+func refuse(what string) simulation.FaultPlan {
 	return simulation.Fault{Outcome: simulation.Refuse}.If(func(r simulation.Request) bool { return nameOf(r) == what })
 }
 

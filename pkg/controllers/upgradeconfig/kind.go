@@ -92,9 +92,9 @@ func (kind) Request(cfg *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
 }
 
 // Plan returns how to carry out the attempt with the current configuration.
-func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, runbookType string, _ engine.UpgradeStep) lifecycle.Plan {
+func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, runbookType string, _ engine.UpgradeStep) lifecycle.AttemptPlan {
 	snapshot := k.Config()
-	plan := lifecycle.Plan{
+	plan := lifecycle.AttemptPlan{
 		Type:          "unknown",
 		Window:        snapshot.Config.UpgradeWindow.Duration,
 		PreCheckLead:  snapshot.Config.PreChecks.LeadTime.Duration,

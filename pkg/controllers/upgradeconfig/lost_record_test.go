@@ -171,7 +171,7 @@ func TestLostAttemptThatIsNoLongerRequestedIsCleanedUp(t *testing.T) {
 		"an unknown type, then deleted": {change: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "Unknown" }, deleted: true},
 	} {
 		for _, requested := range []bool{false, true} {
-			run := func(t *testing.T, plan simulation.Plan) {
+			run := func(t *testing.T, plan simulation.FaultPlan) {
 				t.Helper()
 				w := newWorld(t, upgradeConfig(upgrade))
 				w.cluster.AcceptDelay = 6 * time.Hour

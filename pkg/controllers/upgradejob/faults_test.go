@@ -26,7 +26,7 @@ func soon(job *maintenancev1beta1.UpgradeJob) {
 }
 
 // faultyWorld is a world with an UpgradeJob that has hooks and delays a pool.
-func faultyWorld(t *testing.T, plan simulation.Plan) *world {
+func faultyWorld(t *testing.T, plan simulation.FaultPlan) *world {
 	t.Helper()
 	w := newWorld(t, func(w *world) { w.plan, w.definitions = plan, nil }) // the other tests validate what is written
 	w.Create(hook("start", maintenancev1beta1.HookFailureAbort, nil, maintenancev1beta1.EventStart, maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventFinish))

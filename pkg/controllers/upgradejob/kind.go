@@ -111,13 +111,13 @@ func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.Request {
 }
 
 // Plan returns how to carry out the attempt with the current configuration.
-func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+func (k kind) Plan(job *maintenancev1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.AttemptPlan {
 	snapshot := k.Config()
 	if job.Spec.DesiredVersion.Version == "" && record.Version != "" { // the UpgradeJob is gone: only the Lease names its version
 		job = job.DeepCopy()
 		job.Spec.DesiredVersion.Version = record.Version
 	}
-	plan := lifecycle.Plan{
+	plan := lifecycle.AttemptPlan{
 		Known: true, Type: runbookType,
 		Book:          snapshot.Upgrader.Runbook(upgraders.Attempt{Job: job, Record: record, Acquire: acquire}),
 		CancelTimeout: snapshot.Config.Cancellation.Timeout.Duration,

@@ -45,10 +45,10 @@ type world struct {
 	definitions []*simulation.Definition // that validate what is written; nil if nothing is
 	maxBurst    int                      // of reconciles at one time
 
-	plan    simulation.Plan   // of the writes, from the first one on
-	alerts  checks.Prometheus // the source of alerts; nil means they are disabled
-	holders *lock.Holders     // of the newest life
-	commits int               // how often a version was requested
+	plan    simulation.FaultPlan // of the writes, from the first one on
+	alerts  checks.Prometheus    // the source of alerts; nil means they are disabled
+	holders *lock.Holders        // of the newest life
+	commits int                  // how often a version was requested
 
 	requested aftermath.Requests // by the operator
 }

@@ -212,7 +212,7 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 	want := map[string]int{
 		"upgrade: Start/a": 1, "upgrade: Start/b": 1, "upgrade: Finish/b": 1, "upgrade: MachineConfigPoolUnpause/day/a": 1,
 	}
-	simulation.EachFault(t, 10, func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 10, func(t *testing.T, plan simulation.FaultPlan) {
 		t.Helper()
 		w := newWorld(t, newHook("a", template, maintenancev1beta1.EventStart, maintenancev1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
 		w.Create(next(newHook("b", template, maintenancev1beta1.EventStart, maintenancev1beta1.EventFinish)))

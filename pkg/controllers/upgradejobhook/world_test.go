@@ -35,12 +35,12 @@ type world struct {
 	*simulation.Harness
 
 	config  config.Hooks
-	pools   []string        // delayed by the upgrade
-	hold    time.Duration   // the time until the upgrade commences
-	jobPlan simulation.Plan // of the kube-controller-manager
-	created map[string]int  // created Jobs, by item
-	names   []string        // of all Jobs
-	events  []string        // written by the operator
+	pools   []string             // delayed by the upgrade
+	hold    time.Duration        // the time until the upgrade commences
+	jobPlan simulation.FaultPlan // of the kube-controller-manager
+	created map[string]int       // created Jobs, by item
+	names   []string             // of all Jobs
+	events  []string             // written by the operator
 	changed chan event.GenericEvent
 }
 

@@ -70,7 +70,7 @@ func (w *world) expectThreeSlots() {
 
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.FaultPlan) {
 		t.Helper()
 		w := newWorld(t)
 		w.Writes = plan
@@ -83,7 +83,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 // The upgrade to each version is created exactly once, wherever the operator crashes.
 func TestCrashAtEveryWrite_when_updates_are_available(t *testing.T) {
 	t.Parallel()
-	simulation.EachFault(t, 8, func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 8, func(t *testing.T, plan simulation.FaultPlan) {
 		t.Helper()
 		w := newWorld(t)
 		w.Writes = plan
@@ -112,7 +112,7 @@ func versionsOf(starts []string) []string {
 // of each kind is kept.
 func TestCrashAtEveryWrite_without_updates(t *testing.T) {
 	t.Parallel()
-	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.Plan) {
+	simulation.EachFault(t, 12, func(t *testing.T, plan simulation.FaultPlan) {
 		t.Helper()
 		w := newWorld(t)
 		w.Writes = plan

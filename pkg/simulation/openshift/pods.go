@@ -16,7 +16,7 @@ import (
 // package kubelet control the behavior of a pod; without them, it succeeds after two seconds. Jobs
 // are deleted after their TTL, and dependents with their owners. The plan applies to the requests
 // of the kube-controller-manager, such as creating pods; nil serves all of them.
-func StartPods(w *simulation.World, plan simulation.Plan) error {
+func StartPods(w *simulation.World, plan simulation.FaultPlan) error {
 	kubelets := kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: time.Duration(retryInterval)})
 	controllerManager := simulation.KubeControllerManager()
 	controllerManager.Plan = plan

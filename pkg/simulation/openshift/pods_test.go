@@ -27,7 +27,7 @@ type jobWorld struct {
 	*simulation.World
 	t       *testing.T
 	client  client.WithWatch
-	plan    simulation.Plan // for the kube-controller-manager; nil serves all requests
+	plan    simulation.FaultPlan // for the kube-controller-manager; nil serves all requests
 	start   time.Time
 	created []string // pods, as times since the start
 }

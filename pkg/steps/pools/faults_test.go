@@ -36,7 +36,7 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 		"5m0s operator: early is unpaused",
 		"1h5m0s operator: night is unpaused",
 	}
-	run := func(t *testing.T, plan simulation.Plan) *world {
+	run := func(t *testing.T, plan simulation.FaultPlan) *world {
 		t.Helper()
 		w := newWorld(t, twoDelays, func(w *world) { w.Writes = plan })
 		w.Observe(func(simulation.Change) {

@@ -34,8 +34,8 @@ const refreshAfter = 30 * time.Minute
 // a completed analysis may not look recent.
 const requestInterval = 5 * time.Minute
 
-// Plan is the UpdatePlan for the target of an upgrade.
-type Plan struct {
+// PlanSteps makes the steps that need the UpdatePlan for the target of an upgrade.
+type PlanSteps struct {
 	// Client reads plans from the cache and writes to the API server.
 	Client client.Client
 	// Clock provides the time for evaluating acceptances outside of a pass. If nil, Accepted
@@ -53,7 +53,7 @@ func notRequired() engine.Result {
 
 // WaitUntilAccepted waits until an analysis of at most 30 minutes ago allows the update and each
 // risk is accepted. It creates the plan, and requests another analysis if the last one is older.
-func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
+func (p PlanSteps) WaitUntilAccepted() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if requested, err := p.request(ctx, run.Now, plan); err != nil || !requested.IsZero() {
 			return requested, err
@@ -63,7 +63,7 @@ func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
 }
 
 // CheckAccepted is like WaitUntilAccepted, but for a gate: it requests nothing.
-func (p Plan) CheckAccepted() engine.UpgradeStep {
+func (p PlanSteps) CheckAccepted() engine.UpgradeStep {
 	return p.step(func(_ context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
 			return engine.Wait("AnalysisRequested", "UpdatePlan %s does not exist", p.name()), nil
@@ -73,7 +73,7 @@ func (p Plan) CheckAccepted() engine.UpgradeStep {
 }
 
 // KeepAnalyzed requests the analysis that CheckAccepted waits for, unless the step is blocked.
-func (p Plan) KeepAnalyzed() engine.UpgradeStep {
+func (p PlanSteps) KeepAnalyzed() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if run.Blocked {
 			return engine.Done(""), nil
@@ -84,7 +84,7 @@ func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 
 // PreCheck is like WaitUntilAccepted, but ahead of time. It creates the plan, so risks can be
 // accepted before the upgrade starts. It never requests another analysis.
-func (p Plan) PreCheck() engine.UpgradeStep {
+func (p PlanSteps) PreCheck() engine.UpgradeStep {
 	return p.step(func(ctx context.Context, run engine.Run, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 		if plan == nil {
 			return p.create(ctx, run.Now)
@@ -122,7 +122,7 @@ func isNotOffered(plan *updatev1beta1.UpdatePlan, now time.Time) bool {
 
 // Accepted returns the UIDs of the findings of built-in checks that are accepted for this update.
 // It returns none if the plan cannot be read.
-func (p Plan) Accepted(ctx context.Context) map[string]bool {
+func (p PlanSteps) Accepted(ctx context.Context) map[string]bool {
 	if !p.Required || p.Clock == nil {
 		return nil
 	}
@@ -137,11 +137,11 @@ func (p Plan) Accepted(ctx context.Context) map[string]bool {
 	return updateplan.AcceptedUIDs(plan, checks.InformerReadiness, version.Current.Version, p.Clock.Now())
 }
 
-func (p Plan) name() string { return updateplan.Name(p.Target.Version) }
+func (p PlanSteps) name() string { return updateplan.Name(p.Target.Version) }
 
 // step returns a step that calls do with the plan, or with nil if the plan does not exist. The step
 // is skipped if there is nothing left to decide.
-func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
+func (p PlanSteps) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !p.Required {
 			return notRequired(), nil
@@ -171,7 +171,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *updatev1beta1.UpdatePla
 }
 
 // get returns the plan, or nil if it does not exist.
-func (p Plan) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
+func (p PlanSteps) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
 	plan := &updatev1beta1.UpdatePlan{}
 	switch err := p.Client.Get(ctx, client.ObjectKey{Name: p.name()}, plan); {
 	case apierrors.IsNotFound(err):
@@ -184,7 +184,7 @@ func (p Plan) get(ctx context.Context) (*updatev1beta1.UpdatePlan, error) {
 
 // request requests an analysis, unless the last one is recent or in progress. It returns the zero
 // Result if no request was necessary.
-func (p Plan) request(ctx context.Context, now time.Time, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
+func (p PlanSteps) request(ctx context.Context, now time.Time, plan *updatev1beta1.UpdatePlan) (engine.Result, error) {
 	if plan == nil {
 		return p.create(ctx, now)
 	}
@@ -225,7 +225,7 @@ func requestTime(plan *updatev1beta1.UpdatePlan, now time.Time) (time.Time, bool
 }
 
 // create creates the plan. This requests its analysis.
-func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) {
+func (p PlanSteps) create(ctx context.Context, now time.Time) (engine.Result, error) {
 	plan := &updatev1beta1.UpdatePlan{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Annotations: map[string]string{updatev1beta1.RefreshAnnotation: token(now)}},
 		Spec:       updatev1beta1.UpdatePlanSpec{TargetRelease: p.Target.Version},
@@ -243,7 +243,7 @@ func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 const ifUnchanged = "if this persists, check that the Update Status Controller is running"
 
 // decide returns the result for a plan: whether it allows the update now.
-func (p Plan) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Result {
+func (p PlanSteps) decide(plan *updatev1beta1.UpdatePlan, now time.Time) engine.Result {
 	if err := updateplan.Validate(plan); err != nil {
 		return engine.Wait("InvalidPlan", "UpdatePlan %s: %v; delete it: oc delete updateplan %s", plan.Name, err, plan.Name)
 	}
@@ -276,7 +276,7 @@ func accepted(plan *updatev1beta1.UpdatePlan) string {
 const maxMessage = 512
 
 // notAccepted returns the message about unaccepted risks: what they are, and how to accept them.
-func (p Plan) notAccepted(plan *updatev1beta1.UpdatePlan, now time.Time) string {
+func (p PlanSteps) notAccepted(plan *updatev1beta1.UpdatePlan, now time.Time) string {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
 	message := "UpdatePlan " + plan.Name + " reports risks that are not accepted"
 	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil && c.Reason == updatev1beta1.ReasonUnacceptedInsights {

@@ -79,7 +79,7 @@ type result struct {
 	Writes string
 }
 
-func (r result) of(t *testing.T, do func(prechecks.Plan) engine.UpgradeStep, objects []client.Object, after time.Duration, getError error) (result, string) {
+func (r result) of(t *testing.T, do func(prechecks.PlanSteps) engine.UpgradeStep, objects []client.Object, after time.Duration, getError error) (result, string) {
 	t.Helper()
 	var writes []string
 	c := interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{
@@ -98,7 +98,7 @@ func (r result) of(t *testing.T, do func(prechecks.Plan) engine.UpgradeStep, obj
 			return c.Patch(ctx, obj, patch, options...)
 		},
 	})
-	plan := prechecks.Plan{Client: c, Clock: testingclock.NewFakePassiveClock(noon.Add(after)), Target: clusterstate.Target{Version: target}, Required: true}
+	plan := prechecks.PlanSteps{Client: c, Clock: testingclock.NewFakePassiveClock(noon.Add(after)), Target: clusterstate.Target{Version: target}, Required: true}
 	got, err := do(plan)(t.Context(), engine.Run{Now: noon.Add(after)})
 	if err != nil {
 		return result{Reason: "error", Writes: strings.Join(writes, ", ")}, err.Error()
@@ -184,11 +184,11 @@ func TestPlan_steps(t *testing.T) {
 				objects = append(objects, tc.plan)
 			}
 			for role, c := range map[string]struct {
-				do   func(prechecks.Plan) engine.UpgradeStep
+				do   func(prechecks.PlanSteps) engine.UpgradeStep
 				want result
 			}{
-				"step": {prechecks.Plan.WaitUntilAccepted, tc.step}, "gate": {prechecks.Plan.CheckAccepted, tc.gate},
-				"keep-alive": {prechecks.Plan.KeepAnalyzed, tc.keepAlive}, "pre-check": {prechecks.Plan.PreCheck, tc.check},
+				"step": {prechecks.PlanSteps.WaitUntilAccepted, tc.step}, "gate": {prechecks.PlanSteps.CheckAccepted, tc.gate},
+				"keep-alive": {prechecks.PlanSteps.KeepAnalyzed, tc.keepAlive}, "pre-check": {prechecks.PlanSteps.PreCheck, tc.check},
 			} {
 				got, message := result{}.of(t, c.do, objects, tc.after, tc.err)
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -203,7 +203,7 @@ func TestPlan_steps(t *testing.T) {
 func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf(accepted))
-	plan := prechecks.Plan{Client: c, Clock: testingclock.NewFakePassiveClock(noon), Target: clusterstate.Target{Version: target}, Required: true}
+	plan := prechecks.PlanSteps{Client: c, Clock: testingclock.NewFakePassiveClock(noon), Target: clusterstate.Target{Version: target}, Required: true}
 	pass := func() string {
 		t.Helper()
 		got, err := plan.WaitUntilAccepted()(t.Context(), engine.Run{Now: noon})
@@ -251,7 +251,7 @@ func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
 					return c.Patch(ctx, obj, patch, options...)
 				},
 			})
-			plan := prechecks.Plan{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
+			plan := prechecks.PlanSteps{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
 			do := plan.WaitUntilAccepted()
 			if tc.keepAlive {
 				do = plan.KeepAnalyzed()
@@ -292,7 +292,7 @@ func analyze(t *testing.T, c client.Client, now time.Time) {
 
 func TestPlan_is_not_required(t *testing.T) {
 	t.Parallel()
-	plan := prechecks.Plan{Client: simulation.NewFakeClient(t), Target: clusterstate.Target{Version: target}}
+	plan := prechecks.PlanSteps{Client: simulation.NewFakeClient(t), Target: clusterstate.Target{Version: target}}
 	for role, do := range map[string]engine.UpgradeStep{
 		"step": plan.WaitUntilAccepted(), "gate": plan.CheckAccepted(), "keep-alive": plan.KeepAnalyzed(), "pre-check": plan.PreCheck(),
 	} {
@@ -308,7 +308,7 @@ func TestPlan_is_not_required(t *testing.T) {
 func TestPlan_requests_nothing_while_the_step_is_blocked(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from))
-	plan := prechecks.Plan{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
+	plan := prechecks.PlanSteps{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
 	if _, err := plan.KeepAnalyzed()(t.Context(), engine.Run{Now: noon, Blocked: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestPlan_requests_nothing_while_the_step_is_blocked(t *testing.T) {
 func TestPlan_message_names_the_remedy(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t, version(from), planOf())
-	plan := prechecks.Plan{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
+	plan := prechecks.PlanSteps{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
 	got, err := plan.WaitUntilAccepted()(t.Context(), engine.Run{Now: noon})
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +364,7 @@ func TestPlan_Accepted(t *testing.T) {
 				updateplan.Compact(tc.plan, checks.InformerReadiness) // as in the cache
 				objects = append(objects, tc.plan)
 			}
-			plan := prechecks.Plan{
+			plan := prechecks.PlanSteps{
 				Client: simulation.NewFakeClient(t, objects...), Clock: testingclock.NewFakePassiveClock(noon.Add(tc.after)),
 				Target: clusterstate.Target{Version: target}, Required: true,
 			}
